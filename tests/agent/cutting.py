@@ -1,4 +1,4 @@
-"""Runs that are cut off at any moment: how they are made, kept, cut, resumed and looked at."""
+"""Runs that are interrupted at any moment: how they are created, stored, cancelled and checked."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Report(Struct):
 
 
 class Scene:
-    """An agent whose tools write down what they do; a new one for every attempt."""
+    """An agent whose tools record what they do; a new one for each attempt."""
 
     def __init__(self, way: str = "send", limit: int | None = None) -> None:
         self.begun: list[str] = []
@@ -57,7 +57,7 @@ class Scene:
         self._limit = limit
 
     def agent(self) -> Agent[Any, Any]:
-        """Two rounds of tools, and an answer in words or of a type."""
+        """An agent with two rounds of tools, and a text or typed answer."""
         output: Any = Report if self.way == "typed" else None
         return Agent(
             ScriptedModel([self._answer], repeat=True),
@@ -112,14 +112,14 @@ class Scene:
     # --- ways to run it
 
     async def run(self, history: Any) -> None:
-        """From the prompt to the answer."""
+        """Runs from the prompt to the answer."""
         if self.way == "approval":
             asked = await self.agent().send("Go", history=history)
             await self.agent().send(history=history, approvals={c.id: True for c in asked.deferred})
         elif self.way == "chunks":
             async with self.streamed(history) as stream:
                 async for _ in stream:
-                    await asyncio.sleep(0)  # the reader's own waits count as well
+                    await asyncio.sleep(0)  # the reader's own waits count too
         elif self.way == "events":
             async with self.streamed(history) as stream:
                 async for _ in stream.events():
@@ -128,11 +128,11 @@ class Scene:
             await self.agent().send("Go", history=history)
 
     def streamed(self, history: Any) -> AgentStream[Any]:
-        """The run, to be gone through by the caller."""
+        """The run as a stream, to be read by the caller."""
         return self.agent().stream("Go", history=history)
 
     async def resume(self, history: Any, messages: Sequence[Message]) -> None:
-        """Go on from what there is, to the end."""
+        """Resumes the conversation and runs it to the end."""
         if messages and messages[-1].text == DONE:
             return
         prompt = () if any(m.role is Role.USER for m in messages) else ("Go",)
@@ -146,15 +146,15 @@ class Scene:
             assert result.text.endswith(DONE)
 
     async def until_threads_end(self) -> None:
-        """Until blocking tools that were left alone have ended."""
+        """Waits until abandoned blocking tools have ended."""
         async with asyncio.timeout(PATIENCE):
             while "b" in self.begun and "b" not in self.ended:  # noqa: ASYNC110 - a thread's doing
                 await asyncio.sleep(0.001)
 
-    # --- what must be so
+    # --- what must hold
 
     def check_left(self, messages: Sequence[Message]) -> None:
-        """What was begun is written down, once: with its result, or as unknown."""
+        """Every started call is recorded once, with its result or as unknown."""
         results = dict(results_in(messages))
         assert Counter(self.begun) <= Counter(set(self.begun))
         assert set(self.begun) <= results.keys()
@@ -162,7 +162,7 @@ class Scene:
             assert text == UNKNOWN or id in self.ended or id.startswith("out")
 
     def check_end(self, messages: Sequence[Message]) -> None:
-        """Every call has one result, and any provider takes the conversation."""
+        """Every call has one result, and the conversation is valid for every provider."""
         self.check_left(messages)
         asked = [each.id for m in messages for each in m.tool_calls]
         answered = [id for id, _ in results_in(messages)]
@@ -175,7 +175,7 @@ def _call(name: str, id: str) -> ToolCall:
     return ToolCall.create(id, name, {"id": id})
 
 
-# --- where it is kept
+# --- storage
 
 
 class Kept:
@@ -194,7 +194,7 @@ class Kept:
 
 @asynccontextmanager
 async def kept(kind: str, path: Path) -> AsyncGenerator[Callable[[int], Awaitable[Kept]]]:
-    """Makes fresh conversations of a kind."""
+    """A factory of fresh conversations of a kind."""
     if kind == "strict":
 
         async def strict(_number: int) -> Kept:
@@ -225,7 +225,7 @@ async def kept(kind: str, path: Path) -> AsyncGenerator[Callable[[int], Awaitabl
 
 
 async def at_wait(work: Coroutine[Any, Any, Any], nth: int) -> bool:
-    """Whether it was cancelled, the n-th time that it waited; False: it ended before."""
+    """Cancels at the n-th wait; returns False if the work ended before."""
 
     async def run() -> None:
         await cancelled_at(work, nth)
@@ -234,7 +234,7 @@ async def at_wait(work: Coroutine[Any, Any, Any], nth: int) -> bool:
 
 
 async def at_tick(work: Coroutine[Any, Any, Any], nth: int) -> bool:
-    """Whether it was cancelled, after the n-th turn of the loop; False: it ended before."""
+    """Cancels after n iterations of the loop; returns False if the work ended before."""
     task = asyncio.create_task(work)
     for _ in range(nth):
         await asyncio.sleep(0)
@@ -248,19 +248,19 @@ async def _was_cut(task: asyncio.Task[Any]) -> bool:
         await task
     except asyncio.CancelledError:
         return True
-    assert not task.cancelling()  # nobody may keep a cancellation to himself
+    assert not task.cancelling()  # a cancellation must not be suppressed
     return False
 
 
 async def alone(before: set[asyncio.Task[Any]]) -> None:
-    """Expect that no other tasks run than before, when those that were collected have ended."""
+    """Asserts that no other tasks run than before, after collected ones have ended."""
     for _ in range(20):
         await asyncio.sleep(0)
     assert asyncio.all_tasks() == before
 
 
 async def everywhere(attempt: Callable[[int], Awaitable[bool]]) -> None:
-    """At the first moment, at the second and so on, until there are no more."""
+    """Tries the first moment, the second and so on, until the run ends before it."""
     for nth in range(1, _MOST):
         if not await attempt(nth):
             assert nth > 2

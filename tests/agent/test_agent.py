@@ -1,4 +1,4 @@
-"""An agent holds a conversation: seed 002's semantics of sending."""
+"""Agents hold conversations: the sending semantics of seed 002."""
 
 from __future__ import annotations
 
@@ -45,18 +45,18 @@ PICTURE = Image.from_bytes(b"\x89PNG", mime="image/png")
 
 
 def roles(result: Result[Any]) -> list[str]:
-    """The roles of what is new."""
+    """The roles of the new messages."""
     return [message.role.value for message in result.messages]
 
 
 async def sent(agent: Agent, *content: Any, **options: Any) -> Result[Any]:
-    """An answer that comes whole."""
+    """The result of `send`."""
     found: Result[Any] = await agent.send(*content, **options)
     return found
 
 
 async def streamed(agent: Agent, *content: Any, **options: Any) -> Result[Any]:
-    """The same, piece by piece."""
+    """The result of `stream`, collected."""
     return await agent.stream(*content, **options).collect()
 
 
@@ -64,8 +64,8 @@ EITHER = pytest.mark.parametrize("ask", [sent, streamed])
 
 
 @EITHER
-async def test_new_messages_only_and_the_prompt_is_one_of_them(ask: Any) -> None:
-    """Each call gives what is new; together they are the conversation."""
+async def test_result_has_only_the_new_messages_with_the_prompt(ask: Any) -> None:
+    """Each call returns the new messages; together they are the conversation."""
     agent = Agent(model("Hi! How can I help?", "2+2 equals 4"))
     first = await ask(agent, "Hello")
     second = await ask(agent, "What is 2+2?", history=first.messages)
@@ -78,7 +78,7 @@ async def test_new_messages_only_and_the_prompt_is_one_of_them(ask: Any) -> None
 
 @EITHER
 async def test_the_results_of_a_round_are_one_message(ask: Any) -> None:
-    """User, model with calls, all results together, model: in the order of the calls."""
+    """The messages are user, calls, all results in call order, answer."""
     calls = asks(call("weather", "a", city="Basel"), call("clock", "b", city="Basel"))
     agent = Agent(model(calls, "It rains at three."), tools=[weather, clock])
     result = await ask(agent, "Weather and time?")
@@ -90,8 +90,8 @@ async def test_the_results_of_a_round_are_one_message(ask: Any) -> None:
 
 
 @EITHER
-async def test_text_beside_calls_is_kept_and_set_apart(ask: Any) -> None:
-    """A line break stands between the words of two messages, and nowhere else."""
+async def test_text_beside_calls_is_kept_and_joined_by_a_newline(ask: Any) -> None:
+    """The texts of two messages are separated by one newline."""
     calls = asks(call("weather", city="Basel"), text="Calling tools.")
     result = await ask(Agent(model(calls, "It rains."), tools=[weather]), "Weather?")
     assert result.output == result.text == "Calling tools.\nIt rains."
@@ -101,15 +101,15 @@ async def test_text_beside_calls_is_kept_and_set_apart(ask: Any) -> None:
     ]
 
 
-async def test_no_line_break_where_nothing_was_said_before() -> None:
-    """The first words of a run are as they are."""
+async def test_no_newline_before_the_first_text() -> None:
+    """The first text of a run has no newline before it."""
     agent = Agent(model(asks(call("weather", city="Basel")), "It rains."), tools=[weather])
     assert (await agent.send("Weather?")).output == "It rains."
 
 
 @EITHER
-async def test_usage_is_that_of_the_whole_loop(ask: Any) -> None:
-    """Not of the last request only."""
+async def test_usage_is_the_sum_of_all_requests(ask: Any) -> None:
+    """Usage covers all requests of the run, not only the last."""
     calls = asks(call("weather", city="Basel")).replace(usage=Usage(input=10, output=3))
     answer = Message.assistant("Rain.").replace(usage=Usage(input=20, output=4))
     result = await ask(Agent(model(calls, answer), tools=[weather]), "Weather?")
@@ -138,7 +138,7 @@ async def test_thinking_is_metadata_and_stays_on_the_message(ask: Any) -> None:
 
 
 async def test_a_prompt_may_be_texts_and_media_or_a_message() -> None:
-    """As people have it at hand."""
+    """A prompt may be several arguments, a list, or a message."""
     agent = Agent(ScriptedModel(["ok"], repeat=True))
     several = await agent.send("What is this?", PICTURE)
     assert several.messages[0] == Message.user("What is this?", PICTURE)
@@ -147,8 +147,8 @@ async def test_a_prompt_may_be_texts_and_media_or_a_message() -> None:
     assert (await agent.send(message)).messages[0].identical(message)
 
 
-async def test_instructions_are_outside_of_the_conversation() -> None:
-    """They are sent with each request, and are no message; a function may make them."""
+async def test_instructions_are_not_part_of_the_conversation() -> None:
+    """Instructions are sent with each request and aren't messages; a function may return them."""
     agent = Agent(model("a", "b"), system="Be brief.")
     result = await agent.send("Hi")
     await agent.send("Go on", history=result.messages)
@@ -183,7 +183,7 @@ async def test_settings_of_the_agent_and_of_a_call() -> None:
 
 
 async def test_a_conversation_history_is_kept_up_to_date() -> None:
-    """Strict order and all: what the agent adds is always legal there."""
+    """The messages that the agent adds are valid under the strict policy."""
     history = ConversationHistory([Message.system("Be brief.")], policy=Policy.STRICT)
     calls = asks(call("weather", city="Basel"))
     agent = Agent(model(calls, "Rain.", "You're welcome."), tools=[weather])
@@ -195,8 +195,8 @@ async def test_a_conversation_history_is_kept_up_to_date() -> None:
     ]  # fmt: skip
 
 
-async def test_a_callers_list_is_left_alone() -> None:
-    """Of messages, or of dicts in a provider's own form."""
+async def test_a_callers_list_is_not_changed() -> None:
+    """A list of provider dicts is read, and not modified."""
     wire: list[dict[str, Any]] = [
         {"role": "user", "content": "Hi"},
         {"role": "assistant", "content": None, "tool_calls": [
@@ -213,7 +213,7 @@ async def test_a_callers_list_is_left_alone() -> None:
 
 
 async def test_one_agent_serves_many_conversations_at_once() -> None:
-    """Nothing of one is seen in another."""
+    """Concurrent conversations of one agent don't affect each other."""
 
     async def echoed(request: object) -> str:
         await asyncio.sleep(0)
@@ -233,8 +233,8 @@ async def test_one_agent_serves_many_conversations_at_once() -> None:
 # --- tools
 
 
-async def test_what_goes_wrong_with_a_tool_is_told_to_the_model() -> None:
-    """Unknown tools, bad arguments and exceptions are error results, beside good ones."""
+async def test_tool_failures_are_error_results() -> None:
+    """Unknown tools, bad arguments and exceptions become error results, beside successful ones."""
 
     @tool
     def broken(city: str) -> str:
@@ -255,8 +255,8 @@ async def test_what_goes_wrong_with_a_tool_is_told_to_the_model() -> None:
     assert result.output == "Sorry."
 
 
-async def test_calls_of_an_answer_that_was_cut_off_are_not_run() -> None:
-    """I7: half of their arguments may be missing, even where they can be read."""
+async def test_calls_of_a_truncated_answer_are_not_run() -> None:
+    """Their arguments may be incomplete, even if they can be parsed (I7)."""
     ran: list[str] = []
 
     @tool
@@ -273,7 +273,7 @@ async def test_calls_of_an_answer_that_was_cut_off_are_not_run() -> None:
 
 
 async def test_repeatedly_truncated_answers_end_the_run() -> None:
-    """The model gets a few attempts, not an endless number."""
+    """After three truncated answers the run ends."""
     cut = asks(call("weather", city="Basel")).replace(finish=FinishReason.LENGTH)
     agent = Agent(ScriptedModel([cut], repeat=True), tools=[weather])
     result = await agent.send("Weather?")
@@ -281,8 +281,8 @@ async def test_repeatedly_truncated_answers_end_the_run() -> None:
     assert result.steps == 3
 
 
-async def test_an_empty_answer_after_tools_is_asked_for_once_more_then_accepted() -> None:
-    """Acceptance 29; before tools, an empty answer is an answer."""
+async def test_an_empty_answer_after_tools_is_requested_once_more() -> None:
+    """After tools, an empty answer is requested once more, then accepted (acceptance 29)."""
     calls, nothing = asks(call("weather", city="Basel")), Message.assistant("")
     told = await Agent(model(calls, nothing, "Rain."), tools=[weather]).send("Weather?")
     assert (told.output, roles(told)) == ("Rain.", ["user", "assistant", "tool", "assistant"])
@@ -291,8 +291,8 @@ async def test_an_empty_answer_after_tools_is_asked_for_once_more_then_accepted(
     assert (await Agent(model(nothing)).send("Hi")).steps == 1
 
 
-async def test_a_tool_that_must_be_called_must_be_called_once() -> None:
-    """Afterwards the model chooses, or it could never answer."""
+async def test_a_required_tool_is_required_only_once() -> None:
+    """After the required call the choice is `auto`, so that the model can answer."""
     agent = Agent(
         model(asks(call("weather", city="Basel")), "Rain."),
         tools=[weather],
@@ -304,8 +304,8 @@ async def test_a_tool_that_must_be_called_must_be_called_once() -> None:
     assert two.tool_choice == ToolChoice("auto", parallel=False)
 
 
-async def test_a_tool_meant_for_the_caller_comes_back_unexecuted() -> None:
-    """Acceptance 35: the result is given later, and the conversation goes on."""
+async def test_a_call_for_the_caller_is_deferred() -> None:
+    """The caller gives the result later, and the conversation continues (acceptance 35)."""
     pay = ToolDefinition.create("pay", "Pays.", {"type": "object", "properties": {}})
     agent = Agent(
         model(asks(call("weather", "a", city="Basel"), call("pay", "b")), "Paid, and it rains."),
@@ -338,8 +338,8 @@ async def test_dependent_rounds_of_tools() -> None:
     assert result.steps == 3
 
 
-async def test_groqs_bad_calls_are_fed_back() -> None:
-    """W112: the model sees what it wrote, and tries again; not for ever."""
+async def test_groqs_malformed_calls_are_sent_back() -> None:
+    """The model gets what it wrote and tries again, a limited number of times (W112)."""
     wrote = Message.assistant('<function=weather{"city": Basel}</function>')
     partial = Response(choices=(Choice(0, wrote, FinishReason.MALFORMED_CALL),))
     error = ServerError("bad call", status=400, code="tool_use_failed", partial=partial)
@@ -352,8 +352,8 @@ async def test_groqs_bad_calls_are_fed_back() -> None:
         await hopeless.send("Weather?")
 
 
-async def test_a_paused_turn_goes_on() -> None:
-    """Anthropic's `pause_turn`: the answer so far goes back, and the model continues."""
+async def test_a_paused_turn_is_continued() -> None:
+    """After `pause_turn` the partial answer is sent back, and the model continues."""
     pause = Message.assistant("Searching").replace(finish=FinishReason.PAUSE)
     agent = Agent(model(pause, " found."))
     result = await agent.send("Search")
@@ -365,7 +365,7 @@ async def test_a_paused_turn_goes_on() -> None:
 
 
 async def test_steps_are_limited() -> None:
-    """A model that never answers is stopped; what it did stays in the history."""
+    """The run stops after the limit; its messages stay in the history."""
     count = iter(range(100))
     agent = Agent(
         ScriptedModel([lambda _: asks(call("weather", f"c{(n := next(count))}", city=str(n)))],
@@ -379,8 +379,8 @@ async def test_steps_are_limited() -> None:
     assert len(history) == 7
 
 
-async def test_going_in_circles_is_stopped() -> None:
-    """The same call with the same result, again and again."""
+async def test_repeated_identical_rounds_are_stopped() -> None:
+    """Repeating the same call with the same result ends the run."""
     agent = Agent(
         ScriptedModel([asks(call("weather", city="Basel"))], repeat=True), tools=[weather]
     )
@@ -389,7 +389,7 @@ async def test_going_in_circles_is_stopped() -> None:
 
 
 async def test_time_is_limited() -> None:
-    """A slow model, or a slow tool: the run ends."""
+    """A slow model ends the run when its time is up."""
 
     async def slow(_request: object) -> str:
         await asyncio.sleep(60)
@@ -400,7 +400,7 @@ async def test_time_is_limited() -> None:
 
 
 async def test_calls_and_tokens_are_limited() -> None:
-    """A round that would be too much is not begun."""
+    """A round over the call limit isn't started; a token limit keeps the partial result."""
     calls = asks(call("weather", "a", city="Basel"), call("weather", "b", city="Bern"))
     agent = Agent(model(calls, "Rain."), tools=[weather], limits=RunLimits(calls=1))
     with pytest.raises(LimitExceeded, match="tool calls"):
@@ -408,11 +408,11 @@ async def test_calls_and_tokens_are_limited() -> None:
     dear = Message.assistant("x").replace(usage=Usage(input=1000, output=1))
     with pytest.raises(LimitExceeded, match="tokens") as caught:
         await Agent(model(dear), limits=RunLimits(tokens=100)).send("Hi")
-    assert caught.value.partial.output == "x"  # it was paid for
+    assert caught.value.partial.output == "x"  # already paid for
     assert len(caught.value.partial.messages) == 2
 
 
-# --- going on
+# --- continuing
 
 
 @pytest.mark.parametrize(
@@ -430,8 +430,8 @@ async def test_a_call_without_a_prompt_needs_something_to_continue(
         await Agent(model("x")).send(history=history)
 
 
-async def test_it_goes_on_from_a_question_or_from_results() -> None:
-    """As after a crash, or a provider's failure."""
+async def test_a_run_continues_from_a_question_or_pending_calls() -> None:
+    """Without a prompt, the run answers the last message or runs the pending calls."""
     agent = Agent(model("Yes.", "Rain."), tools=[weather])
     asked = await agent.send(history=[Message.user("Really?")])
     assert (asked.output, len(asked.messages)) == ("Yes.", 1)
@@ -440,16 +440,16 @@ async def test_it_goes_on_from_a_question_or_from_results() -> None:
     assert [m.role.value for m in ran.messages] == ["tool", "assistant"]
 
 
-async def test_results_for_calls_that_do_not_wait_are_refused() -> None:
-    """A wrong id must not be lost."""
+async def test_results_for_unknown_calls_are_rejected() -> None:
+    """Results and approvals that don't match a pending call raise."""
     with pytest.raises(InvalidInputError, match="don't match a pending call"):
         await Agent(model("x")).send("Hi", results={"nobody": 1})
     with pytest.raises(InvalidInputError, match="approval"):
         await Agent(model("x")).send("Hi", approvals={"a": 1})  # type: ignore[dict-item]
 
 
-async def test_failures_of_the_model_are_the_models_own() -> None:
-    """They are raised as they are, and the prompt is in the history already: go on without one."""
+async def test_model_errors_are_raised_unchanged() -> None:
+    """The prompt is already in the history, so the run continues without one."""
     history = ConversationHistory(policy=Policy.LENIENT)
     agent = Agent(model(ServerError("down", status=500), "Here I am."))
     with pytest.raises(ServerError):
@@ -459,16 +459,16 @@ async def test_failures_of_the_model_are_the_models_own() -> None:
     assert len(result.messages) == 1
 
 
-def test_two_tools_of_one_name_are_refused() -> None:
-    """Nobody could tell which is meant."""
+def test_duplicate_tool_names_are_rejected() -> None:
+    """Two tools with one name, or something that isn't a tool, raise."""
     with pytest.raises(InvalidInputError, match="two tools named `weather`"):
         Agent(model(), tools=[weather, weather])
     with pytest.raises(InvalidInputError, match="a tool must be a function"):
         Agent(model(), tools=[3])  # type: ignore[list-item]
 
 
-def test_nothing_of_what_is_said_is_in_a_repr() -> None:
-    """Of agents, results, chunks, events, contexts or errors."""
+def test_reprs_contain_no_content() -> None:
+    """Reprs of agents, chats, chunks, results and contexts have no content."""
     secret = "s3cr3t"
     agent = Agent(model(asks(call("weather", city=secret), text=secret), secret), tools=[weather],
                   system=secret)  # fmt: skip
@@ -480,16 +480,16 @@ def test_nothing_of_what_is_said_is_in_a_repr() -> None:
     assert stream.result.output == f"{secret}\n{secret}"
 
 
-async def test_embeddings_need_a_model_that_has_them() -> None:
-    """A clear error otherwise."""
+async def test_embeddings_need_a_model_that_supports_them() -> None:
+    """Without embeddings, or with a single text for documents, an error is raised."""
     with pytest.raises(DragomanError, match="does not support embeddings"):
         await Agent(model()).embed_query("text")
     with pytest.raises(InvalidInputError, match="list of texts"):
         await Agent(model()).embed_documents("text")
 
 
-async def test_a_cost_that_nobody_knows_can_not_be_limited() -> None:
-    """Said before anything is spent; with a price it can be kept."""
+async def test_a_cost_limit_needs_a_price() -> None:
+    """Without a price, a cost limit raises before any request; with one it is enforced."""
     unknown = ScriptedModel(["x"], name="acme:large")
     with pytest.raises(ConfigError, match="price"):
         await Agent(unknown, limits=RunLimits(cost=1)).send("Hi")

@@ -1,4 +1,4 @@
-"""Whatever a model answers, whatever tools do, whatever a history holds: what always is so."""
+"""Properties that hold for any answers, tools and histories."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SESSION = SessionIdentity("properties", "chat")
 
 
 class Outcome(NamedTuple):
-    """What came of a play."""
+    """The outcome of a play."""
 
     result: Result[Any] | None
     error: DragomanError | None
@@ -44,7 +44,7 @@ class Outcome(NamedTuple):
 
     @property
     def said(self) -> Any:
-        """All of it that must not depend on how the run was listened to."""
+        """Everything that must not depend on how the run is consumed."""
         if self.result is None:
             return type(self.error), str(self.error), self.kept
         found = self.result
@@ -55,13 +55,13 @@ class Outcome(NamedTuple):
 
 
 async def by_send(agent: Agent, *content: Any, **options: Any) -> Result[Any]:
-    """The whole answer."""
+    """The result of `send`."""
     found: Result[Any] = await agent.send(*content, **options)
     return found
 
 
 async def by_chunks(agent: Agent, *content: Any, **options: Any) -> Result[Any]:
-    """Chunk by chunk; they add up to the result."""
+    """The result of iterating over chunks, which add up to it."""
     async with agent.stream(*content, **options) as stream:
         chunks = [chunk async for chunk in stream]
     _expect_sum(chunks, stream.result)
@@ -69,7 +69,7 @@ async def by_chunks(agent: Agent, *content: Any, **options: Any) -> Result[Any]:
 
 
 async def by_events(agent: Agent, *content: Any, **options: Any) -> Result[Any]:
-    """Event by event; they add up to the result."""
+    """The result of iterating over events, which add up to it."""
     async with agent.stream(*content, **options) as stream:
         events = [event async for event in stream.events()]
     result = stream.result
@@ -92,12 +92,12 @@ def _expect_sum(chunks: list[Chunk], result: Result[Any]) -> None:
 
 
 def by_send_sync(agent: Agent, *content: Any, **options: Any) -> Result[Any]:
-    """The whole answer, without `await`."""
+    """The result of `send_sync`."""
     return agent.send_sync(*content, **options)
 
 
 def by_stream_sync(agent: Agent, *content: Any, **options: Any) -> Result[Any]:
-    """Chunk by chunk, without `await`."""
+    """The result of `stream_sync`."""
     with agent.stream_sync(*content, **options) as stream:
         _expect_sum([*stream], stream.result)
     return stream.result
@@ -127,7 +127,7 @@ async def _outcome(play: Play, ask: Any, history: Any) -> Outcome:
 
 
 def played(play: Play, ask: Any) -> Outcome:
-    """What comes of a play, one way or another."""
+    """Runs a play in the given way."""
     if ask in (by_send, by_chunks, by_events):
         return asyncio.run(asyncio.wait_for(_played(play, ask), 30))
     return _played_sync(play, ask)
@@ -145,17 +145,17 @@ WAYS = (by_chunks, by_events, by_send_sync, by_stream_sync)
 
 
 @given(plays())
-def test_it_is_the_same_however_it_is_listened_to(play: Play) -> None:
-    """Sent, by chunks, by events, with or without `await`: one result, or one error."""
+def test_the_result_does_not_depend_on_how_it_is_consumed(play: Play) -> None:
+    """Sent or streamed, with or without `await`, a run has the same result or error."""
     sent = played(play, by_send)
     for way in WAYS:
         assert played(play, way).said == sent.said, way.__name__
-    gc.collect()  # a coroutine that nobody awaited is an error, by now
+    gc.collect()  # a coroutine that was never awaited raises here
 
 
 @given(plays())
-def test_every_call_has_its_one_result_or_waits(play: Play) -> None:
-    """In what is new, calls and results are paired; what is left over is deferred."""
+def test_every_call_has_one_result_or_is_deferred(play: Play) -> None:
+    """In the new messages every call has one result, or is deferred."""
     result = played(play, by_chunks).result
     if result is None:
         return
@@ -174,14 +174,14 @@ def test_every_call_has_its_one_result_or_waits(play: Play) -> None:
 
 
 def _answered(messages: list[Message]) -> Counter[str]:
-    """The ids of the results that come next."""
+    """The call ids of the results that follow."""
     found = takewhile(lambda message: message.tool_results, messages)
     return Counter(result.call_id for message in found for result in message.tool_results)
 
 
 @given(plays())
-def test_what_is_new_can_be_sent_anywhere(play: Play) -> None:
-    """The history and what is new, in any dialect, is what its provider takes."""
+def test_the_new_messages_are_valid_in_every_dialect(play: Play) -> None:
+    """History and new messages encode to a valid request in every dialect."""
     result = played(play, by_send).result
     if result is None:
         return
@@ -210,8 +210,8 @@ def test_a_history_grows_by_the_new_messages(play: Play) -> None:
 
 
 @given(plays(), st.data())
-def test_a_run_goes_on_from_any_message(play: Play, data: st.DataObject) -> None:
-    """After a crash, a stored call that has its result is not run again, and the run ends."""
+def test_a_run_can_be_resumed_from_any_message(play: Play, data: st.DataObject) -> None:
+    """Calls with a stored result aren't run again, and the run ends."""
     first = played(play, by_send).result
     if first is None or not first.messages:
         return
@@ -232,19 +232,19 @@ def test_a_run_goes_on_from_any_message(play: Play, data: st.DataObject) -> None
 
 
 class Heard(logging.Handler):
-    """Keeps what is logged."""
+    """Collects log records."""
 
     def __init__(self) -> None:
         super().__init__()
         self.lines: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Keep it as it would be printed."""
+        """Stores the formatted record."""
         self.lines.append(logging.Formatter().format(record))
 
 
 @given(plays())
-def test_nothing_that_was_said_is_shown(play: Play) -> None:
+def test_no_content_is_shown(play: Play) -> None:
     """No text, argument or result is in a `repr`, an error or a log."""
     heard, logger = Heard(), logging.getLogger("dragoman")
     logger.addHandler(heard)

@@ -1,4 +1,4 @@
-"""Agents that work for other agents: as their tools, and in their place."""
+"""Agents as tools of other agents, and handoffs between agents."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ class Place:
 
 
 def expert(*script: Any, **options: Any) -> Agent[Any, str]:
-    """An agent that others ask."""
+    """An agent that others call."""
     return Agent(ScriptedModel(script, name="acme:expert"), **options)
 
 
 # --- as a tool
 
 
-async def test_an_agent_is_a_tool_of_another() -> None:
-    """It gets a prompt and the same dependencies, and its answer is the result."""
+async def test_an_agent_can_be_a_tool_of_another() -> None:
+    """The sub-agent gets a prompt and the same dependencies; its answer is the result."""
     seen: list[Any] = []
 
     def told(run: RunContext[str]) -> str:
@@ -59,8 +59,8 @@ async def test_an_agent_is_a_tool_of_another() -> None:
     assert seen == ["atlas"]
 
 
-async def test_typed_answers_are_data() -> None:
-    """Another agent's value is shown as any other."""
+async def test_typed_outputs_of_sub_agents_are_data() -> None:
+    """A sub-agent's typed output is the result's data."""
     helper = Agent(model(asks(call("return_result", town="Mostar"))), output=Place)
     scripted = model(asks(call("maps", prompt="Where?")), "There.")
     tools = [helper.as_tool("maps", "Knows where things are.")]
@@ -68,8 +68,8 @@ async def test_typed_answers_are_data() -> None:
     assert result.messages[2].tool_results[0].data == {"town": "Mostar"}
 
 
-async def test_what_it_uses_counts_for_the_one_that_asks() -> None:
-    """Tokens, costs and all; its steps are its own."""
+async def test_usage_of_sub_agents_is_included() -> None:
+    """Usage and cost include the sub-agent's; its steps aren't counted."""
     prices = {"acme:*": Price("1", "1"), "scripted:*": Price("1", "1")}
     helper = expert("In Bosnia.", prices=prices)
     alone = await expert("In Bosnia.", prices=prices).send("Where?")
@@ -89,8 +89,8 @@ async def test_what_it_uses_counts_for_the_one_that_asks() -> None:
 @pytest.mark.parametrize(
     "limits", [RunLimits(steps=2), RunLimits(tokens=5), RunLimits(steps=4, calls=1)]
 )
-async def test_limits_hold_for_all_agents_of_a_run(limits: RunLimits) -> None:
-    """The run that asked is over when all of them together have gone too far."""
+async def test_limits_include_sub_agents(limits: RunLimits) -> None:
+    """Limits apply to all agents of a run together."""
     helper = expert(asks(call("weather", city="Basel")), "Rain.", tools=[weather])
     scripted = model(asks(call("ask", prompt="Weather?")), asks(call("ask", prompt="?")), "Rain.")
     agent = Agent(scripted, tools=[helper.as_tool("ask", "Knows the weather.")], limits=limits)
@@ -98,8 +98,8 @@ async def test_limits_hold_for_all_agents_of_a_run(limits: RunLimits) -> None:
         await agent.send("Weather?")
 
 
-async def test_a_tool_of_ones_own_asks_within_the_run() -> None:
-    """`within` does what `as_tool` does; without it, an agent's call is on its own account."""
+async def test_within_shares_the_run() -> None:
+    """With `within` a sub-agent's usage counts toward the run; without it doesn't."""
     helper = expert("One.", "Two.")
 
     @tool
@@ -141,11 +141,11 @@ def test_an_agent_is_not_accepted_as_a_tool() -> None:
         Agent("echo:", tools=[Agent("echo:")])  # type: ignore[list-item]
 
 
-# --- in its place
+# --- handoffs
 
 
 def _office(*script: Any, **options: Any) -> tuple[Agent[Any, str], Agent[Any, str]]:
-    """An agent at the door, and one that it hands over to, with a tool of its own."""
+    """An agent, and one it hands off to, which has its own tool."""
     billing = expert(*script, tools=[weather], system="You are billing.", max_tokens=7)
     first = model(asks(call("billing", "h")))
     door = Agent(
@@ -154,11 +154,8 @@ def _office(*script: Any, **options: Any) -> tuple[Agent[Any, str], Agent[Any, s
     return door, billing
 
 
-async def test_a_conversation_is_handed_over() -> None:
-    """The other agent continues with the whole conversation.
-
-    And with its own tools and settings.
-    """
+async def test_a_handoff_continues_the_conversation() -> None:
+    """The other agent continues the conversation with its own tools and settings."""
     door, billing = _office(asks(call("weather", "w", city="Basel")), "Rain, and 5 euros.")
     history = ConversationHistory(policy=Policy.LENIENT)
     result = await door.send("What do I owe?", history=history)
@@ -176,14 +173,14 @@ async def test_a_conversation_is_handed_over() -> None:
     assert result.metadata.get("omitted") is None
 
 
-async def test_who_was_not_handed_over_says_nothing() -> None:
-    """`agent` is empty where the first one has answered."""
+async def test_agent_is_empty_without_a_handoff() -> None:
+    """The result's `agent` is empty if the first agent answered."""
     door, _ = _office()
     assert (await door.with_model(model("Hello.")).send("Hi")).agent == ""
 
 
-async def test_the_stream_tells_when() -> None:
-    """Between the round of the one and the first step of the other."""
+async def test_a_handoff_is_an_event() -> None:
+    """`HandedOff` comes after the round and before the other agent's first step."""
     door, _ = _office("5 euros.")
     async with door.stream("What do I owe?") as stream:
         events = [event async for event in stream.events()]
@@ -195,8 +192,8 @@ async def test_the_stream_tells_when() -> None:
     assert stream.result.agent == "billing"
 
 
-async def test_the_output_and_the_limits_are_those_of_the_call() -> None:
-    """Whatever the other agent gives elsewhere: a caller gets what was asked for."""
+async def test_output_and_limits_of_the_call_apply_after_a_handoff() -> None:
+    """Output type, limits and output hooks are those of the call."""
     billing = expert(asks(call("return_result", "r", town="Mostar")))
     tools = [billing.as_handoff("billing", "Bills.")]
     seen: list[Any] = []
@@ -210,7 +207,7 @@ async def test_the_output_and_the_limits_are_those_of_the_call() -> None:
         await door.send("What do I owe?", limits=RunLimits(steps=1))
 
 
-async def test_one_answer_hands_over_once() -> None:
+async def test_only_the_first_handoff_of_an_answer_is_run() -> None:
     """A second handoff gets an error result; calls of other tools are run."""
     billing, sales = expert("From billing."), expert("From sales.")
     calls = asks(call("weather", "w", city="Basel"), call("billing", "b"), call("sales", "s"))
@@ -222,8 +219,8 @@ async def test_one_answer_hands_over_once() -> None:
     assert told[0].text == "rain in Basel"
 
 
-async def test_a_hand_over_that_was_interrupted_is_taken_up() -> None:
-    """The call waits in the history as any other."""
+async def test_an_interrupted_handoff_is_resumed() -> None:
+    """A pending handoff call in the history is run."""
     door, billing = _office("5 euros.")
     history = [call("billing", "h")]
     asked = ["What do I owe?", asks(*history)]
@@ -232,8 +229,8 @@ async def test_a_hand_over_that_was_interrupted_is_taken_up() -> None:
     assert len(billing.model.requests) == 1  # type: ignore[attr-defined]
 
 
-async def test_it_may_go_back_and_forth() -> None:
-    """Tools that depend on the run can name agents that come later; limits end it."""
+async def test_agents_may_hand_off_back_and_forth() -> None:
+    """Limits end a run with circular handoffs."""
     agents: dict[str, Agent[Any, str]] = {}
 
     def tools(run: RunContext) -> list[Any]:
@@ -262,16 +259,16 @@ async def test_a_custom_orchestrator_is_kept_after_a_handoff() -> None:
     assert steps == ["scripted:", "acme:expert"]
 
 
-def test_a_handoff_names_itself() -> None:
-    """To people; and refuses what no model could call."""
+def test_a_handoff_has_a_repr_and_a_valid_name() -> None:
+    """The repr has name and agent; an invalid tool name raises."""
     handoff = expert().as_handoff("billing", "Bills.")
     assert repr(handoff) == "Handoff(billing, Agent(acme:expert, 0 tools))"
     with pytest.raises(InvalidInputError):
         expert().as_handoff("no name", "Bills.")
 
 
-async def test_hooks_of_the_other_agent_are_called() -> None:
-    """Those around its own tools; the end of the run is the first one's."""
+async def test_hooks_of_the_other_agent_are_called_after_a_handoff() -> None:
+    """Tool hooks are the other agent's; `after_send` is the first agent's."""
     told: list[str] = []
 
     def note(name: str) -> Hooks[Any]:

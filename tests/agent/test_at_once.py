@@ -1,4 +1,4 @@
-"""One agent, one history, many at once: threads, loops within loops, runs beside each other."""
+"""Concurrent use of agents and histories: tasks, threads and nested loops."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SHARED = pytest.mark.parametrize("is_shared", [True, False], ids=["one history"
 
 
 async def _two(first: Kept, is_shared: bool) -> tuple[Kept, Kept]:
-    """Two ways to one session: the same history twice, or a history each."""
+    """One session opened twice: the same history object, or one each."""
     history = first.history
     if is_shared:
         return first, first
@@ -33,7 +33,7 @@ async def _two(first: Kept, is_shared: bool) -> tuple[Kept, Kept]:
 
 
 def _talker(name: str, id: str, look: Any) -> Agent:
-    """Looks something up under a name, and is done."""
+    """An agent that looks up a name once, then answers."""
 
     def answer(request: Request) -> Message | str:
         said = [call.arguments["name"] for m in request.messages for call in m.tool_calls]
@@ -45,13 +45,13 @@ def _talker(name: str, id: str, look: Any) -> Agent:
 @pytest.mark.parametrize("ids", [("call_1", "call_2"), ("call_1", "call_1")], ids=["", "same id"])
 @_SHARED
 @_HISTORIES
-async def test_two_prompts_at_once_on_one_history(
+async def test_two_concurrent_prompts_on_one_history(
     kind: str,
     is_shared: bool,
     ids: tuple[str, str],
     tmp_path: Path,
 ) -> None:
-    """Both are answered; every message is kept, whole and once, and any provider takes it."""
+    """Both are answered, and every message is stored once."""
     ran: Counter[str] = Counter()
 
     @tool
@@ -74,7 +74,7 @@ async def test_two_prompts_at_once_on_one_history(
     found = Counter(message.id for message in messages)
     assert found == Counter(message.id for result in results for message in result.messages)
     assert max(found.values()) == 1
-    if len({*ids}) == len(ids):  # the Responses API warns of ids that are used again (I5)
+    if len({*ids}) == len(ids):  # the Responses API warns about reused ids (I5)
         check_on_the_wire(messages)
 
 
@@ -99,7 +99,7 @@ async def test_only_one_of_two_concurrent_resumptions_runs_the_tools(
             messages = await one.messages()
             asked = Counter(each.id for message in messages for each in message.tool_calls)
             assert [asked[each] for each in "abc"] == [1, 1, 1]
-            # Who comes late may ask the model as well, which then says "d" once more to it.
+            # The later one may also call the model, which then calls "d" again.
             assert Counter(scene.begun) <= asked
             assert Counter(id for id, _ in results_in(messages)) <= asked
             assert [type(each) for each in outcomes].count(Result) >= 1
@@ -112,8 +112,8 @@ async def _added(history: Any, messages: list[Message]) -> None:
         await added
 
 
-async def test_a_decision_that_comes_twice_is_taken_once(tmp_path: Path) -> None:
-    """Two people approve the same call at the same time: it is run once."""
+async def test_a_repeated_approval_runs_the_call_once(tmp_path: Path) -> None:
+    """Two concurrent approvals of the same call run it once."""
     paid: list[str] = []
 
     @tool(requires_approval=True)
@@ -139,7 +139,7 @@ async def test_a_decision_that_comes_twice_is_taken_once(tmp_path: Path) -> None
     assert paid == ["Bob"]
     refused = [each for each in outcomes if isinstance(each, BaseException)]
     assert len(refused) == 1
-    assert isinstance(refused[0], (Conflict, InvalidInputError))  # at once, or a moment later
+    assert isinstance(refused[0], (Conflict, InvalidInputError))  # depending on timing
     assert results_in(messages) == [("call_1", "paid")]
 
 
@@ -147,7 +147,7 @@ async def test_a_decision_that_comes_twice_is_taken_once(tmp_path: Path) -> None
 
 
 def test_fifty_threads_share_an_agent(tmp_path: Path) -> None:
-    """Each has its own conversation, and gets its own answer."""
+    """Each thread has its own conversation and gets its own answer."""
     everybody = Barrier(50)
     agent = Agent(ScriptedModel([_found], repeat=True), tools=[_looking()])
 
@@ -179,7 +179,7 @@ def _looking() -> Any:
 
 
 async def test_a_blocking_call_inside_a_running_loop() -> None:
-    """It works, and blocks that loop only."""
+    """A blocking call works inside a running loop, and blocks only that loop."""
     agent = Agent(model(asks(call("weather", city="Basel")), DONE), tools=[weather])
     assert agent.send_sync("Go").text == DONE
     with Agent(model(DONE)).stream_sync("Go") as stream:
@@ -188,7 +188,7 @@ async def test_a_blocking_call_inside_a_running_loop() -> None:
 
 @pytest.mark.parametrize("depth", [1, 5])
 def test_agents_within_tools(depth: int) -> None:
-    """A blocking tool asks another agent, whose tool asks another."""
+    """A blocking tool calls another agent, whose tool calls another."""
 
     def agent(level: int) -> Agent:
         @tool

@@ -1,6 +1,6 @@
-"""A run may be cut off wherever it waits.
+"""A run can be cancelled wherever it waits.
 
-Nothing goes on, nothing is half written, no tool runs twice, and the conversation can be resumed.
+No task is left, no tool runs twice, and the conversation can be resumed.
 """
 
 from __future__ import annotations
@@ -76,10 +76,10 @@ async def test_a_run_is_cancelled_anywhere(
 @_LIMITS
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("kind", ["strict", "memory"])
-async def test_a_run_is_cancelled_at_any_turn_of_the_loop(
+async def test_a_run_is_cancelled_at_any_iteration_of_the_loop(
     kind: str, way: str, limit: int | None, tmp_path: Path
 ) -> None:
-    """Also while it waits for nothing itself, and its tools are at work."""
+    """The run can also be cancelled while only its tools are waiting."""
     await _cut_everywhere(at_tick, kind, tmp_path, way, limit)
 
 
@@ -91,7 +91,7 @@ def _taken(stream: AgentStream[Any], parts: str) -> AsyncIterator[Any]:
 
 
 async def _take(source: AsyncIterator[Any], count: int) -> bool:
-    """Whether there were so many."""
+    """Takes items; returns whether there were that many."""
     for _ in range(count):
         try:
             await anext(source)
@@ -106,7 +106,7 @@ async def _take(source: AsyncIterator[Any], count: int) -> bool:
 async def test_a_stream_is_closed_anywhere(
     kind: str, parts: str, limit: int | None, tmp_path: Path
 ) -> None:
-    """After any of its pieces; and nothing more comes."""
+    """Closed after any item, the stream gives no more, and the conversation can be resumed."""
     async with kept(kind, tmp_path) as make:
 
         async def attempt(nth: int) -> bool:
@@ -130,8 +130,8 @@ async def test_a_stream_is_closed_anywhere(
 
 @_LIMITS
 @_PARTS
-async def test_what_a_stream_leaves_can_be_sent_on(parts: str, limit: int | None) -> None:
-    """Nobody keeps the conversation but the caller, who has it from the result."""
+async def test_the_partial_result_of_a_stream_can_be_resumed(parts: str, limit: int | None) -> None:
+    """Without a history, the conversation is resumed from the stream's partial result."""
 
     async def attempt(nth: int) -> bool:
         scene = Scene(limit=limit)
@@ -150,7 +150,7 @@ async def test_what_a_stream_leaves_can_be_sent_on(parts: str, limit: int | None
 
 @contextmanager
 def no_complaints(loop: asyncio.AbstractEventLoop) -> Generator[None]:
-    """Nothing is told to the loop's exception handler."""
+    """Asserts that the loop's exception handler isn't called."""
     told: list[Any] = []
     loop.set_exception_handler(lambda _, context: told.append(context))
     try:
@@ -162,7 +162,7 @@ def no_complaints(loop: asyncio.AbstractEventLoop) -> Generator[None]:
 
 @pytest.fixture
 def quick_collector() -> Generator[None]:
-    """Collecting looks only at what the test has made."""
+    """Restricts garbage collection to objects that the test creates."""
     gc.collect()
     gc.freeze()
     yield
@@ -204,8 +204,8 @@ async def test_a_stream_is_dropped_anywhere(
 @pytest.mark.usefixtures("quick_collector")
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("ends", ["closed", "dropped"])
-def test_a_blocking_stream_is_left_anywhere(ends: str) -> None:
-    """Closed or dropped half way, nothing of it stays on the loop that is behind it."""
+def test_a_blocking_stream_can_be_left_anywhere(ends: str) -> None:
+    """Closed or dropped, a blocking stream leaves no task on its loop."""
     agent = Scene().agent()
     agent.send_sync("Go")
     loop = portal._portals[0].loop
@@ -283,8 +283,8 @@ async def test_a_stream_has_one_reader() -> None:
 
 
 @pytest.mark.parametrize("count", [1, 2])
-async def test_a_tool_may_close_the_stream_it_is_part_of(count: int) -> None:
-    """The run ends there, whether the tool runs alone or beside others."""
+async def test_a_tool_may_close_its_own_stream(count: int) -> None:
+    """The run ends, whether the tool runs alone or with others."""
     streams: list[AgentStream[Any]] = []
 
     @tool
@@ -304,8 +304,8 @@ async def test_a_tool_may_close_the_stream_it_is_part_of(count: int) -> None:
 # --- threads
 
 
-async def test_cancelled_runs_pile_up_no_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Blocking tools go on until they return; then their threads serve others, and end."""
+async def test_cancelled_runs_do_not_accumulate_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The threads of cancelled blocking tools are reused after they return."""
     monkeypatch.setattr(thread_pool, "_crew", thread_pool._Crew())
     release, begun = threading.Event(), threading.Semaphore(0)
     seen: set[threading.Thread] = set()
@@ -341,7 +341,7 @@ async def test_cancelled_runs_pile_up_no_threads(monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize("streams", [False, True], ids=["plain", "streamed"])
 @pytest.mark.parametrize("dialect", ["anthropic", "openai-chat", "openai-responses"])
 async def test_a_run_over_a_network_is_cancelled_anywhere(dialect: str, streams: bool) -> None:
-    """No connection is kept waiting, and the next run works."""
+    """No connection is left waiting, and the next run works."""
 
     async def ask(made: Client) -> None:
         agent = Agent(made, tools=[clock])
@@ -360,7 +360,7 @@ async def test_a_run_over_a_network_is_cancelled_anywhere(dialect: str, streams:
 
 
 def _replies(dialect: str, streams: bool) -> Any:
-    """A provider that wants the time to be looked up, and then says something."""
+    """A provider that calls the clock, then answers."""
     codec, encoder = dragoman.dialect(dialect), dragoman.dialect(dialect).stream_encoder()
     choice = Choice(0, asks(call("clock", city="Basel")).replace(finish=FinishReason.TOOL_CALLS))
     asking = Response(id="r0", model="m", choices=(choice,))

@@ -1,4 +1,4 @@
-"""What an agent takes as a history: everything that holds messages, in any dialect."""
+"""What an agent accepts as a history: anything that holds messages, in any dialect."""
 
 from __future__ import annotations
 
@@ -40,33 +40,33 @@ SECRET = "xyzzy-the-secret"
 
 
 async def sent(conversation: Conversation) -> Messages:
-    """What would be sent to a model that nobody knows."""
+    """The messages that would be sent to an unknown model."""
     return await conversation.window("unheard-of", (), ())
 
 
 async def read(history: Any) -> Messages:
-    """What a history is taken for."""
+    """The messages that a history is read as."""
     return await sent(conversation_of(history))
 
 
 def texts(messages: Messages) -> list[str]:
-    """What they say."""
+    """The texts of the messages."""
     return [message.text for message in messages]
 
 
 class TestMessages:
     """What is plain messages already, or says so itself."""
 
-    async def test_nothing_is_an_empty_conversation(self) -> None:
-        """And grows."""
+    async def test_none_is_an_empty_conversation(self) -> None:
+        """None is an empty conversation, to which messages can be added."""
         conversation = conversation_of(None)
         assert await sent(conversation) == Messages()
         await conversation.add(Message.user("Hi"))
         assert texts(await sent(conversation)) == ["Hi"]
         assert not conversation.keeps_rounds
 
-    async def test_messages_are_sent_as_they_are(self) -> None:
-        """The very object: nothing is copied, whatever its length."""
+    async def test_messages_are_used_without_a_copy(self) -> None:
+        """A `Messages` object is used as it is, whatever its length."""
         messages = Messages(*ROUND)
         assert await read(messages) is messages
 
@@ -91,20 +91,20 @@ class TestMessages:
         ],
         ids=lambda history: type(history).__name__,
     )
-    async def test_whatever_holds_messages_will_do(self, history: Any) -> None:
-        """Iterables, our own containers, documents and dicts of ours."""
+    async def test_anything_that_holds_messages_is_accepted(self, history: Any) -> None:
+        """Iterables, our containers, documents and dicts are accepted."""
         assert await read(history) == Messages(*ROUND)
 
     @pytest.mark.parametrize("shape", ["canonical", "openai", "content", "flat"])
-    async def test_our_own_shapes_come_back(self, shape: Any) -> None:
-        """With metadata; thinking where the shape has it, results one a message."""
+    async def test_our_own_shapes_round_trip(self, shape: Any) -> None:
+        """Each shape of `to_list` is read back, with metadata."""
         thought = [Thinking("Hm.")] if shape == "canonical" else []
         answer = Message.assistant(*thought, "Yes.", metadata={"rating": 5})
         messages = Messages(*ROUND, answer).split_results()
         assert await read(messages.to_list(shape=shape)) == messages
 
-    async def test_one_of_anything_is_a_conversation_of_one(self) -> None:
-        """A text, a message, a part, and dicts of those."""
+    async def test_a_single_item_is_a_conversation_of_one(self) -> None:
+        """A text, a message, a part or a dict is a conversation of one message."""
         for one in (
             "Hi",
             Message.user("Hi"),
@@ -127,13 +127,13 @@ class TestMessages:
         assert texts(pairs)[:2] == ["Hi", "Hello."]
 
     async def test_a_text_that_is_json_is_still_a_text(self) -> None:
-        """Unless it is a document of ours, and then it must be a whole one."""
+        """Only a Dragoman document is parsed, and it must be complete."""
         assert texts(await read('{"messages": []}')) == ['{"messages": []}']
         with pytest.raises(InvalidInputError):
             conversation_of('{"dragoman": 1, "kind": "Messages", "value": [')
 
     async def test_a_caller_s_list_is_never_changed(self) -> None:
-        """Nor are the dicts in it."""
+        """A list and its dicts aren't modified by adding or replacing messages."""
         items: list[Any] = [{"role": "user", "content": "Hi"}, Message.assistant("Hello.")]
         before = [dict(items[0]), items[1]]
         conversation = conversation_of(items)
@@ -153,21 +153,21 @@ class TestMessages:
         assert len(messages) == 4
 
     async def test_a_message_in_the_middle_is_replaced(self) -> None:
-        """Those after it stay; one that is not there is not."""
+        """Later messages are kept; replacing an unknown message raises."""
         conversation = conversation_of(Messages(*ROUND))
         await conversation.replace(ROUND[2].replace(parts=(ToolResult.error("call_1", "late"),)))
         assert texts(await sent(conversation))[2:] == ["late", "Sun there, snow here."]
         with pytest.raises(NotFound):
             await conversation.replace(Message.user("Hi"))
 
-    async def test_a_conversation_is_one_already(self) -> None:
-        """Somebody's own adapter is used as it is."""
+    async def test_a_conversation_is_used_as_it_is(self) -> None:
+        """A custom conversation adapter isn't wrapped."""
         mine = conversation_of(["Hi"])
         assert conversation_of(mine) is mine
 
 
 class TestRefused:
-    """What is no conversation."""
+    """What isn't accepted as a history."""
 
     @pytest.mark.parametrize(
         ("history", "named"),
@@ -185,20 +185,20 @@ class TestRefused:
             (print, "builtin_function_or_method"),
         ],
     )
-    def test_other_types_are_named(self, history: Any, named: str) -> None:
-        """Nothing is taken by its text."""
+    def test_other_types_are_rejected_by_name(self, history: Any, named: str) -> None:
+        """The error names the type and quotes no content."""
         with pytest.raises(InvalidInputError, match=named) as caught:
             conversation_of(history)
         assert SECRET not in str(caught.value)
 
-    async def test_a_result_has_its_messages(self) -> None:
-        """It is no history itself: which messages led to it is not in it."""
+    async def test_a_result_is_rejected_as_a_history(self) -> None:
+        """The error suggests the result's `messages`."""
         result = await Agent("echo:").send("Hi")
         with pytest.raises(InvalidInputError, match="its `messages`"):
             conversation_of(result)
 
-    def test_what_holds_itself_is_refused(self) -> None:
-        """At once."""
+    def test_a_recursive_history_is_rejected(self) -> None:
+        """A dict that contains itself raises."""
         item: dict[str, Any] = {"role": "user"}
         item["content"] = [item, item]
         with pytest.raises(InvalidInputError, match="contains itself"):
@@ -206,14 +206,14 @@ class TestRefused:
 
     @pytest.mark.parametrize("hooks", [{"on_add": print}, {"strategy": print}, {"on_after_add": 7}])
     @pytest.mark.parametrize("history", [None, ["Hi"]])
-    def test_hooks_are_looked_at_whatever_the_history(self, history: Any, hooks: Any) -> None:
-        """A name that no history has is a mistake."""
+    def test_hooks_are_validated_for_every_history(self, history: Any, hooks: Any) -> None:
+        """Unknown hook names and values that can't be called raise."""
         with pytest.raises(InvalidInputError, match="hook"):
             conversation_of(history, hooks)
 
 
 class TestConversationHistory:
-    """A history that grows, and may be strict about it."""
+    """A history in memory with a policy."""
 
     async def test_it_is_kept_up_to_date(self) -> None:
         """Each message is in the caller's history at once."""
@@ -225,7 +225,7 @@ class TestConversationHistory:
         assert await sent(conversation) is history.messages
         assert not conversation.keeps_rounds
 
-    async def test_its_policy_holds(self) -> None:
+    async def test_its_policy_is_enforced(self) -> None:
         """A message that the policy forbids is rejected, and changes nothing."""
         history = ConversationHistory([Message.system("Be brief."), *ROUND[:3]])
         conversation = conversation_of(history)
@@ -238,7 +238,7 @@ class TestConversationHistory:
         assert history.pending_tool_calls == ()
 
     async def test_a_message_is_replaced_in_it(self) -> None:
-        """And what waits for a result is counted anew."""
+        """Replacing a message updates the pending calls."""
         history = ConversationHistory([Message.system("Be brief."), *ROUND[:3]])
         conversation = conversation_of(history)
         half = ROUND[2].replace(parts=ROUND[2].parts[:1])
@@ -249,10 +249,10 @@ class TestConversationHistory:
 
 
 class TestChatHistory:
-    """A history that lasts."""
+    """A stored history."""
 
     async def test_messages_are_stored_when_add_returns(self, tmp_path: Path) -> None:
-        """Somebody else reads them, replaced ones as they are now."""
+        """Another reader of the storage sees added and replaced messages."""
         url = f"sqlite:///{tmp_path}/chats.db"
         async with await ChatHistory.open(ONE, url) as history:
             conversation = conversation_of(history)
@@ -269,8 +269,8 @@ class TestChatHistory:
         ("model", "is_whole"),
         [("gpt-4", False), ("claude-sonnet-4-5", True), ("unheard-of", True), ("", True)],
     )
-    async def test_the_window_is_the_model_s(self, model: str, is_whole: bool) -> None:
-        """Or the config's, where the model's is not known."""
+    async def test_the_context_window_is_the_model_s(self, model: str, is_whole: bool) -> None:
+        """If the model is unknown, the configured context window is used."""
         async with await ChatHistory.open(ONE, "memory:") as history:
             await history.extend(["word " * 9000, Message.assistant("Yes."), Message.user("Hi")])
             conversation = conversation_of(history)
@@ -278,7 +278,7 @@ class TestChatHistory:
             assert texts(window)[-1] == "Hi"
             assert any(len(text) > 1000 for text in texts(window)) is is_whole
 
-    async def test_a_limit_that_was_set_holds_for_larger_models(self) -> None:
+    async def test_a_configured_limit_applies_to_larger_models(self) -> None:
         """A configured context window is a maximum, whatever the model's own."""
         config = ChatHistoryConfig(context_window=400, reserved_for_completion=100)
         async with await ChatHistory.open(ONE, "memory:", config) as history:
@@ -286,8 +286,8 @@ class TestChatHistory:
             conversation = conversation_of(history)
             assert 0 < len(await conversation.window("claude-sonnet-4-5", (), ())) < 20
 
-    async def test_tools_and_instructions_take_their_share(self) -> None:
-        """Tools as they are defined or declared, instructions as a text or parts."""
+    async def test_tools_and_instructions_reduce_the_window(self) -> None:
+        """Tools and instructions count toward the context window."""
         config = ChatHistoryConfig(context_window=1000, reserved_for_completion=100)
         big = ToolDefinition("f", "word " * 200, {"type": "object"})
         async with await ChatHistory.open(ONE, "memory:", config) as history:
@@ -299,8 +299,8 @@ class TestChatHistory:
             assert len(await conversation.window("m", (), "word " * 500)) < alone
             assert len(await conversation.window("m", (), (Text("word " * 500),))) < alone
 
-    async def test_two_runs_at_once_both_land_all_their_messages(self, tmp_path: Path) -> None:
-        """On one history, and each on its own without mixing."""
+    async def test_two_concurrent_runs_store_all_their_messages(self, tmp_path: Path) -> None:
+        """Runs on one history store all messages; separate histories don't mix."""
         url = f"sqlite:///{tmp_path}/chats.db"
         async with await ChatHistory.open(ONE, url) as one, await ChatHistory.open(TWO, url) as two:
             runs = [conversation_of(one), conversation_of(one), conversation_of(two)]
@@ -317,7 +317,7 @@ class TestChatHistory:
         assert (len(shared), alone) == (40, expected[2])
 
     async def test_hooks_of_the_caller_s_are_called_after_the_history_s(self) -> None:
-        """Only in runs that were given them."""
+        """The caller's hooks are called only in runs that were given them."""
         heard: list[str] = []
 
         async def after(message: Message, _history: ChatHistory) -> None:
@@ -332,7 +332,7 @@ class TestChatHistory:
 
 
 class Elsewhere(MemoryStorage):
-    """Is used on the loop in the background, as databases are."""
+    """A storage that is used on the background loop, as databases are."""
 
     is_blocking = False
 
@@ -347,10 +347,10 @@ def blocking(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Blockin
 
 
 class TestBlockingChatHistory:
-    """A history whose calls block."""
+    """A history with blocking calls."""
 
     async def test_it_is_kept_up_to_date(self, blocking: BlockingChatHistory) -> None:
-        """As the async one is."""
+        """Messages are added and replaced as in the async history."""
         conversation = conversation_of(blocking)
         assert conversation.keeps_rounds
         added = await conversation.add(Message.user("Hi"))
@@ -360,8 +360,8 @@ class TestBlockingChatHistory:
         with pytest.raises(NotFound):
             await conversation.replace(Message.user("Bye"))
 
-    async def test_the_loop_goes_on_meanwhile(self, blocking: BlockingChatHistory) -> None:
-        """A hook waits for what only the loop can do; it runs elsewhere."""
+    async def test_the_loop_is_not_blocked(self, blocking: BlockingChatHistory) -> None:
+        """Hooks of a blocking history run on another thread."""
         seen, go_on = Event(), Event()
         threads: list[int] = []
 
@@ -378,10 +378,10 @@ class TestBlockingChatHistory:
         assert get_ident() not in threads
 
     @pytest.mark.parametrize("is_async", [False, True])
-    def test_it_can_be_used_on_the_loop_in_the_background(
+    def test_it_can_be_used_on_the_background_loop(
         self, blocking: BlockingChatHistory, is_async: bool
     ) -> None:
-        """Where blocking calls of agents run; hooks may call the history there."""
+        """Hooks may call the history there."""
 
         def answer(message: Message, history: BlockingChatHistory) -> None:
             if message.text == "ping":
@@ -397,10 +397,10 @@ class TestBlockingChatHistory:
         assert texts(portal.run(sent(conversation))) == ["ping", "pong"]
 
     @pytest.mark.parametrize("error", [SystemExit, KeyboardInterrupt, ValueError])
-    def test_what_a_hook_raises_gets_out_and_harms_no_loop(
+    def test_an_exception_of_a_hook_is_raised(
         self, blocking: BlockingChatHistory, error: type[BaseException]
     ) -> None:
-        """The message was refused; the next is not."""
+        """The message isn't added, and the next one is."""
 
         def fail(message: Message, _: Any) -> None:
             if message.text == "a":
@@ -412,10 +412,8 @@ class TestBlockingChatHistory:
         portal.run(conversation.add(Message.user("b")))
         assert texts(blocking.messages()) == ["b"]
 
-    async def test_a_run_that_is_cancelled_waits_for_its_write(
-        self, blocking: BlockingChatHistory
-    ) -> None:
-        """Nothing goes on behind its back, and adding the message again adds it once."""
+    async def test_a_cancelled_run_waits_for_its_write(self, blocking: BlockingChatHistory) -> None:
+        """The write is finished first, and adding the message again adds it once."""
         seen, go_on = Event(), Event()
 
         def wait(*_: Any) -> None:
@@ -442,7 +440,7 @@ class TestBlockingChatHistory:
 
 
 class TestUnanswered:
-    """Calls that wait for their results."""
+    """Calls without results."""
 
     @pytest.mark.parametrize(
         ("messages", "ids"),
@@ -461,14 +459,14 @@ class TestUnanswered:
             ((ROUND[1], ROUND[1]), ["call_1", "call_2"]),
         ],
     )
-    def test_they_are_those_of_the_last_round(
+    def test_pending_calls_are_those_of_the_last_round(
         self, messages: tuple[Message, ...], ids: list[str]
     ) -> None:
-        """In order; none where somebody has spoken since."""
+        """They are in order, and there are none after a later user message."""
         assert [call.id for call in unanswered(Messages(*messages))] == ids
 
-    def test_only_the_end_is_looked_at(self) -> None:
-        """However long the conversation is."""
+    def test_only_the_end_is_read(self) -> None:
+        """The number of messages read doesn't grow with the conversation."""
 
         class Counted(Messages):
             """Counts what is looked at."""

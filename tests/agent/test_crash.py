@@ -1,6 +1,6 @@
-"""kill -9 in the middle of a run: no tool runs twice, nothing is made up, and it goes on.
+"""Runs killed with SIGKILL: no tool runs twice, no result is invented, and the run can be resumed.
 
-In short here; `make torture` does it as often as was promised.
+A short version; `make torture` runs it with many more kills.
 """
 
 from __future__ import annotations
@@ -57,25 +57,25 @@ chance = Random()
 
 @pytest.fixture
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
-    """A fresh one on the backend that is asked for."""
+    """A fresh place on the requested backend."""
     with PLACES[request.param](tmp_path) as place:
         yield place
 
 
 def check_now(scene: Scene) -> None:
-    """What is true after a kill, whenever it was."""
+    """Checks what must hold after a kill at any time."""
     check_broken(asyncio.run(stored(scene.place)), noted(scene.log))
 
 
 def resume(scene: Scene) -> None:
-    """Go on to the end, and look at what came of it."""
+    """Resumes to the end and checks the result."""
     asyncio.run(Player(scene._replace(dies_at="")).play())
     check_whole(asyncio.run(stored(scene.place)), noted(scene.log))
 
 
 @pytest.mark.parametrize("place", ["sqlite", "files", "postgres"], indirect=True)
-def test_a_run_that_is_killed_anywhere_goes_on(place: Place, tmp_path: Path) -> None:
-    """Once or several times, in one run or in the resumed ones, whatever it was doing."""
+def test_a_run_killed_anywhere_can_be_resumed(place: Place, tmp_path: Path) -> None:
+    """The run may be killed several times, also while it is resumed."""
     kills = number = 0
     while kills < KILLS:
         number += 1
@@ -92,10 +92,10 @@ def test_a_run_that_is_killed_anywhere_goes_on(place: Place, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(("moment", "limit"), _MOMENTS)
-def test_a_run_that_is_killed_at_a_moment_goes_on(
+def test_a_run_killed_at_a_given_moment_can_be_resumed(
     moment: str, limit: int | None, tmp_path: Path
 ) -> None:
-    """Exactly what was begun and has no result is unknown; what was not begun is run."""
+    """Started calls without a result are unknown; calls that weren't started are run."""
     with PLACES["sqlite"](tmp_path) as place:
         scene = Scene(place, tmp_path / "log", limit, dies_at=MOMENTS[moment])
         with Runner(scene) as runner:
@@ -105,7 +105,7 @@ def test_a_run_that_is_killed_at_a_moment_goes_on(
         before = dict(results_in(asyncio.run(stored(place))))
         resume(scene)
         after = dict(results_in(asyncio.run(stored(place))))
-    assert before.items() <= after.items()  # what was written stays
+    assert before.items() <= after.items()  # stored results are kept
     what, _, id = scene.dies_at.partition(" ")
     if what in {"begin", "end"}:
         assert f"{what} {id}" in lines
@@ -113,12 +113,12 @@ def test_a_run_that_is_killed_at_a_moment_goes_on(
     elif what == "finished":
         assert after[id] == real(id)
     unknown = {id for id, text in after.items() if text == UNKNOWN}
-    if limit == 1:  # one at a time: nothing is unknown but the one that was being run
+    if limit == 1:  # sequential: only the running call is unknown
         assert unknown <= {id}
 
 
-def test_a_run_that_is_not_killed_knows_everything(tmp_path: Path) -> None:
-    """The scene itself: all tools run, and all results are real."""
+def test_a_run_that_is_not_killed_has_all_results(tmp_path: Path) -> None:
+    """Without a kill, all tools run and all results are real."""
     with PLACES["sqlite"](tmp_path) as place:
         scene = Scene(place, tmp_path / "log")
         resume(scene)
@@ -126,11 +126,11 @@ def test_a_run_that_is_not_killed_knows_everything(tmp_path: Path) -> None:
     assert UNKNOWN not in found.values()
 
 
-# --- what a crash may leave, and a kill hardly ever hits
+# --- states after a crash that a kill rarely hits
 
 
-async def test_an_output_that_was_stored_is_not_asked_for_again() -> None:
-    """The program stopped between the call that returns the output and what is said to it."""
+async def test_a_stored_output_is_not_requested_again() -> None:
+    """A stored output call is the output when the run is resumed, without a request."""
     history = ConversationHistory(
         [Message.user("Where?"), asks(call("return_result", "a", city="Basel"))], policy="lenient"
     )
@@ -141,8 +141,8 @@ async def test_an_output_that_was_stored_is_not_asked_for_again() -> None:
     assert [each.is_error for each in history.messages[-1].tool_results] == [False]
 
 
-async def test_a_prompt_with_decisions_asks_for_an_output_of_its_own() -> None:
-    """The output that was stored is told to have been received, and is not the answer to it."""
+async def test_a_new_prompt_gets_its_own_output() -> None:
+    """An output stored before a new prompt isn't the answer to that prompt."""
     own = Agent(
         model(asks(call("return_result", "c", city="Bern"))),
         tools=[weather, ToolDefinition("ask_user", "Asks.", {"type": "object"})],
@@ -155,8 +155,8 @@ async def test_a_prompt_with_decisions_asks_for_an_output_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("output", [None, Report])
-async def test_calls_of_an_answer_that_was_cut_off_are_not_run_later(output: Any) -> None:
-    """I7 holds as well where the program stopped before it could refuse them."""
+async def test_calls_of_a_truncated_answer_are_not_run_when_resumed(output: Any) -> None:
+    """Calls of a stored truncated answer are rejected (I7)."""
     ran: list[str] = []
 
     @tool

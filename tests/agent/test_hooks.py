@@ -70,8 +70,8 @@ async def test_what_they_return_takes_the_place() -> None:
     assert agent.model.requests[0].metadata == {"seen": True}  # type: ignore[attr-defined]
 
 
-async def test_a_call_may_be_prevented() -> None:
-    """A `ToolError` is its result, and so is a result; the model goes on."""
+async def test_a_hook_may_prevent_a_call() -> None:
+    """A `ToolError` or a result replaces the call, and the run continues."""
 
     def veto(asked: Any, _run: Any) -> Any:
         if asked.id == "a":
@@ -87,8 +87,8 @@ async def test_a_call_may_be_prevented() -> None:
 
 
 @pytest.mark.parametrize("name", ["before_send", "before_response", "before_tool_call"])
-async def test_any_other_exception_stops_the_run(name: str) -> None:
-    """As it is; nothing of what was to come has happened."""
+async def test_any_other_exception_of_a_hook_stops_the_run(name: str) -> None:
+    """The exception is raised unchanged, and the step isn't performed."""
 
     def veto(*_arguments: object) -> None:
         raise VetoError
@@ -102,15 +102,15 @@ async def test_any_other_exception_stops_the_run(name: str) -> None:
     assert len(history) == expected[name]
 
 
-def test_what_can_not_be_called_is_no_hook() -> None:
-    """The error names it; a repr shows names only."""
+def test_a_hook_must_be_callable() -> None:
+    """The error names the hook; the repr shows only names."""
     with pytest.raises(InvalidInputError, match="before_send"):
         Hooks(before_send="x")  # type: ignore[arg-type]
     assert repr(Hooks(after_send=print)) == "Hooks(after_send)"
 
 
 async def test_history_hooks_are_called_by_the_history() -> None:
-    """Set from the agent, for a history that knows nothing of them."""
+    """History hooks given to the agent are called only in its runs."""
     from dragoman import ChatHistory, SessionIdentity
 
     added: list[str] = []
@@ -172,8 +172,8 @@ async def test_a_hook_on_events_that_raises_stops_the_run() -> None:
     assert ran == []
 
 
-async def test_messages_can_be_changed_before_they_are_sent_and_stay_as_they_are() -> None:
-    """`before_response` sees what is sent, and nothing of that is kept."""
+async def test_request_changes_of_a_hook_are_not_stored() -> None:
+    """Changes that `before_response` makes are sent, but not stored in the history."""
 
     def without_secrets(request: Request, _run: RunContext) -> Request:
         hidden = [m.with_content("***") if "secret" in m.text else m for m in request.messages]

@@ -17,7 +17,7 @@ _DELTAS = {
 
 
 class Grammar:
-    """Takes a stream event by event; an assertion fails where it is not one."""
+    """Checks a stream event by event; an assertion fails on the first invalid event."""
 
     def __init__(self, *, may_break_off: bool = False) -> None:
         self.state = "start"
@@ -25,10 +25,10 @@ class Grammar:
         self.block: dict[str, Any] | None = None
         self.arguments = ""
         self.is_signed = False
-        self.may_break_off = may_break_off  # arguments: those that the provider itself cut off
+        self.may_break_off = may_break_off  # allows arguments that the provider itself truncated
 
     def take(self, name: str | None, wire: dict[str, Any]) -> None:
-        """One event: its name and type are the same, and it may come now."""
+        """Checks one event: its name equals its type, and it is allowed now."""
         kind = wire["type"]
         assert name == kind
         assert self.state not in {"stopped", "failed"}, "nothing follows the end"
@@ -103,7 +103,7 @@ def _check_usage(usage: dict[str, Any]) -> None:
 
 
 def check_stream(stream: bytes, *, may_break_off: bool = False) -> Grammar:
-    """The state after a whole stream, each of whose events was allowed."""
+    """Checks a whole stream and returns the final state."""
     grammar = Grammar(may_break_off=may_break_off)
     parser = SseParser()
     for frame in parser.feed(stream) + parser.close():

@@ -1,4 +1,4 @@
-"""Streams of our own making: plain bodies, and the events that say the same."""
+"""Test streams: plain bodies and the equivalent stream events."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def _pieces(text: str) -> Iterator[str]:
 
 
 def _deltas(block: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """The start of a block and its deltas, as the provider cuts it."""
+    """The start of a block and its deltas, split as the provider splits them."""
     kind = block["type"]
     if kind == "text":
         start = {**block, "text": ""}
@@ -126,7 +126,7 @@ def _without_type(block: dict[str, Any]) -> dict[str, Any]:
 
 
 def events_of(body: dict[str, Any]) -> list[dict[str, Any]]:
-    """The events that say what a plain body says."""
+    """The stream events that are equivalent to a plain body."""
     message: dict[str, Any] = {**body, "content": [], "stop_reason": None, "stop_sequence": None,
                "usage": {**body["usage"], "output_tokens": 1}}  # fmt: skip
     beside: dict[str, Any] = {k: message.pop(k) for k in ("context_management",) if k in message}
@@ -148,7 +148,7 @@ def events_of(body: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def written(events: Iterable[dict[str, Any]]) -> bytes:
-    """Events as bytes."""
+    """The events as server-sent event bytes."""
     return b"".join(
         f"event: {event['type']}\ndata: {json.dumps(event, ensure_ascii=False)}\n\n".encode()
         for event in events
@@ -159,7 +159,7 @@ STREAMS = {name: written(events_of(body)) for name, body in BODIES.items()}
 
 
 def decoded(stream: bytes, cuts: Iterable[int] = ()) -> tuple[StreamDecoder, list[Event]]:
-    """A decoder that has read a stream, cut at these places, and the events it gave."""
+    """Decodes a stream split at these positions; returns the decoder and the events."""
     decoder = DIALECT.stream_decoder()
     events: list[Event] = []
     start = 0
@@ -170,14 +170,14 @@ def decoded(stream: bytes, cuts: Iterable[int] = ()) -> tuple[StreamDecoder, lis
 
 
 def encoded(events: Iterable[Event]) -> tuple[StreamEncoder, bytes]:
-    """An encoder that has written events, and what it wrote."""
+    """Encodes the events; returns the encoder and the bytes."""
     encoder = DIALECT.stream_encoder()
     stream = b"".join([encoder.feed(event) for event in events])
     return encoder, stream + encoder.close()
 
 
 def said(response: Response) -> dict[str, Any]:
-    """All that a response says: as data, without the ids that are ours, arguments by value."""
+    """The response as data, without generated ids, and with arguments compared by value."""
     document: dict[str, Any] = json.loads(response.to_json())["value"]
     wire_ids: dict[str, str] = {}
     for choice in document.get("choices", ()):

@@ -1,4 +1,4 @@
-"""The Anthropic dialect: our own pairs in both directions, ids, foreign parts and broken bodies."""
+"""The Anthropic dialect: fixtures in both directions, ids, foreign parts and malformed bodies."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ FIXTURES = Path(__file__).parents[2] / "fixtures" / "anthropic"
 
 
 def encode_request(request: Request, *target: Any) -> Encoded:
-    """The encoder by itself: without fitting, but with the settings that others have as well."""
+    """Encodes without repairs, but with the shared settings."""
     return encode_as_it_is(without_shared_settings(request, DIALECT.description, []), *target)
 
 
@@ -56,13 +56,13 @@ ELSEWHERE = Origin(dialect="gemini")
 
 
 def request(*content: Any, **fields: Any) -> dict[str, Any]:
-    """The smallest body, with this content in one user message."""
+    """A minimal body with this content in one user message."""
     message = {"role": "user", "content": list(content)}
     return {"model": "m", "max_tokens": 1, "messages": [message], **fields}
 
 
 def response(*content: Any, **fields: Any) -> dict[str, Any]:
-    """The smallest response, with this content."""
+    """A minimal response with this content."""
     return {
         "id": "msg_1",
         "type": "message",
@@ -76,25 +76,25 @@ def response(*content: Any, **fields: Any) -> dict[str, Any]:
 
 
 def document_of(kind: str, mime: str, data: str, **fields: Any) -> dict[str, Any]:
-    """A document with its content inline."""
+    """A document block with inline content."""
     source = {"type": kind, "media_type": mime, "data": data}
     return {"type": "document", "source": source, **fields}
 
 
 def sent(*messages: Message, **fields: Any) -> dict[str, Any]:
-    """The body for messages made by hand."""
+    """The encoded body of messages built in code."""
     return encode_request(Request(model="m", messages=messages, **fields)).body
 
 
 def lost(*parts: Any) -> list[tuple[str, str]]:
-    """What can't be said of these parts, in a message that says nothing else."""
+    """The losses of these parts, in a message that has nothing else."""
     encoded = encode_request(Request(messages=(Message(Role.ASSISTANT, parts),)))
     assert encoded.body["messages"] == []
     return [(loss.path, loss.reason) for loss in encoded.losses]
 
 
 def without_ids(value: Request | Response) -> dict[str, Any]:
-    """A value's document, without the ids that each message gets of its own."""
+    """A value's document, without the generated message ids."""
     written: dict[str, Any] = json.loads(value.to_json())
     content = written["value"]
     choices = content.get("choices", [])
@@ -104,8 +104,8 @@ def without_ids(value: Request | Response) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("file", sorted(FIXTURES.glob("*.json")), ids=lambda file: file.stem)
-def test_a_pair_says_the_same(file: Path) -> None:
-    """Each fixture's wire form is read as its canonical form, which is written as its wire form."""
+def test_fixture_round_trips(file: Path) -> None:
+    """Each fixture's wire form decodes to its canonical form, which encodes to its wire form."""
     pair = json.loads(file.read_text(encoding="utf-8"))
     value = document.read(json.dumps(pair["canonical"]))
     if isinstance(value, Request):
@@ -119,8 +119,8 @@ def test_a_pair_says_the_same(file: Path) -> None:
     assert encoded.losses == ()
 
 
-def test_a_list_of_one_plain_text_is_the_text() -> None:
-    """The one normal form: in messages, in the system prompt and in tool results."""
+def test_single_text_block_becomes_a_string() -> None:
+    """A list of one plain text is normalized to a string, in messages, system and results."""
     block = {"type": "text", "text": "hi"}
     result = {"type": "tool_result", "tool_use_id": "t", "content": [block]}
     body = encode_request(
@@ -133,28 +133,28 @@ def test_a_list_of_one_plain_text_is_the_text() -> None:
     assert body["messages"][1]["content"] == [{**result, "content": "hi"}]
 
 
-def test_responses_keep_their_list() -> None:
-    """A response's content is a list, whatever is in it."""
+def test_response_content_stays_a_list() -> None:
+    """A response's content is written as a list, even if it is a single text."""
     wire = response({"type": "text", "text": "hi"})
     assert DIALECT.encode_response(DIALECT.decode_response(wire)).body == wire
 
 
-def test_a_response_says_where_it_came_from() -> None:
-    """Origin, usage and the reason to stop are on the message, to be stored with it."""
+def test_response_message_has_origin_usage_and_finish() -> None:
+    """Origin, usage and finish reason are on the message, to be stored with it."""
     message = DIALECT.decode_response(response()).message
     assert message.origin == Origin(dialect="anthropic", model="m", response_id="msg_1")
     assert (message.usage, message.finish) == (Usage(1, 2), FinishReason.STOP)
 
 
-def test_an_unknown_reason_to_stop_is_kept() -> None:
-    """The provider's word goes back even where it means nothing here."""
+def test_unknown_stop_reason_is_kept() -> None:
+    """An unknown stop reason is decoded as `OTHER` and round-trips."""
     decoded = DIALECT.decode_response(response(stop_reason="sunset"))
     assert decoded.finish is FinishReason.OTHER
     assert DIALECT.encode_response(decoded).body["stop_reason"] == "sunset"
 
 
-def test_results_alone_are_a_tool_message() -> None:
-    """Beside anything else they stay part of what the user says."""
+def test_message_with_only_results_is_a_tool_message() -> None:
+    """A message with results and other content stays a user message."""
     result = {"type": "tool_result", "tool_use_id": "t", "content": "ok"}
     alone = DIALECT.decode_request(request(result))
     beside = DIALECT.decode_request(request(result, {"type": "text", "text": "go on"}))
@@ -162,8 +162,8 @@ def test_results_alone_are_a_tool_message() -> None:
     assert beside.messages[0].role is Role.USER
 
 
-def test_calls_get_ids_of_their_own_where_the_wire_repeats_one() -> None:
-    """I5: each result finds its call, and the wire's ids go back as they were."""
+def test_repeated_call_ids_become_unique() -> None:
+    """Each result matches its call, and the wire ids round-trip (I5)."""
     call = {"type": "tool_use", "id": "t", "name": "f", "input": {}}
     result = {"type": "tool_result", "tool_use_id": "t", "content": "ok"}
     turns = [
@@ -182,8 +182,8 @@ def test_calls_get_ids_of_their_own_where_the_wire_repeats_one() -> None:
 
 
 @pytest.mark.parametrize("wire_id", [{}, {"id": None}, {"id": ""}], ids=["absent", "null", "empty"])
-def test_a_call_without_an_id_gets_one(wire_id: dict[str, Any]) -> None:
-    """And goes back without it, but only here: elsewhere the id is needed."""
+def test_call_without_id_gets_one(wire_id: dict[str, Any]) -> None:
+    """The generated id is written in other dialects, but not in this one."""
     wire = request({"type": "tool_use", "name": "f", "input": {}, **wire_id})
     decoded = DIALECT.decode_request(wire)
     (call,) = decoded.messages[0].tool_calls
@@ -213,8 +213,8 @@ def test_a_call_without_an_id_gets_one(wire_id: dict[str, Any]) -> None:
         None,
     ],
 )
-def test_what_is_not_as_its_type_should_be_is_carried_whole(block: Any) -> None:
-    """A malformed block becomes an opaque part and comes back unharmed."""
+def test_malformed_block_is_kept_as_opaque(block: Any) -> None:
+    """A malformed block becomes an opaque part and round-trips."""
     wire = request(block, {"type": "text", "text": "go on"})
     decoded = DIALECT.decode_request(wire)
     assert type(decoded.messages[0].parts[0]) is Opaque
@@ -249,8 +249,8 @@ def test_what_is_not_as_its_type_should_be_is_carried_whole(block: Any) -> None:
         {"unknown": {"deep": [1, 1.0, True, None]}},
     ],
 )
-def test_odd_settings_come_back(fields: dict[str, Any]) -> None:
-    """What is unknown, empty or of another type than it should be rides along."""
+def test_malformed_settings_round_trip(fields: dict[str, Any]) -> None:
+    """Settings that are unknown, empty or of the wrong type round-trip."""
     wire = request(**fields)
     body = encode_request(DIALECT.decode_request(wire)).body
     assert json.dumps(body, sort_keys=True) == json.dumps(wire, sort_keys=True)
@@ -278,8 +278,8 @@ def test_odd_settings_come_back(fields: dict[str, Any]) -> None:
         document_of("text", "text/css", "\ud800"),
     ],
 )  # fmt: skip
-def test_odd_blocks_come_back(block: dict[str, Any]) -> None:
-    """The same for blocks that are understood, but for a detail."""
+def test_blocks_with_unusual_fields_round_trip(block: dict[str, Any]) -> None:
+    """Known blocks with unusual fields or values are decoded and round-trip."""
     wire = request(block, {"type": "text", "text": "go on"})
     decoded = DIALECT.decode_request(wire)
     assert type(decoded.messages[0].parts[0]) is not Opaque
@@ -299,8 +299,8 @@ def test_odd_blocks_come_back(block: dict[str, Any]) -> None:
         {"role": "user"},
     ],
 )  # fmt: skip
-def test_odd_responses_come_back(fields: dict[str, Any]) -> None:
-    """The same for what stands around a response's content."""
+def test_responses_with_unusual_fields_round_trip(fields: dict[str, Any]) -> None:
+    """Unusual values in the fields around a response's content round-trip."""
     wire = response(**fields)
     assert DIALECT.encode_response(DIALECT.decode_response(wire)).body == wire
 
@@ -315,21 +315,21 @@ def test_odd_responses_come_back(fields: dict[str, Any]) -> None:
         ({"messages": [], "odd": float("nan")}, "$"),
     ],
 )
-def test_a_broken_request_says_where(body: Any, path: str) -> None:
-    """What can't be carried is an error of the peer's, with the place of the fault."""
+def test_malformed_request_error_names_the_path(body: Any, path: str) -> None:
+    """A request that can't be decoded raises `WireError` with dialect and path."""
     with pytest.raises(WireError) as caught:
         DIALECT.decode_request(body)
     assert (caught.value.dialect, caught.value.path) == ("anthropic", path)
 
 
-def test_a_response_without_content_is_an_error() -> None:
-    """A body without any is no message."""
+def test_response_without_content_raises_wire_error() -> None:
+    """A response without a content list raises `WireError`."""
     with pytest.raises(WireError, match=r"list at \$\.content"):
         DIALECT.decode_response({"type": "message", "role": "assistant"})
 
 
-def test_a_conversation_made_by_hand() -> None:
-    """System messages go outside the list, results are the user's, arguments are objects."""
+def test_conversation_built_in_code() -> None:
+    """System messages move to `system`, results to user messages; arguments are objects."""
     body = sent(
         Message.system("Be brief."),
         Message.user("Look:", Image.from_url("https://example.com/cat.png")),
@@ -357,8 +357,8 @@ def test_a_conversation_made_by_hand() -> None:
     }
 
 
-def test_a_system_message_amid_others_is_moved_and_reported() -> None:
-    """W49: only this dialect's own may stay where they are."""
+def test_system_message_between_others_is_moved() -> None:
+    """A late system message moves to `system`, which is reported as a repair (W49)."""
     asked = Request(messages=(Message.user("hi"), Message.developer("Be brief.", Image(url="u:v"))))
     encoded = encode_request(asked)
     assert encoded.body["system"] == "Be brief."
@@ -366,8 +366,8 @@ def test_a_system_message_amid_others_is_moved_and_reported() -> None:
     assert [(each.path, each.action) for each in encoded.repairs[:1]] == [("messages[1]", "moved")]
 
 
-def test_files_made_by_hand() -> None:
-    """Text is sent as text, pictures as images, other types not at all."""
+def test_files_built_in_code() -> None:
+    """Text files are sent as text, images as images, PDFs as documents."""
     text = File.from_bytes("Grüezi".encode(), "text/markdown", name="a.md")
     picture = File(data="iVBORw0KGgo=", mime="image/png")
     blocks = sent(Message.user(text, picture, File(data="JVBERi0="), Image(data="iVBORw0KGgo=")))
@@ -396,8 +396,8 @@ def test_files_made_by_hand() -> None:
     ],
     ids=lambda part: type(part).__name__,
 )
-def test_what_has_no_place_is_left_out_and_reported(part: Any) -> None:
-    """Nothing is lost silently, in a message or inside a tool result."""
+def test_unsupported_parts_are_losses(part: Any) -> None:
+    """Unsupported parts are left out and reported, in messages and in tool results."""
     assert [path for path, _ in lost(part)] == ["messages[0].parts[0]"]
     if type(part) in {Audio, Video, File, Image, Opaque}:
         result = ToolResult("c", (Text("see"), part))
@@ -406,8 +406,8 @@ def test_what_has_no_place_is_left_out_and_reported(part: Any) -> None:
         assert [loss.path for loss in encoded.losses] == ["messages[0].parts[0].content[1]"]
 
 
-def test_words_are_kept_where_their_kind_is_not() -> None:
-    """A refusal becomes text, a custom tool's input an object, broken arguments too; reported."""
+def test_unsupported_parts_keep_their_text() -> None:
+    """Refusals become text; free-text input and invalid arguments become objects; all reported."""
     calls = [make_call("c1", "shell", "ls", kind="custom"), make_call("c2", "f", '{"cut')]
     message = Message(Role.ASSISTANT, (Refusal("No."), *calls), name="Ada")
     encoded = encode_request(Request(messages=(message,)))
@@ -421,15 +421,15 @@ def test_words_are_kept_where_their_kind_is_not() -> None:
     ]
 
 
-def test_data_of_a_result_is_sent_as_json() -> None:
-    """Where another wire had JSON, this one has its text."""
+def test_result_data_is_sent_as_json() -> None:
+    """Structured data of a result is sent as JSON text."""
     result = ToolResult("c", data={"sun": True})
     body = sent(Message(Role.TOOL, (result, result.replace(content=()))))
     assert [block["content"] for block in body["messages"][0]["content"]] == ['{"sun":true}'] * 2
 
 
-def test_a_cache_hint_is_written() -> None:
-    """On parts and on tools, with how long to keep it."""
+def test_cache_hint_is_written() -> None:
+    """Cache hints are written on parts and tools, with their TTL."""
     tool = ToolDefinition.create("f", "Does it.").replace(cache=CacheHint())
     body = sent(Message.user(Text("hi", cache=CacheHint("1h"))), tools=(tool,))
     control = body["messages"][0]["content"][0]["cache_control"]
@@ -438,9 +438,9 @@ def test_a_cache_hint_is_written() -> None:
 
 
 def test_foreign_tools() -> None:
-    """A free-text tool takes its text as an argument, strictness needs a closed schema (W62).
+    """Free-text tools get one string argument, and strict needs a closed schema (W62).
 
-    Where a schema allows names of its own, closing it would change what it means.
+    A schema with additional properties isn't closed, since that would change its meaning.
     """
     closed = {"type": "object", "properties": {}, "additionalProperties": False}
     asked = Request(
@@ -462,7 +462,7 @@ def test_foreign_tools() -> None:
 
 
 def test_only_allowed_tools_are_sent() -> None:
-    """W74: there is no other way to say it."""
+    """`allowed` is expressed by sending only these tools (W74)."""
     tools = tuple(ToolDefinition.create(name, "Does it.", strict=False) for name in ("a", "b"))
     body = sent(Message.user("hi"), tools=tools, tool_choice=ToolChoice("allowed", ("b",)))
     assert [tool["name"] for tool in body["tools"]] == ["b"]
@@ -482,23 +482,23 @@ def test_only_allowed_tools_are_sent() -> None:
             ThinkingConfig(budget=2000, visible=True),
             {
                 "thinking": {"type": "enabled", "budget_tokens": 2000, "display": "summarized"},
-                "max_tokens": 6096,  # the budget counts, and the answer needs room beside it
+                "max_tokens": 6096,  # the budget is added to the default for the answer
             },
             True,
         ),
     ],
 )
-def test_thinking_made_by_hand(
+def test_thinking_built_in_code(
     config: ThinkingConfig, fields: dict[str, Any], is_lossless: bool
 ) -> None:
-    """Budget and effort as this wire says them; efforts it does not know are reported."""
+    """Budget and effort are written in this dialect's form; unknown efforts are losses."""
     encoded = DIALECT.encode_request(Request(thinking=config))
     assert encoded.body == {"max_tokens": 4096, "messages": [], **fields}
     assert (encoded.losses == ()) is is_lossless
 
 
-def test_settings_that_do_not_exist_here_are_reported() -> None:
-    """Seeds, penalties, several choices, JSON of any form."""
+def test_unsupported_settings_are_losses() -> None:
+    """Seed, several choices, log probabilities and JSON without a schema are losses."""
     asked = Request(
         sampling=Sampling(seed=1, choices=2, logprobs=True),
         output=Output(format="json"),
@@ -510,8 +510,8 @@ def test_settings_that_do_not_exist_here_are_reported() -> None:
     }
 
 
-def test_one_choice_of_form_is_written_beside_the_effort() -> None:
-    """Both live in `output_config`; a description is the schema's own there."""
+def test_output_format_is_written_with_the_effort() -> None:
+    """Both are in `output_config`; the description moves into the schema."""
     output = Output(format="schema", schema={"type": "object"}, description="A river.")
     encoded = encode_request(Request(output=output, thinking=ThinkingConfig(effort="max")))
     closed = {"type": "object", "properties": {}, "additionalProperties": False}
@@ -522,16 +522,16 @@ def test_one_choice_of_form_is_written_beside_the_effort() -> None:
     assert "output_config" not in encode_request(Request(output=Output())).body
 
 
-def test_a_citation_that_can_not_be_placed_is_left_out() -> None:
-    """W71: without its sealed reference a citation would be refused; the text stays."""
+def test_foreign_citation_is_left_out() -> None:
+    """A citation without its sealed reference is left out; the text is kept (W71)."""
     cited = Text("It is long.", (Citation(kind="url", url="https://example.com"),))
     encoded = encode_request(Request(messages=(Message.user(cited),)))
     assert encoded.body["messages"][0]["content"] == "It is long."
     assert [loss.path for loss in encoded.losses] == ["messages[0].parts[0].citations[0]"]
 
 
-def test_another_dialects_response_is_completed() -> None:
-    """Clients count on an id, a model, a reason to stop and usage."""
+def test_foreign_response_gets_the_required_fields() -> None:
+    """A foreign response gets the id, model, stop reason and usage that clients expect."""
     message = Message(Role.ASSISTANT, (Text("No?"), Refusal("No.")), origin=ELSEWHERE)
     choices = (Choice(0, message, FinishReason.STOP, "STOP", [0.5]), Choice(1, message))
     encoded = DIALECT.encode_response(Response(choices=choices))
@@ -551,8 +551,8 @@ def test_another_dialects_response_is_completed() -> None:
 
 
 @pytest.mark.parametrize("finish", list(FinishReason))
-def test_every_reason_to_stop_has_a_word(finish: FinishReason) -> None:
-    """The nearest one; a cut-off turn stays recognisable as such (I7)."""
+def test_every_finish_reason_has_a_stop_reason(finish: FinishReason) -> None:
+    """The nearest stop reason is written; a truncated answer stays truncated (I7)."""
     message = Message(Role.ASSISTANT, (Text("hi"),))
     body = DIALECT.encode_response(Response(choices=(Choice(0, message, finish),))).body
     again = DIALECT.decode_response(body).finish
@@ -560,8 +560,8 @@ def test_every_reason_to_stop_has_a_word(finish: FinishReason) -> None:
     assert again.is_cut_off is finish.is_cut_off
 
 
-def test_what_is_tried_out_comes_along() -> None:
-    """The beta header goes back with the request, also after it was stored, and nowhere else."""
+def test_beta_header_round_trips() -> None:
+    """The beta header is sent with the request, also after storing; elsewhere it is a loss."""
     body = {"model": "m", "max_tokens": 5, "messages": [{"role": "user", "content": "Hi"}]}
     headers = {"Anthropic-Beta": "files-1,other-2", "x-api-key": "secret"}
     request = DIALECT.decode_request(body, headers=headers)

@@ -1,4 +1,4 @@
-"""Each rule finds what breaks it, at its place, and leaves alone what does not."""
+"""Each rule finds its violations, with their paths, and accepts valid bodies."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CITED = {"type": "web_search_result_location", "url": "https://x", "cited_text":
 MARK = {"type": "ephemeral", "ttl": "1h"}
 
 
-# A host that refuses all that any host refuses.
+# A host with every restriction that any host has.
 PICKY = TARGET.with_flags(
     {
         "turns.prefill": "refused",
@@ -101,7 +101,7 @@ def _server(use_id: str, result_id: str, **result: Any) -> dict[str, Any]:
     return _said(_assistant(call, answer), USER)
 
 
-# Rule: what breaks it, where it says so, and what does not.
+# Rule: invalid body, expected paths, valid body.
 ROWS: dict[str, list[Row]] = {
     "shape_model": [({**_said(), "model": ["m"]}, "model", _said())],
     "shape_model_is_named": [({"messages": [USER], "max_tokens": 5}, "model", _said())],
@@ -325,7 +325,7 @@ ROWS: dict[str, list[Row]] = {
         (
             _said(thinking={"type": "enabled", "budget_tokens": 4000}),
             "thinking.budget_tokens",
-            # with tools, a beta that only headers tell may allow it
+            # with tools, a beta header may allow it
             _said(thinking={"type": "enabled", "budget_tokens": 4000}, tools=[_tool()]),
         ),
     ],
@@ -470,7 +470,7 @@ ROWS: dict[str, list[Row]] = {
 FILES = [
     file
     for file in sorted((FIXTURES / "anthropic").glob("*.json"))
-    if file.stem != "system_in_between"  # it has messages without content, for the decoder's sake
+    if file.stem != "system_in_between"  # its messages without content test the decoder only
 ]
 NEEDS_TARGET = {
     "w59_temperature_and_top_p_exclude_each_other",
@@ -493,21 +493,21 @@ BOOK = Book(
 
 
 @pytest.mark.parametrize("name", sorted(NEEDS_TARGET | OF_THE_NEWEST))
-def test_the_vendors_own_deployment_is_meant(name: str) -> None:
-    """What only some hosts refuse is no fault without a target that says so."""
+def test_the_default_target_is_anthropic_itself(name: str) -> None:
+    """Without a target, restrictions of other hosts and models aren't violations."""
     for wrong, _, _ in ROWS[name]:
         assert RULEBOOK.check(wrong) == []
 
 
-def test_a_beginning_may_be_given_to_models_that_take_it() -> None:
-    """A last assistant message is a fault only where the target says so (W48)."""
+def test_prefill_is_a_violation_only_for_some_targets() -> None:
+    """A final assistant message is a violation only if the target says so (W48)."""
     body = _said({"role": "assistant", "content": "So"})
     assert RULEBOOK.check(body) == []
     assert [violation.rule for violation in RULEBOOK.check(body, target=PICKY)] == ["W48"]
 
 
-def test_unsigned_thinking_is_taken_by_hosts_that_sign_nothing() -> None:
-    """The target says who does not look at signatures (W54)."""
+def test_unsigned_thinking_is_valid_if_signatures_are_not_verified() -> None:
+    """The target says whether signatures are verified (W54)."""
     body = _said(_assistant({"type": "thinking", "thinking": "hm", "signature": ""}), USER)
     assert [violation.rule for violation in RULEBOOK.check(body)] == ["W54"]
     assert (
@@ -516,8 +516,8 @@ def test_unsigned_thinking_is_taken_by_hosts_that_sign_nothing() -> None:
     )
 
 
-def test_other_hosts_let_a_turn_go_on_without_thinking() -> None:
-    """The target says who wants a turn to begin with it (W51)."""
+def test_turns_without_thinking_are_valid_for_some_hosts() -> None:
+    """The target says whether a turn must begin with thinking (W51)."""
     body = _loop(_use(), _result(), thinking=ON)
     assert [violation.rule for violation in RULEBOOK.check(body)] == ["W51"]
     assert RULEBOOK.check(body, target=TARGET.with_flags({"thinking.begins_turns": False})) == []
@@ -526,21 +526,21 @@ def test_other_hosts_let_a_turn_go_on_without_thinking() -> None:
 COUNTING = "/v1/messages/count_tokens?beta=true"
 
 
-def test_counting_needs_no_limit() -> None:
-    """The path says that tokens are only counted (W50)."""
+def test_token_counting_needs_no_max_tokens() -> None:
+    """For the token counting path `max_tokens` isn't required (W50)."""
     assert RULEBOOK.check({"model": "m", "messages": [USER]}, path=COUNTING) == []
 
 
-def test_headers_tell_whether_thinking_is_interleaved() -> None:
-    """The budget may exceed the limit with the beta, and may not without (W59)."""
+def test_budget_may_exceed_max_tokens_with_the_beta_header() -> None:
+    """With the interleaved thinking beta the budget may exceed `max_tokens` (W59)."""
     body = _said(thinking={"type": "enabled", "budget_tokens": 4000}, tools=[_tool()])
     assert RULEBOOK.check(body, headers={"anthropic-beta": "interleaved-thinking-2025-05-14"}) == []
     assert [violation.rule for violation in RULEBOOK.check(body, headers={})] == ["W59"]
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_our_own_requests_pass(file: Path) -> None:
-    """Fixtures are requests that Anthropic takes."""
+def test_our_own_requests_are_valid(file: Path) -> None:
+    """Our fixtures are requests that Anthropic accepts."""
     speaker: Any = dragoman.dialect("anthropic")
     fixture = json.loads(file.read_text(encoding="utf-8"))
     if fixture["canonical"]["kind"] == "Request":

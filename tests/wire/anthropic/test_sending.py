@@ -1,4 +1,4 @@
-"""What the encoder leaves out or puts right, since the API would refuse it."""
+"""What the encoder leaves out or repairs because the API would reject it."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def _sent(*messages: Message, **fields: Any) -> Encoded:
     return encoded
 
 
-def test_losses_of_allowed_tools_point_at_the_request() -> None:
-    """Tools that are left out by the choice still count (W74)."""
+def test_loss_paths_of_allowed_tools_are_the_request_s() -> None:
+    """Loss paths count the tools that `allowed` leaves out (W74)."""
     search = ServerTool("search", "gemini", {})
     custom = ToolDefinition("edit", "Edits.", kind="custom")
     choice = ToolChoice("allowed", ("edit", "search"))
@@ -42,15 +42,15 @@ def _answer(*parts: Any) -> Message:
 
 
 @pytest.mark.parametrize("thinking", [None, ThinkingConfig(enabled=False)])
-def test_a_begun_answer_has_no_thinking_while_thinking_is_off(thinking: Any) -> None:
-    """It is left out there, and that is told (W53)."""
+def test_prefill_has_no_thinking_while_thinking_is_off(thinking: Any) -> None:
+    """Thinking is left out of a prefilled answer and reported as a loss (W53)."""
     encoded = _sent(USER, _answer(THOUGHT, Text("So")), thinking=thinking)
     assert encoded.body["messages"][1]["content"] == "So"
     assert [loss.path for loss in encoded.losses] == ["messages[1].parts[0]"]
 
 
-def test_a_begun_answer_of_nothing_but_thinking_is_left_out() -> None:
-    """So is one before it, which is of the same turn (W53)."""
+def test_prefill_with_only_thinking_is_left_out() -> None:
+    """Thinking is also removed from the message before it, which is of the same turn (W53)."""
     encoded = _sent(USER, _answer(THOUGHT, Text("So")), _answer(THOUGHT))
     assert [message["content"] for message in encoded.body["messages"]] == ["Hi", "So"]
     assert [loss.path for loss in encoded.losses] == [
@@ -59,8 +59,8 @@ def test_a_begun_answer_of_nothing_but_thinking_is_left_out() -> None:
     ]
 
 
-def test_instructions_after_it_make_no_difference() -> None:
-    """They are moved to the front, so that the answer is the last all the same (W53)."""
+def test_system_message_after_a_prefill_makes_no_difference() -> None:
+    """System messages move to the front, so the answer is still a prefill (W53)."""
     encoded = _sent(USER, _answer(THOUGHT, Text("So")), Message.system("Be brief."))
     assert encoded.body["messages"][-1] == {"role": "assistant", "content": "So"}
 
@@ -76,15 +76,15 @@ def test_instructions_after_it_make_no_difference() -> None:
         },
     ],
 )
-def test_thinking_goes_back_everywhere_else(fields: dict[str, Any]) -> None:
-    """In the middle, and while the model thinks, by a budget or adaptively."""
+def test_thinking_is_sent_back_everywhere_else(fields: dict[str, Any]) -> None:
+    """Thinking is sent in earlier messages, and in a prefill while thinking is on."""
     encoded = _sent(*fields.pop("messages"), **fields)
     assert encoded.body["messages"][1]["content"][0]["type"] == "thinking"
     assert encoded.losses == ()
 
 
-def test_a_thinking_model_is_not_told_how_to_draw() -> None:
-    """Temperature, `top_p` and `top_k` are left out while it thinks, and that is told (W59)."""
+def test_sampling_is_left_out_while_thinking() -> None:
+    """`temperature`, `top_p` and `top_k` are left out while thinking is on, as losses (W59)."""
     drawn = Sampling(max_tokens=4096, temperature=0.5, top_p=0.9, top_k=5)
     encoded = _sent(USER, sampling=drawn, thinking=ON)
     assert not {"temperature", "top_p", "top_k"} & set(encoded.body)
@@ -96,8 +96,8 @@ def test_a_thinking_model_is_not_told_how_to_draw() -> None:
     assert _sent(USER, sampling=drawn).losses == ()
 
 
-def test_what_cuts_off_little_may_stay() -> None:
-    """`top_p` from 0.95 on, and the usual temperature (W59)."""
+def test_allowed_sampling_values_are_sent_while_thinking() -> None:
+    """A temperature of 1 and a `top_p` of at least 0.95 are kept (W59)."""
     drawn = Sampling(max_tokens=4096, temperature=1, top_p=0.95)
     encoded = _sent(USER, sampling=drawn, thinking=ON)
     assert (encoded.body["temperature"], encoded.body["top_p"]) == (1, 0.95)
@@ -105,13 +105,13 @@ def test_what_cuts_off_little_may_stay() -> None:
 
 
 @pytest.mark.parametrize(("told", "sent"), [("image/jpeg", "image/png"), (None, "image/png")])
-def test_an_image_is_called_what_it_is(told: str | None, sent: str) -> None:
-    """The API compares the type with the data (W65)."""
+def test_image_media_type_follows_the_data(told: str | None, sent: str) -> None:
+    """The media type is corrected to match the data, since the API compares them (W65)."""
     encoded = _sent(Message.user(Text("Look"), Image(data=PNG, mime=told)))
     assert encoded.body["messages"][0]["content"][1]["source"]["media_type"] == sent
 
 
-def test_an_image_that_nobody_recognises_keeps_its_type() -> None:
-    """What the data is can't always be told."""
+def test_unrecognized_image_keeps_its_media_type() -> None:
+    """If the data isn't recognized, the given media type is sent."""
     encoded = _sent(Message.user(Text("Look"), Image(data="aGk=", mime="image/webp")))
     assert encoded.body["messages"][0]["content"][1]["source"]["media_type"] == "image/webp"

@@ -1,4 +1,4 @@
-"""Anthropic's streams: our own pairs of plain and streamed form, cut, broken off and mutated."""
+"""Anthropic's streams: plain and streamed pairs, split, truncated and mutated."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ names = st.sampled_from(sorted(BODIES))
 
 
 def elsewhere(*events: Event) -> tuple[list[Any], dict[str, Any], list[str]]:
-    """What the encoder makes of another provider's events: content, message, losses and repairs."""
+    """Encodes another provider's events; returns content, message, losses and repairs."""
     encoder, stream = encoded([START, *events, *END])
     assert check_stream(stream).state == "stopped"
     decoder, _ = decoded(stream)
@@ -77,8 +77,8 @@ def elsewhere(*events: Event) -> tuple[list[Any], dict[str, Any], list[str]]:
 
 
 @pytest.mark.parametrize("name", BODIES)
-def test_a_stream_says_what_the_plain_form_says(name: str) -> None:
-    """The folded stream equals the plain form in content, finish, usage, ids and extras."""
+def test_stream_equals_the_plain_response(name: str) -> None:
+    """The stream's response equals the plain one in content, finish, usage, ids and extras."""
     decoder, _ = decoded(STREAMS[name])
     assert decoder.is_complete
     expected = DIALECT.decode_response(BODIES[name])
@@ -88,8 +88,8 @@ def test_a_stream_says_what_the_plain_form_says(name: str) -> None:
 
 
 @given(name=names, data=st.data())
-def test_cuts_make_no_difference(name: str, data: st.DataObject) -> None:
-    """However the bytes are cut, the response is the same."""
+def test_chunk_boundaries_make_no_difference(name: str, data: st.DataObject) -> None:
+    """The response is the same however the bytes are split."""
     stream = STREAMS[name]
     cuts = data.draw(st.lists(st.integers(0, len(stream))))
     decoder, _ = decoded(stream, cuts)
@@ -99,7 +99,7 @@ def test_cuts_make_no_difference(name: str, data: st.DataObject) -> None:
 
 @pytest.mark.parametrize("name", BODIES)
 def test_single_bytes_make_no_difference(name: str) -> None:
-    """Byte by byte, the events are the same too."""
+    """Fed byte by byte, the decoder returns the same events."""
     stream = STREAMS[name]
     whole, events = decoded(stream)
     decoder, single = decoded(stream, range(len(stream)))
@@ -108,8 +108,8 @@ def test_single_bytes_make_no_difference(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", BODIES)
-def test_an_early_end_is_never_complete(name: str) -> None:
-    """Cut off after any event, there is no end, no matter what was said before."""
+def test_truncated_stream_is_never_complete(name: str) -> None:
+    """Truncated after any event, a stream isn't complete."""
     events = events_of(BODIES[name])
     for count in range(len(events)):
         decoder, found = decoded(written(events[:count]))
@@ -124,7 +124,7 @@ def test_an_early_end_is_never_complete(name: str) -> None:
 
 @given(name=names, data=st.data())
 def test_a_dropped_connection_is_never_complete(name: str, data: st.DataObject) -> None:
-    """Cut off after any byte, in the middle of a frame too, nothing raises and nothing ends."""
+    """Truncated after any byte, even inside a frame, a stream isn't complete and nothing raises."""
     stream = STREAMS[name]
     cut = data.draw(st.integers(0, len(stream) - len("}\n\n")))
     decoder, events = decoded(stream[:cut])
@@ -132,8 +132,8 @@ def test_a_dropped_connection_is_never_complete(name: str, data: st.DataObject) 
     assert check_stream(encoded(events)[1]).state == "failed"
 
 
-def test_a_text_is_passed_on_as_it_comes() -> None:
-    """Each piece of a text is an event of its own, after the part's start and before its stop."""
+def test_text_deltas_are_passed_on_immediately() -> None:
+    """Each text delta is an event of its own, between the part's start and stop."""
     _, events = decoded(written(events_of(plain({"type": "text", "text": "abcdefgh"}))))
     kinds = [type(event) for event in events]
     assert kinds == [ResponseStart, UsageUpdate, PartStart, PartDelta, PartDelta, PartStop,
@@ -141,8 +141,8 @@ def test_a_text_is_passed_on_as_it_comes() -> None:
     assert [event.text for event in events if isinstance(event, PartDelta)] == ["abcde", "fgh"]
 
 
-def test_an_error_in_mid_stream_is_an_event() -> None:
-    """The provider's error is told, kept whole, and the answer is not complete."""
+def test_error_event_is_decoded() -> None:
+    """A mid-stream error becomes a `StreamError`, round-trips, and ends incomplete."""
     error = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"},
              "request_id": "req_1"}  # fmt: skip
     events = events_of(BODIES["text"])
@@ -157,15 +157,15 @@ def test_an_error_in_mid_stream_is_an_event() -> None:
 
 
 @pytest.mark.parametrize("error", [{"error": "boom"}, {"type": "error"}, {"error": {"type": 7}}])
-def test_an_error_of_any_shape_is_an_event(error: dict[str, Any]) -> None:
-    """Errors without a message, a type or an object are errors all the same."""
+def test_malformed_error_event_is_decoded(error: dict[str, Any]) -> None:
+    """Errors without a message, a type or an object still become `StreamError`."""
     decoder, events = decoded(f"event: error\ndata: {json.dumps(error)}\n\n".encode())
     assert [type(event) for event in events] == [StreamError]
     assert not decoder.is_complete
 
 
-def test_a_call_that_was_cut_off_stays_recognisable() -> None:
-    """Arguments that broke off are kept as they came, in a message that never finished."""
+def test_truncated_call_keeps_its_partial_arguments() -> None:
+    """Partial arguments are kept and invalid, in a message without a finish reason."""
     events = events_of(BODIES["parallel calls"])
     cut = next(i for i, e in enumerate(events) if e.get("index") == 1) + 4
     decoder, _ = decoded(written(events[:cut]))
@@ -175,8 +175,8 @@ def test_a_call_that_was_cut_off_stays_recognisable() -> None:
     assert decoder.response.message.finish is None
 
 
-def test_a_call_cut_off_at_the_limit_comes_through_as_it_was() -> None:
-    """Where the provider itself ends inside of the arguments, so does the stream we write."""
+def test_call_truncated_at_the_token_limit_round_trips() -> None:
+    """Arguments that the provider truncated at the limit are written truncated."""
     body = plain({"type": "tool_use", "id": "t", "name": "n", "input": {"a": "bcdefgh"}},
                  stop_reason="max_tokens")  # fmt: skip
     events = events_of(body)
@@ -190,8 +190,8 @@ def test_a_call_cut_off_at_the_limit_comes_through_as_it_was() -> None:
     assert said(decoded(stream)[0].response) == said(decoder.response)
 
 
-def test_what_nobody_knows_is_carried() -> None:
-    """Unknown events, fields and deltas are kept; padding is not (W18)."""
+def test_unknown_events_and_fields_are_kept() -> None:
+    """Unknown events, fields and deltas are kept; padding isn't (W18)."""
     events = events_of(BODIES["text"])
     events[1:1] = [{"type": "weather_report", "sky": "blue"}]
     events[4] |= {"obfuscation": "xxxx", "odd": 1}
@@ -219,24 +219,24 @@ def test_what_nobody_knows_is_carried() -> None:
     assert said(decoded(stream)[0].response) == said(response)
 
 
-def test_gateways_say_goodbye_in_openai_s_words() -> None:
-    """`[DONE]` after the end, comments, names of events left out: all fine."""
+def test_gateway_variations_are_accepted() -> None:
+    """`[DONE]`, comments and missing event names are accepted."""
     stream = STREAMS["text"].replace(b"event: content_block_delta\n", b": hello\n")
     decoder, _ = decoded(stream + b"event: data\ndata: [DONE]\n\n")
     assert decoder.is_complete
     assert said(decoder.response) == said(decoded(STREAMS["text"])[0].response)
 
 
-def test_a_stream_that_starts_over_is_not_complete() -> None:
-    """Two answers spliced into one are not an answer."""
+def test_restarted_stream_is_not_complete() -> None:
+    """A stream that contains the start of a second message is an error."""
     events = events_of(BODIES["text"])
     decoder, found = decoded(written([*events[:5], *events]))
     assert not decoder.is_complete
     assert [type(event) for event in found if isinstance(event, StreamError)] == [StreamError]
 
 
-def test_what_comes_after_the_end_is_another_answer() -> None:
-    """A second message after the first one's end is carried, and changes nothing."""
+def test_message_after_the_end_is_ignored() -> None:
+    """A second message after the end is kept as opaque events and changes nothing."""
     decoder, found = decoded(STREAMS["text"] + STREAMS["thinking"])
     assert decoder.is_complete
     assert said(decoder.response) == said(DIALECT.decode_response(BODIES["text"]))
@@ -245,8 +245,8 @@ def test_what_comes_after_the_end_is_another_answer() -> None:
     assert len(encoder.losses) == 1
 
 
-def test_sloppy_servers_are_understood() -> None:
-    """Content in the start, blocks without number, announcement, body or stop, a finish at once."""
+def test_incomplete_events_are_tolerated() -> None:
+    """Content in the start, and missing indexes, block starts and stops are tolerated."""
     message = {**BODIES["stop sequence"], "content": [{"type": "text", "text": "Hel"}]}
     stream = written([
         {"type": "message_start", "message": message},
@@ -273,8 +273,8 @@ def test_sloppy_servers_are_understood() -> None:
 @pytest.mark.parametrize(
     "data", ["{", "[1]", "null", '"a"', "nonsense", '{"type": "x"} {}', "1e999"]
 )
-def test_garbage_is_a_wire_error(data: str) -> None:
-    """A frame that is not a JSON object is refused without being quoted."""
+def test_invalid_frame_raises_wire_error(data: str) -> None:
+    """A frame that isn't a JSON object raises `WireError`, which doesn't quote it."""
     with pytest.raises(WireError) as caught:
         decoded(f"data: {data}\n\n".encode())
     assert caught.value.dialect == "anthropic"
@@ -292,7 +292,7 @@ values = st.recursive(
 
 
 def _mutated(value: Any, data: st.DataObject) -> Any:
-    """A value in which one thing, at some depth, is another."""
+    """A copy of the value with one nested value replaced."""
     if isinstance(value, dict) and value and data.draw(st.integers(0, 3)):
         key = data.draw(st.sampled_from(sorted(value)))
         if not data.draw(st.integers(0, 5)):
@@ -302,10 +302,8 @@ def _mutated(value: Any, data: st.DataObject) -> Any:
 
 
 @given(name=names, data=st.data())
-def test_a_stream_with_things_wrong_is_events_or_a_wire_error(
-    name: str, data: st.DataObject
-) -> None:
-    """Frames lost, doubled, swapped or changed: nothing but a `WireError` gets out, both ways."""
+def test_mutated_stream_gives_events_or_wire_error(name: str, data: st.DataObject) -> None:
+    """Dropped, repeated, swapped or changed frames raise nothing but `WireError`, both ways."""
     events = events_of(BODIES[name])
     for _ in range(data.draw(st.integers(1, 4))):
         at = data.draw(st.integers(0, len(events) - 1))
@@ -323,13 +321,15 @@ def test_a_stream_with_things_wrong_is_events_or_a_wire_error(
         decoder, found = decoded(stream)
         DIALECT.encode_response(decoder.response).to_bytes()
         _, again = encoded(found)
-        if not any(isinstance(event, OpaqueEvent) for event in found):  # those go back as they came
+        if not any(
+            isinstance(event, OpaqueEvent) for event in found
+        ):  # those are written unchanged
             check_stream(again, may_break_off=True)
 
 
 @given(name=names, cut=st.integers(0, 2000), junk=st.binary(max_size=30))
-def test_junk_in_the_bytes_is_events_or_a_wire_error(name: str, cut: int, junk: bytes) -> None:
-    """Bytes put in anywhere do no harm."""
+def test_inserted_bytes_give_events_or_wire_error(name: str, cut: int, junk: bytes) -> None:
+    """Random bytes inserted anywhere raise nothing but `WireError`."""
     stream = STREAMS[name]
     with suppress(WireError):
         decoded(stream[:cut] + junk + stream[cut:])
@@ -339,8 +339,8 @@ def test_junk_in_the_bytes_is_events_or_a_wire_error(name: str, cut: int, junk: 
 
 
 @pytest.mark.parametrize("name", BODIES)
-def test_a_stream_written_again_says_the_same(name: str) -> None:
-    """Decoded, encoded and decoded again, the response is equal, and nothing was lost."""
+def test_stream_round_trips(name: str) -> None:
+    """Decoded, encoded and decoded again, the response is equal and nothing is lost."""
     decoder, events = decoded(STREAMS[name])
     encoder, stream = encoded(events)
     assert check_stream(stream).state == "stopped"
@@ -348,8 +348,8 @@ def test_a_stream_written_again_says_the_same(name: str) -> None:
     assert encoder.losses == []
 
 
-def test_each_event_is_written_at_once() -> None:
-    """The message starts with the response, and every piece of text goes out as it comes (G3)."""
+def test_each_event_is_written_immediately() -> None:
+    """Each event is written as soon as it is fed, and nothing is buffered (G3)."""
     encoder = DIALECT.stream_encoder()
     assert b"message_start" in encoder.feed(START)
     assert b"content_block_start" in encoder.feed(PartStart(0, Text("")))
@@ -358,8 +358,8 @@ def test_each_event_is_written_at_once() -> None:
     assert b"content_block_stop" in encoder.feed(PartStop(0))
 
 
-def test_interleaved_calls_are_written_one_after_the_other() -> None:
-    """Parallel calls whose pieces come mixed up come out whole and in order (W66)."""
+def test_interleaved_calls_are_written_sequentially() -> None:
+    """Interleaved deltas of parallel calls are written call after call (W66)."""
     content, body, losses = elsewhere(
         ToolCallDelta(0, "call_a", "one", ""),
         ToolCallDelta(1, "call_b", "two", ""),
@@ -374,24 +374,24 @@ def test_interleaved_calls_are_written_one_after_the_other() -> None:
         {"type": "tool_use", "id": "call_b", "name": "two", "input": {"y": [2]}},
         {"type": "tool_use", "id": "call_c", "name": "three", "input": {}},
     ]
-    assert body["stop_reason"] == "tool_use"  # whatever the other side called it: W11
+    assert body["stop_reason"] == "tool_use"  # whatever the source's finish reason: W11
     assert body["usage"] == {"input_tokens": 3, "output_tokens": 4}
     assert losses == []
 
 
-def test_a_call_goes_out_while_it_is_written() -> None:
-    """The second call is live as soon as the first one's arguments are whole."""
+def test_call_deltas_are_written_immediately() -> None:
+    """The second call is streamed as soon as the first one's arguments are complete."""
     encoder = DIALECT.stream_encoder()
     encoder.feed(START)
-    assert encoder.feed(ToolCallDelta(0, "a", "one")) == b""  # its name may go on
+    assert encoder.feed(ToolCallDelta(0, "a", "one")) == b""  # more of its name may follow
     assert b'"name":"one"' in encoder.feed(ToolCallDelta(0, arguments_delta="{"))
     assert b"content_block_stop" not in encoder.feed(ToolCallDelta(0, arguments_delta="}"))
     assert b"content_block_stop" in encoder.feed(ToolCallDelta(1, "b", "two"))
     assert b'"name":"two"' in encoder.feed(ToolCallDelta(1, arguments_delta='{"a'))
 
 
-def test_the_heads_of_calls_may_come_in_pieces() -> None:
-    """Late ids, names in pieces, no ids, the same id twice: each call gets one id and one name."""
+def test_call_ids_and_names_may_come_in_pieces() -> None:
+    """Late, missing and repeated ids and split names give one unique id and one name per call."""
     content, _, _ = elsewhere(
         ToolCallDelta(0, None, "we"),
         ToolCallDelta(0, "late", "ather"),
@@ -404,8 +404,8 @@ def test_the_heads_of_calls_may_come_in_pieces() -> None:
     assert len({block["id"] for block in content}) == 3
 
 
-def test_a_text_ends_where_another_part_begins() -> None:
-    """Nobody waits for the stop of a text; more of it goes into a block of its own."""
+def test_text_ends_when_another_part_starts() -> None:
+    """A text block is closed when a call starts; later text goes into a new block."""
     content, _, losses = elsewhere(
         PartStart(0, Text("")),
         PartDelta(0, "one"),
@@ -418,8 +418,8 @@ def test_a_text_ends_where_another_part_begins() -> None:
     assert losses == []
 
 
-def test_the_final_word_on_a_part_is_completed() -> None:
-    """What a part's stop says beyond its deltas is still written (W26)."""
+def test_part_stop_content_is_written() -> None:
+    """Content in a part's stop that its deltas didn't have is still written (W26)."""
     call = ToolCall("a", "f", raw='{"x": 1}')
     content, _, _ = elsewhere(
         PartStart(0, Text("")),
@@ -455,8 +455,8 @@ def test_the_final_word_on_a_part_is_completed() -> None:
         (['{"a": 1.5e', '+3 , "b" : null}'], {"a": 1500.0, "b": None}),
     ],
 )
-def test_arguments_are_an_object_in_the_end(pieces: list[str], arguments: Any) -> None:
-    """Whatever another provider's model wrote, the pieces add up to JSON (W67, I6)."""
+def test_streamed_arguments_become_an_object(pieces: list[str], arguments: Any) -> None:
+    """Whatever another provider's model wrote, the deltas form a JSON object (W67, I6)."""
     content, _, losses = elsewhere(
         PartStart(0, ToolCall("a", "f", raw="")),
         *(PartDelta(0, piece) for piece in pieces),
@@ -475,8 +475,8 @@ json_values = st.recursive(
 
 
 @given(value=st.dictionaries(st.text(max_size=4), json_values), data=st.data())
-def test_a_json_object_is_followed_to_its_end(value: dict[str, Any], data: st.DataObject) -> None:
-    """Every object is taken whole; cut anywhere and closed, it is an object still."""
+def test_json_object_prefix_follows_any_object(value: dict[str, Any], data: st.DataObject) -> None:
+    """Any object is consumed whole; truncated anywhere and closed, it is valid JSON."""
     text = json.dumps(value, ensure_ascii=data.draw(st.booleans()),
                       indent=data.draw(st.sampled_from([None, 1])))  # fmt: skip
     cut = data.draw(st.integers(1, len(text)))
@@ -497,8 +497,8 @@ def test_a_json_object_is_followed_to_its_end(value: dict[str, Any], data: st.Da
 )
 @example(begun='{"a":', text="1" * 999 + "}")
 @example(begun='{"a":', text="1" * 1001)
-def test_runs_are_taken_as_their_characters_are(begun: str, text: str) -> None:
-    """A text in one piece and the same one in single characters are taken just as far."""
+def test_json_object_prefix_does_not_depend_on_chunking(begun: str, text: str) -> None:
+    """A text in one chunk and in single characters is consumed equally far."""
     whole, single = JsonObjectPrefix(), JsonObjectPrefix()
     whole.feed(begun)
     single.feed(begun)
@@ -514,8 +514,8 @@ def test_runs_are_taken_as_their_characters_are(begun: str, text: str) -> None:
     begun=st.sampled_from(["", '{"a":"', '{"a":']),
 )
 @example(pieces=["a", "b", "c", "\n", "d", "e"], begun='{"a":"')
-def test_runs_of_arguments_are_sent_as_single_pieces_are(pieces: list[str], begun: str) -> None:
-    """What is sent of arguments, broken or not, does not depend on the shorter way."""
+def test_argument_deltas_do_not_depend_on_the_fast_path(pieces: list[str], begun: str) -> None:
+    """The arguments sent, valid or not, are the same without the fast path."""
     told: list[Event] = [PartStart(0, ToolCall("a", "f", raw=""))]
     told += [PartDelta(0, piece) for piece in (begun, *pieces) if piece]
     with switch.off():
@@ -524,8 +524,8 @@ def test_runs_of_arguments_are_sent_as_single_pieces_are(pieces: list[str], begu
 
 
 @given(pieces=st.lists(st.text('{}[]",:\\u0tfn-1. a\n', max_size=6), max_size=8))
-def test_any_arguments_are_an_object_in_the_end(pieces: list[str]) -> None:
-    """Nothing that can be written into arguments comes out as anything but an object."""
+def test_any_arguments_become_an_object(pieces: list[str]) -> None:
+    """Any text in the arguments gives an object."""
     content, _, _ = elsewhere(
         PartStart(0, ToolCall("a", "f", raw="")), *(PartDelta(0, piece) for piece in pieces)
     )
@@ -533,15 +533,15 @@ def test_any_arguments_are_an_object_in_the_end(pieces: list[str]) -> None:
 
 
 @pytest.mark.parametrize("text", ['{"a": ' + "[" * 9999, '{"a": ' + "7" * 9999])
-def test_arguments_without_measure_are_text(text: str) -> None:
-    """What nests too deeply, or is no number that anybody means, is given up in time."""
+def test_excessive_arguments_are_sent_as_text(text: str) -> None:
+    """Arguments nested too deeply, or with huge numbers, are sent as text."""
     content, _, losses = elsewhere(PartStart(0, make_call("a", "f", raw=text)), PartStop(0))
     assert content[0]["input"]["input"] == text
     assert len(losses) == 1
 
 
-def test_what_comes_too_late_is_a_loss() -> None:
-    """Arguments after their call's end and citations after their text's are reported."""
+def test_content_after_a_part_ended_is_a_loss() -> None:
+    """Arguments and citations that arrive after their part ended are losses."""
     source = Citation(kind="odd", extras={"anthropic": {"x": 1}})
     content, _, losses = elsewhere(
         PartStart(0, ToolCall("a", "f", raw="{}")),
@@ -558,8 +558,8 @@ def test_what_comes_too_late_is_a_loss() -> None:
     assert len(losses) == 2
 
 
-def test_thinking_goes_on_after_something_else() -> None:
-    """As a text, thinking that was interrupted goes on in a block of its own."""
+def test_interrupted_thinking_continues_in_a_new_block() -> None:
+    """Like text, interrupted thinking continues in a new block."""
     ours = Origin(dialect="anthropic")
     content, _, _ = elsewhere(
         PartStart(0, Thinking("hm", origin=ours)),
@@ -572,8 +572,8 @@ def test_thinking_goes_on_after_something_else() -> None:
     assert content[2] == {"type": "thinking", "thinking": ", so", "signature": "c2ln"}
 
 
-def test_a_custom_call_s_text_is_its_argument() -> None:
-    """Free text goes out as it comes, as one string argument."""
+def test_custom_call_input_is_one_string_argument() -> None:
+    """Free text is streamed as one string argument."""
     content, _, losses = elsewhere(
         ToolCallDelta(0, "a", "shell", "ls \n", kind="custom"),
         ToolCallDelta(0, arguments_delta='"x"\ud83d', kind="custom"),
@@ -587,10 +587,10 @@ def test_a_custom_call_s_text_is_its_argument() -> None:
     assert len(losses) == 2
 
 
-def test_what_can_t_be_said_is_a_loss() -> None:
-    """Others' events, choices and log probabilities are left out and reported.
+def test_unsupported_events_are_losses() -> None:
+    """Foreign events, choices, audio and log probabilities are reported as losses.
 
-    Their thinking, sources and searches are shown; what we don't know goes in an envelope.
+    Foreign thinking, citations and searches are shown; unknown parts are sent in envelopes.
     """
     encoder, stream = encoded([
         START,
@@ -625,8 +625,8 @@ def test_what_can_t_be_said_is_a_loss() -> None:
     ]  # fmt: skip
 
 
-def test_thinking_of_unknown_origin_goes_out_if_it_is_signed() -> None:
-    """Without an origin only the signature, which comes last, tells whether it may (W54)."""
+def test_thinking_of_unknown_origin_needs_a_signature() -> None:
+    """Without an origin, thinking is written only if a signature follows (W54)."""
     signed: list[Event] = [
         PartStart(0, Thinking("")),
         PartDelta(0, "hm"),
@@ -641,8 +641,8 @@ def test_thinking_of_unknown_origin_goes_out_if_it_is_signed() -> None:
     assert len(encoder.losses) == 1
 
 
-def test_a_refusal_stands_beside_the_content() -> None:
-    """The words of another provider's refusal end up where the plain form has them (I15)."""
+def test_refusal_is_written_as_stop_details() -> None:
+    """Another provider's refusal is written as stop reason and details (I15)."""
     content, body, losses = elsewhere(
         PartStart(0, Refusal("")), PartDelta(0, "I'd rather "), PartDelta(0, "not."), PartStop(0)
     )
@@ -660,7 +660,7 @@ def test_a_refusal_stands_beside_the_content() -> None:
         (StreamError("broken", "server_error"), "api_error"),
     ],
 )
-def test_others_errors_are_told_in_our_words(error: StreamError, kind: str) -> None:
+def test_foreign_errors_become_error_events(error: StreamError, kind: str) -> None:
     """A foreign error becomes an `error` event of the nearest type, and ends the stream."""
     _, stream = encoded([START, PartStart(0, Text("")), error])
     assert check_stream(stream).state == "failed"
@@ -668,8 +668,8 @@ def test_others_errors_are_told_in_our_words(error: StreamError, kind: str) -> N
     assert (told.message, told.code) == (error.message, kind)
 
 
-def test_a_stream_that_broke_off_is_no_clean_finish() -> None:
-    """Without the response's end there is an error event, even after the finish (G1)."""
+def test_truncated_events_are_written_as_an_error() -> None:
+    """Without a `ResponseEnd`, the written stream ends in an error, even after a finish (G1)."""
     for events in ([], [START], [START, PartStart(0, Text("")), END[0]]):
         _, stream = encoded(events)
         assert check_stream(stream).state == "failed"

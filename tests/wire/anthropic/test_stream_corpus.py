@@ -1,4 +1,4 @@
-"""The proof on recorded streams: read at any cut, and written again."""
+"""Recorded streams are decoded with any chunking, and encoded again."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _BYTE_BY_BYTE = 40_000
 """Bytes of a stream up to which it is also read one by one."""
 
 SPLICED = frozenset({
-    # A second `message_start` in the middle of the first answer, whose call was never finished.
+    # A second `message_start` in the middle of the first message, with an unfinished call.
     "anthropic/ai____fixtures__-spliced-message-start.json",
 })  # fmt: skip
 SEVERAL = frozenset({
-    # The streams of several calls, one after the other in one file: the first is read.
+    # Files with the streams of several calls: only the first is read.
     "anthropic/ai____fixtures__-anthropic-programmatic-tool-calling.1.json",
     "anthropic/ai____fixtures__-anthropic-tool-search-bm25.1.json",
     "anthropic/ai____fixtures__-anthropic-tool-search-deferred-bm25.json",
@@ -52,8 +52,8 @@ def _streams(corpus: Corpus) -> Iterator[tuple[str, bytes, Response, list[Event]
         yield recording.row.file, stream, decoder.response, events
 
 
-def test_every_recorded_stream_is_read_to_its_end(corpus: Corpus) -> None:
-    """All are complete, and nothing in them is unknown, but for the faults listed above."""
+def test_every_recorded_stream_is_decoded_completely(corpus: Corpus) -> None:
+    """All are complete and have no unknown events, except the faults listed above."""
     assert len(_recorded(corpus)) > 40
     for recording, stream in _recorded(corpus):
         decoder, events = decoded(stream)
@@ -64,8 +64,8 @@ def test_every_recorded_stream_is_read_to_its_end(corpus: Corpus) -> None:
         assert unknown is (file in SPLICED | SEVERAL), file
 
 
-def test_cuts_make_no_difference_to_recorded_streams(corpus: Corpus) -> None:
-    """Cut at random, and byte by byte where they are small, they say the same."""
+def test_chunk_boundaries_make_no_difference_to_recorded_streams(corpus: Corpus) -> None:
+    """Split at random, and byte by byte if small, they give the same response."""
     chance = random.Random(7)
     for file, stream, response, _ in _streams(corpus):
         expected = said(response)
@@ -76,8 +76,8 @@ def test_cuts_make_no_difference_to_recorded_streams(corpus: Corpus) -> None:
             assert said(decoded(stream, range(len(stream)))[0].response) == expected, file
 
 
-def test_recorded_streams_are_written_again(corpus: Corpus) -> None:
-    """Written again they keep to the grammar, and say the same in all but null fields."""
+def test_recorded_streams_round_trip(corpus: Corpus) -> None:
+    """Encoded again, they are valid and give the same response, except for null fields."""
     for file, _, response, events in _streams(corpus):
         encoder, stream = encoded(events)
         end = check_stream(stream).state
@@ -88,8 +88,8 @@ def test_recorded_streams_are_written_again(corpus: Corpus) -> None:
         assert _without_nulls(again) == _without_nulls(response), file
 
 
-def test_recorded_streams_make_plain_bodies(corpus: Corpus) -> None:
-    """What was folded can be sent as a plain body, which says the same."""
+def test_recorded_streams_can_be_plain_bodies(corpus: Corpus) -> None:
+    """An accumulated stream encodes to a plain body with the same content."""
     for file, _, response, _ in _streams(corpus):
         if file in SPLICED:
             continue
@@ -99,7 +99,7 @@ def test_recorded_streams_make_plain_bodies(corpus: Corpus) -> None:
 
 
 def _without_nulls(response: Response) -> object:
-    """As `said`; some servers leave out fields of the message which we write as null."""
+    """Like `said`, without the null fields that some servers leave out."""
     document = said(response)
     extras = document.pop("extras", {})
     ours = {key: value for key, value in extras.get("anthropic", {}).items() if value is not None}

@@ -1,4 +1,4 @@
-"""The streams that we write, read by Anthropic's own SDK over a loopback server."""
+"""Streams that we write, read by Anthropic's SDK over a loopback server."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ anthropic: Any = pytest.importorskip("anthropic")
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """Answers every request with the stream, or the body, of the moment."""
+    """Answers every request with the current stream or body."""
 
     stream: ClassVar[bytes] = b""
     body: ClassVar[bytes] = b""
 
     def do_POST(self) -> None:
-        """The stream, if one was asked for."""
+        """Sends the stream if the request asks for one, else the body."""
         asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
         streams = asked.get("stream", False)
         answer = self.stream if streams else self.body
@@ -48,12 +48,12 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(answer)
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base's name
-        """Not to the terminal."""
+        """Logs nothing."""
 
 
 @pytest.fixture(name="client")
 def _client() -> Iterator[Any]:
-    """The SDK's client, talking to our server."""
+    """The SDK's client, connected to our server."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
@@ -77,7 +77,7 @@ _ASKED: dict[str, Any] = {
 
 
 def _both(events: list[Event], messages: Any) -> tuple[Any, Any]:
-    """The message that the SDK makes of the stream, and of the plain response."""
+    """The SDK's message from the stream, and from the plain response."""
     _, _Handler.stream = encoded(events)
     response = decoded(_Handler.stream)[0].response
     _Handler.body = DIALECT.encode_response(response).to_bytes()
@@ -91,18 +91,18 @@ def _both(events: list[Event], messages: Any) -> tuple[Any, Any]:
     ("name", "is_beta"),
     [(name, beta) for name in BODIES for beta in (False, True) if beta or name not in _BETA_ONLY],
 )
-def test_the_sdk_reads_our_streams(client: Any, name: str, is_beta: bool) -> None:
-    """For each of our conversations it makes the message that the plain response is."""
+def test_sdk_reads_our_streams(client: Any, name: str, is_beta: bool) -> None:
+    """For each test body the SDK's streamed message equals the plain one."""
     messages = client.beta.messages if is_beta else client.messages
     streamed, plain = _both(decoded(STREAMS[name])[1], messages)
-    for message in (streamed, plain):  # what the SDK adds to texts that it has parsed
+    for message in (streamed, plain):  # fields that the SDK adds after parsing
         for block in message["content"]:
             block.pop("parsed_output", None)
     assert streamed == plain
 
 
-def test_the_sdk_reads_what_others_said(client: Any) -> None:
-    """Interleaved calls with broken arguments, from another provider, make a message there."""
+def test_sdk_reads_streams_of_other_providers(client: Any) -> None:
+    """Another provider's interleaved calls with invalid arguments give the same message."""
     events: list[Event] = [
         ResponseStart(id="chatcmpl-1", model="gpt", origin=Origin(dialect="openai-chat")),
         PartStart(0, Text("")),
@@ -129,8 +129,8 @@ def test_the_sdk_reads_what_others_said(client: Any) -> None:
     ]
 
 
-def test_the_sdk_raises_where_a_stream_broke_off(client: Any) -> None:
-    """A stream without its end is an error there, never a short answer (G1)."""
+def test_sdk_raises_on_a_truncated_stream(client: Any) -> None:
+    """A truncated stream raises in the SDK, instead of giving a short answer (G1)."""
     _, events = decoded(STREAMS["text"][:-60])
     _, _Handler.stream = encoded(events)
     with pytest.raises(anthropic.APIStatusError), client.messages.stream(**_ASKED) as stream:

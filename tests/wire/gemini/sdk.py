@@ -1,4 +1,4 @@
-"""Google's own types, as judges of what we write."""
+"""Google's SDK types, used to validate what we write."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _BESIDE = (
 
 
 def read_request(body: Mapping[str, Any]) -> Any:
-    """A body as the SDK's parameters for it; raises where they refuse it.
+    """The body as the SDK's parameters; raises if the types reject it.
 
-    The SDK keeps all settings in one object, which the wire spreads over the body.
+    The SDK keeps all settings in one object; on the wire they are spread over the body.
     """
     types = pytest.importorskip("google.genai.types")
     plain = json.loads(dumps(body))
@@ -40,11 +40,11 @@ def read_request(body: Mapping[str, Any]) -> Any:
 
 
 def read_response(body: Mapping[str, Any]) -> Any:
-    """A body as the SDK's response; raises where it refuses it."""
+    """The body as the SDK's response; raises if the types reject it."""
     types = pytest.importorskip("google.genai.types")
     return types.GenerateContentResponse.model_validate_json(_text(json.loads(dumps(body))))
 
 
 def _text(value: Any) -> bytes:
-    """As JSON; half a pair of surrogates, which pydantic can't read, is a question mark."""
+    """The value as JSON; lone surrogates, which pydantic can't read, become question marks."""
     return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")

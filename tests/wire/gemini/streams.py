@@ -1,4 +1,4 @@
-"""Streams of our own making: plain bodies, and the chunks that say the same."""
+"""Test streams: plain bodies and the equivalent chunks."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ BODIES: dict[str, Chunk] = {
 
 
 def _pieces(part: Any) -> Iterator[Any]:
-    """A part as the provider cuts it: texts that nothing else is said of."""
+    """A part split as the provider splits it: only plain texts are split."""
     is_text = isinstance(part, dict) and part.keys() <= {"text", "thought"} and part
     for at in range(0, len(part["text"]), 5) if is_text else ():
         yield {**part, "text": part["text"][at : at + 5]}
@@ -159,7 +159,7 @@ def _pieces(part: Any) -> Iterator[Any]:
 
 
 def chunks_of(body: Chunk) -> list[Chunk]:
-    """The chunks that say what a plain body says."""
+    """The chunks that are equivalent to a plain body."""
     head = {k: v for k, v in body.items() if k not in {"candidates", "usageMetadata"}}
     chunks: list[Chunk] = []
     lasts: list[Any] = []
@@ -180,7 +180,7 @@ def chunks_of(body: Chunk) -> list[Chunk]:
 
 
 def written(chunks: Iterable[Any], form: Form = "sse") -> bytes:
-    """Chunks as bytes, in the way of the provider."""
+    """The chunks as bytes, in the provider's format."""
     texts = [json.dumps(chunk, ensure_ascii=False) for chunk in chunks]
     if form == "array":
         pretty = [json.dumps(json.loads(text), ensure_ascii=False, indent=2) for text in texts]
@@ -193,7 +193,7 @@ ARRAYS = {name: written(chunks_of(body), "array") for name, body in BODIES.items
 
 
 def decoded(stream: bytes, cuts: Iterable[int] = ()) -> tuple[StreamDecoder, list[Event]]:
-    """A decoder that has read a stream, cut at these places, and the events it gave."""
+    """Decodes a stream split at these positions; returns the decoder and the events."""
     decoder = DIALECT.stream_decoder()
     events: list[Event] = []
     start = 0
@@ -204,14 +204,14 @@ def decoded(stream: bytes, cuts: Iterable[int] = ()) -> tuple[StreamDecoder, lis
 
 
 def encoded(events: Iterable[Event], form: Form = "sse") -> tuple[StreamEncoder, bytes]:
-    """An encoder that has written events, and what it wrote."""
-    encoder = StreamEncoder(form=form)  # without the envelopes for others' state
+    """Encodes the events; returns the encoder and the bytes."""
+    encoder = StreamEncoder(form=form)  # without envelopes for foreign sealed state
     stream = b"".join([encoder.feed(event) for event in events])
     return encoder, stream + encoder.close()
 
 
 def sent(stream: bytes, form: Form = "sse") -> list[Chunk]:
-    """The chunks that an encoder wrote; a stream that is not well formed fails here."""
+    """The chunks of an encoded stream; fails if the stream is malformed."""
     if form == "array":
         found: list[Chunk] = json.loads(stream)
         return found
@@ -222,7 +222,7 @@ def sent(stream: bytes, form: Form = "sse") -> list[Chunk]:
 
 
 def said(response: Response) -> Chunk:
-    """All that a response says: as data, without the ids that are ours, arguments by value."""
+    """The response as data, without generated ids, and with arguments compared by value."""
     document: Chunk = json.loads(response.to_json())["value"]
     _sort_spellings(document)
     ours: dict[str, str] = {}
@@ -239,7 +239,7 @@ def said(response: Response) -> Chunk:
 
 
 def _sort_spellings(document: Any) -> None:
-    """The order in which names are noted says nothing."""
+    """Sorts the recorded field names, since their order has no meaning."""
     for key, value in document.items() if isinstance(document, dict) else enumerate(document):
         if key == "names":
             value.sort()

@@ -1,4 +1,4 @@
-"""Targets as the models of Google's are."""
+"""Targets with the flags of Google's models."""
 
 from __future__ import annotations
 

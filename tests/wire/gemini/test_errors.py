@@ -1,4 +1,4 @@
-"""Google's errors: what their details tell, and how ours are told in Google's words."""
+"""Google's errors: their details, and our errors in Google's format."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ def _retry(delay: Any) -> dict[str, Any]:
     [("34.4s", 34.4), ("0s", 0.0), ("34.074824224s", 34.074824224), ("soon", None), (7, None)],
 )
 @pytest.mark.parametrize(("code", "status"), [(429, "RESOURCE_EXHAUSTED"), (503, "UNAVAILABLE")])
-def test_the_wait_is_in_the_details(
+def test_retry_delay_is_read_from_the_details(
     code: int, status: str, delay: Any, seconds: float | None
 ) -> None:
-    """`RetryInfo` says when to come back; a header overrules it."""
+    """The delay in `RetryInfo` is read; a `Retry-After` header overrides it."""
     body = _body(code, status, {"@type": f"{_RPC}Help"}, _retry(delay))
     assert DIALECT.decode_error(code, body).retry_after == pytest.approx(seconds)
     assert DIALECT.decode_error(code, [body]).retry_after == pytest.approx(seconds)
     assert DIALECT.decode_error(code, body, {"Retry-After": "9"}).retry_after == 9
 
 
-def test_a_quota_of_the_day_is_not_waited_for() -> None:
-    """Google names a short wait there too, which does not help."""
+def test_daily_quota_is_not_retried() -> None:
+    """A daily quota isn't retried, even though Google gives a short retry delay."""
     quota = {"@type": f"{_RPC}QuotaFailure",
              "violations": [{"quotaId": "GenerateRequestsPerDayPerProject"}]}  # fmt: skip
     error = DIALECT.decode_error(429, _body(429, "RESOURCE_EXHAUSTED", quota, _retry("3s")))
@@ -46,8 +46,8 @@ def test_a_quota_of_the_day_is_not_waited_for() -> None:
     assert (error.retryable, error.retry_after) == (False, None)
 
 
-def test_an_error_carries_what_helps() -> None:
-    """The most telling name is the code; the request's id is in the details."""
+def test_error_has_code_and_request_id() -> None:
+    """The code is the most specific reason; the request id is read from the details."""
     reason = {"@type": f"{_RPC}ErrorInfo", "reason": "API_KEY_INVALID", "domain": "googleapis.com"}
     request = {"@type": f"{_RPC}RequestInfo", "requestId": "req_1"}
     error = DIALECT.decode_error(400, _body(400, "INVALID_ARGUMENT", reason, request))
@@ -63,8 +63,8 @@ def test_an_error_carries_what_helps() -> None:
      [{"@type": f"{_RPC}QuotaFailure", "violations": [None, {"quotaId": 7}]}],
      [{"@type": f"{_RPC}ErrorInfo", "reason": {}}]],
 )  # fmt: skip
-def test_odd_details_do_no_harm(details: Any) -> None:
-    """Whatever stands there, the status and the name still tell."""
+def test_malformed_details_are_ignored(details: Any) -> None:
+    """With malformed details, the class and the code follow status and name."""
     body = {"error": {"code": 429, "message": "x", "status": "RESOURCE_EXHAUSTED",
                       "details": details}}  # fmt: skip
     error = DIALECT.decode_error(429, body)
@@ -87,18 +87,18 @@ def test_odd_details_do_no_harm(details: Any) -> None:
         (errors.ConfigError("x"), 500, "INTERNAL"),
     ],
 )
-def test_the_name_goes_with_the_status(error: DragomanError, status: int, name: str) -> None:
-    """A provider's own status is kept where it fits, and Google has a name for each."""
+def test_encoded_status_name_matches_the_status(
+    error: DragomanError, status: int, name: str
+) -> None:
+    """A provider's status is kept if it fits, and each status has Google's name."""
     told, body = DIALECT.encode_error(error)
     assert (told, body["error"]["code"], body["error"]["status"]) == (status, status, name)
 
 
 @pytest.mark.parametrize("kind", [errors.RateLimited, errors.Overloaded])
 @pytest.mark.parametrize("seconds", [None, 0.0, 0.25, 34.4, 3600.0, 1e6])
-def test_a_wait_survives_the_way_through_a_gateway(
-    kind: type[ProviderError], seconds: float | None
-) -> None:
-    """It is told in the details, with the request's id, and read there again."""
+def test_retry_delay_round_trips(kind: type[ProviderError], seconds: float | None) -> None:
+    """The retry delay and the request id are written to the details and read again."""
     error = kind("busy", retry_after=seconds, request_id="req_1")
     status, body = DIALECT.encode_error(error)
     again = DIALECT.decode_error(status, json.dumps(body))

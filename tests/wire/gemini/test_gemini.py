@@ -1,4 +1,4 @@
-"""The Gemini dialect: our own pairs in both directions, ids, spellings, foreign and broken."""
+"""The Gemini dialect: fixtures in both directions, ids, names, foreign and malformed parts."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ FIXTURES = Path(__file__).parents[2] / "fixtures" / "gemini"
 
 
 def encode_request(request: Request, *target: Any) -> Encoded:
-    """The encoder by itself: without fitting, but with the settings that others have as well."""
+    """Encodes without repairs, but with the shared settings."""
     return encode_as_it_is(without_shared_settings(request, DIALECT.description, []), *target)
 
 
@@ -54,36 +54,36 @@ ELSEWHERE = Origin(dialect="anthropic")
 
 
 def request(*parts: Any, **fields: Any) -> dict[str, Any]:
-    """The smallest body, with these parts in one user content."""
+    """A minimal body with these parts in one user content."""
     return {"contents": [{"role": "user", "parts": list(parts)}], **fields}
 
 
 def response(*parts: Any, **fields: Any) -> dict[str, Any]:
-    """The smallest response, with these parts."""
+    """A minimal response with these parts."""
     content = {"role": "model", "parts": list(parts)}
     return {"candidates": [{"content": content, "finishReason": "STOP", "index": 0, **fields}]}
 
 
 def part_of(wire: Any) -> Any:
-    """The first part of a request with this part."""
+    """The first decoded part of a request with this part."""
     return DIALECT.decode_request(request(wire)).messages[0].parts[0]
 
 
 def parts_for(*parts: Any, role: Role = Role.USER, origin: Origin | None = None) -> list[Any]:
-    """How these parts of one message are written."""
+    """The encoded form of these parts of one message."""
     encoded = encode_request(Request(messages=(make_message(role, parts, origin=origin),)))
     contents = encoded.body.get("contents", [{}])
     return list(contents[0].get("parts", []))
 
 
 def losses_of(*parts: Any, origin: Origin | None = None) -> list[str]:
-    """The reasons why something of these parts could not be written."""
+    """The reasons of the losses of these parts."""
     message = Message(Role.ASSISTANT, parts, origin=origin)
     return [loss.reason for loss in encode_request(Request(messages=(message,))).losses]
 
 
 def exactly(value: Any) -> str:
-    """JSON text in which 1 is not 1.0, and the order of keys does not matter."""
+    """JSON text that distinguishes 1 from 1.0 and ignores the order of keys."""
     return json.dumps(value, sort_keys=True)
 
 
@@ -91,8 +91,8 @@ def exactly(value: Any) -> str:
 
 
 @pytest.mark.parametrize("file", sorted(FIXTURES.glob("*.json")), ids=lambda file: file.stem)
-def test_a_pair_reads_and_writes(file: Path) -> None:
-    """The wire is read as the canonical value, and that is written as the wire."""
+def test_fixture_round_trips(file: Path) -> None:
+    """Each fixture's wire form decodes to its canonical form, which encodes to its wire form."""
     pair = json.loads(file.read_text(encoding="utf-8"))
     canonical = document.read(json.dumps(pair["canonical"]))
     if isinstance(canonical, Request):
@@ -139,8 +139,8 @@ def test_a_pair_reads_and_writes(file: Path) -> None:
         request({"toolCall": {"tool_type": "URL_CONTEXT", "args": None, "id": None}}),
     ],
 )
-def test_an_unusual_request_comes_back_as_it_came(body: dict[str, Any]) -> None:
-    """Nulls, other spellings, single items for lists and gaps are all kept."""
+def test_unusual_request_round_trips(body: dict[str, Any]) -> None:
+    """Nulls, snake_case names, single items instead of lists and missing fields round-trip."""
     assert exactly(encode_request(DIALECT.decode_request(body)).body) == exactly(body)
 
 
@@ -164,8 +164,8 @@ def test_an_unusual_request_comes_back_as_it_came(body: dict[str, Any]) -> None:
         {"response_id": "r", "usage_metadata": {"prompt_token_count": 3, "total_token_count": 3}},
     ],
 )
-def test_an_unusual_response_comes_back_as_it_came(body: dict[str, Any]) -> None:
-    """Blocked prompts, empty candidates, numbers for words and odd counts are all kept."""
+def test_unusual_response_round_trips(body: dict[str, Any]) -> None:
+    """Blocked prompts, empty candidates, numeric enums and unusual counts round-trip."""
     assert exactly(DIALECT.encode_response(DIALECT.decode_response(body)).body) == exactly(body)
 
 
@@ -183,16 +183,16 @@ def test_an_unusual_response_comes_back_as_it_came(body: dict[str, Any]) -> None
         (None, None, None),
     ],
 )
-def test_the_path_names_model_and_streaming(
+def test_path_has_model_and_streaming(
     path: str | None, model: str | None, stream: bool | None
 ) -> None:
-    """What other APIs say in the body stands in the address here."""
+    """Model and streaming are read from the path."""
     decoded = DIALECT.decode_request({}, path=path)
     assert (decoded.model, decoded.stream) == (model, stream)
 
 
-def test_a_request_knows_its_path() -> None:
-    """The path is made of the model and of whether to stream; a strange name can't break out."""
+def test_request_gets_its_path() -> None:
+    """The path is built from model and streaming; special characters are escaped."""
     for made, path in [
         (Request(model="m", stream=True), "/v1beta/models/m:streamGenerateContent?alt=sse"),
         (Request(model="tunedModels/t"), "/v1beta/tunedModels/t:generateContent"),
@@ -202,8 +202,8 @@ def test_a_request_knows_its_path() -> None:
         assert encode_request(made).path == path
 
 
-def test_a_model_in_the_body_counts_without_a_path() -> None:
-    """Some clients name the model in the body as well."""
+def test_model_in_the_body_is_read_without_a_path() -> None:
+    """Without a path, the model is read from the body, and round-trips."""
     decoded = DIALECT.decode_request({"model": "models/m"})
     assert decoded.model == "m"
     assert encode_request(decoded).body == {"model": "models/m"}
@@ -232,7 +232,7 @@ def answer(name: str, output: str, wire_id: str | None = None) -> dict[str, Any]
 
 
 def test_results_without_ids_are_paired_by_name_and_order() -> None:
-    """The first result of a name answers the first call of it, within the step (W81)."""
+    """Within a turn, the first result of a name answers the first call of that name (W81)."""
     made = turns(
         ("model", [call("a"), call("b"), call("a")]),
         ("user", [answer("b", "1"), answer("a", "2"), answer("a", "3")]),
@@ -249,8 +249,8 @@ def test_results_without_ids_are_paired_by_name_and_order() -> None:
     assert len({first.id, second.id, third.id, made.messages[2].tool_calls[0].id}) == 4
 
 
-def test_repeated_ids_are_made_unique_and_come_back() -> None:
-    """Two calls under one id are two calls; their results go to them in order (I5)."""
+def test_repeated_ids_become_unique_and_round_trip() -> None:
+    """Calls with the same id become distinct; results match them in order (I5)."""
     made = turns(
         ("model", [call("a", "x"), call("a", "x")]),
         ("user", [answer("a", "1", "x"), answer("a", "2", "x")]),
@@ -264,34 +264,34 @@ def test_repeated_ids_are_made_unique_and_come_back() -> None:
     assert [part["functionResponse"]["id"] for part in written[1]["parts"]] == ["x", "x"]
 
 
-def test_an_unanswered_call_does_not_take_a_later_result() -> None:
-    """A result without an id means a call of the turn before it."""
+def test_result_without_id_answers_the_turn_before_it() -> None:
+    """A result without an id never answers an earlier, unanswered call."""
     made = turns(("model", [call("a")]), ("user", [{"text": "never mind"}]), ("model", [call("a")]),
                  ("user", [answer("a", "1")]))  # fmt: skip
     assert made.messages[3].tool_results[0].call_id == made.messages[2].tool_calls[0].id
 
 
-def test_a_turn_of_results_is_a_tool_message() -> None:
-    """The wire has them in user contents; with something said beside them it is the user's."""
+def test_content_with_only_results_is_a_tool_message() -> None:
+    """A user content with only results is a tool message; with text it stays a user message."""
     made = turns(("user", [answer("a", "1")]), ("user", [answer("a", "1"), {"text": "and?"}]))
     assert [message.role for message in made.messages] == [Role.TOOL, Role.USER]
 
 
 def test_arguments_may_be_missing() -> None:
-    """No arguments and empty ones are the same to a tool, and told apart on the wire (W80)."""
+    """Missing arguments are decoded as empty, and stay missing when written (W80)."""
     made = part_of({"functionCall": {"name": "now"}})
     assert made.arguments == {}
     assert parts_for(made) == [{"functionCall": {"name": "now"}}]
 
 
-def test_a_failure_is_recognised() -> None:
-    """The documented key for failures makes an error of a result (W82)."""
+def test_error_result_is_recognized() -> None:
+    """A response with the documented `error` key is an error result (W82)."""
     wire = {"functionResponse": {"name": "f", "response": {"error": "no"}}}
     assert part_of(wire).is_error is True
     assert part_of(answer("f", "yes")).is_error is None
 
 
-def test_calls_and_results_made_by_hand() -> None:
+def test_calls_and_results_built_in_code() -> None:
     """Arguments become an object, results an object with the documented keys (W80, W82)."""
     conversation = Request(
         messages=(
@@ -329,7 +329,7 @@ def test_calls_and_results_made_by_hand() -> None:
 
 
 def test_a_result_of_an_unknown_tool_still_has_a_name() -> None:
-    """The name is mandatory (W81); where it can't be found out, that is a loss."""
+    """The name is required (W81); if it is unknown, a placeholder is sent, which is a loss."""
     encoded = encode_request(Request(messages=(Message.tool("c9", "fine"),)))
     (part,) = encoded.body["contents"][0]["parts"]
     assert part["functionResponse"]["name"] == "unknown"
@@ -340,7 +340,7 @@ def test_a_result_of_an_unknown_tool_still_has_a_name() -> None:
 
 
 def test_signatures_stay_on_their_part() -> None:
-    """Text, thoughts and calls keep their own signature and where it came from (W83)."""
+    """Texts, thoughts and calls keep their own signature and origin (W83)."""
     for wire in [
         {"text": "a", "thoughtSignature": "s"},
         {"text": "a", "thought": True, "thoughtSignature": "s"},
@@ -353,8 +353,8 @@ def test_signatures_stay_on_their_part() -> None:
         assert parts_for(part) == [wire]
 
 
-def test_media_are_told_apart_by_their_mime_type() -> None:
-    """Without one, a film is recognised by what is said about it."""
+def test_media_type_follows_the_mime_type() -> None:
+    """Without a MIME type, a file with video metadata is a video."""
     for mime, kind in [("image/webp", Image), ("audio/mp3", Audio), ("video/mp4", Video),
                        ("text/plain", File)]:  # fmt: skip
         assert type(part_of({"inlineData": {"mimeType": mime, "data": "AA=="}})) is kind
@@ -364,8 +364,8 @@ def test_media_are_told_apart_by_their_mime_type() -> None:
 
 
 @pytest.mark.parametrize("mime", ["application/pdf", "audio/wav", "video/mp4", "image/png"])
-def test_how_closely_to_look_is_lost_only_where_it_is(mime: str) -> None:
-    """At a film or a document as at a picture: what is written is not reported as lost."""
+def test_media_resolution_round_trips_without_loss(mime: str) -> None:
+    """`mediaResolution` round-trips on every kind of media, without a reported loss."""
     blob = {"inlineData": {"mimeType": mime, "data": "AA=="}}
     part = {**blob, "mediaResolution": {"level": "MEDIA_RESOLUTION_LOW"}}
     read = DIALECT.decode_request({"contents": [{"role": "user", "parts": [part]}]})
@@ -374,8 +374,8 @@ def test_how_closely_to_look_is_lost_only_where_it_is(mime: str) -> None:
     assert encoded.losses == ()
 
 
-def test_media_made_by_hand() -> None:
-    """Inline, by address, or uploaded here before."""
+def test_media_built_in_code() -> None:
+    """Media are sent inline, by URL or by file id."""
     assert parts_for(
         Image.from_url("https://example.com/cat.png", detail="low"),
         File(data="AA=="),
@@ -413,15 +413,15 @@ def test_media_made_by_hand() -> None:
         {"videoMetadata": {"fps": 1}},
     ],
 )
-def test_what_is_not_understood_is_carried_whole(wire: Any) -> None:
-    """Unknown and malformed parts are opaque, and go back as they came."""
+def test_unknown_part_is_kept_as_opaque(wire: Any) -> None:
+    """Unknown and malformed parts become opaque parts and round-trip."""
     part = part_of(wire)
     assert type(part) is Opaque
     assert parts_for(part) == [wire]
 
 
-def test_another_providers_state_is_left_out() -> None:
-    """Its thinking, tools and opaque content are losses; its words and calls are kept (W86)."""
+def test_foreign_state_is_left_out() -> None:
+    """Foreign thinking, tools and opaque parts are losses; text and calls are kept (W86)."""
     assert parts_for(
         Thinking("hm", signature="theirs"),
         Text("hello", signature="theirs"),
@@ -438,8 +438,8 @@ def test_another_providers_state_is_left_out() -> None:
         assert len(losses_of(part, origin=ELSEWHERE)) == 1
 
 
-def test_what_has_no_form_here_is_said_another_way() -> None:
-    """A refusal becomes text; sealed thinking, citations and names are recorded as lost."""
+def test_unsupported_parts_are_losses() -> None:
+    """A refusal becomes text; encrypted thinking, citations and names are losses."""
     assert parts_for(Refusal("I won't.")) == [{"text": "I won't."}]
     assert losses_of(Refusal("I won't.")) == ["a refusal is sent as text"]
     assert losses_of(Thinking(data="sealed", form="redacted")) == [
@@ -453,8 +453,8 @@ def test_what_has_no_form_here_is_said_another_way() -> None:
 # --- system prompt, tools and settings
 
 
-def test_instructions_go_to_the_system_prompt() -> None:
-    """Contents know no system role (W75); a late instruction moves, which is a repair."""
+def test_system_messages_go_to_the_system_instruction() -> None:
+    """There is no system role (W75); moving a late system message is a repair."""
     encoded = encode_request(
         Request(
             system=(Text("A"),),
@@ -468,8 +468,8 @@ def test_instructions_go_to_the_system_prompt() -> None:
     assert [(each.path, each.action) for each in encoded.repairs] == [("messages[2]", "moved")]
 
 
-def test_a_tool_made_by_hand_keeps_its_json_schema() -> None:
-    """There is a field for JSON Schema, which takes most of it (W93)."""
+def test_tool_built_in_code_keeps_its_json_schema() -> None:
+    """The schema is written to `parametersJsonSchema` unchanged (W93)."""
     schema = {"type": "object", "properties": {"a": {"$ref": "#/$defs/A"}},
               "additionalProperties": False, "$defs": {"A": {"enum": [1]}}}  # fmt: skip
     made = Request(tools=(ToolDefinition.create("f", "Does it.", schema),))
@@ -482,8 +482,8 @@ def test_a_tool_made_by_hand_keeps_its_json_schema() -> None:
     ]
 
 
-def test_openapi_schemas_are_read_as_json_schema() -> None:
-    """Types in upper case and `nullable` are OpenAPI's way (W91), at every depth."""
+def test_openapi_schemas_are_decoded_as_json_schema() -> None:
+    """Upper-case types and `nullable` are converted at every depth (W91), and round-trip."""
     item = {"type": "OBJECT", "properties": {"type": {"type": "STRING", "nullable": True}}}
     wire = {"anyOf": [{"type": "ARRAY", "items": item}, {"type": "NULL"}]}
     body = {"tools": [{"functionDeclarations": [{"name": "f", "parameters": wire}]}]}
@@ -495,8 +495,8 @@ def test_openapi_schemas_are_read_as_json_schema() -> None:
     assert encode_request(decoded).body == body
 
 
-def test_changed_tools_are_laid_out_anew() -> None:
-    """The wire's own arrangement holds for the tools it came with."""
+def test_changed_tools_are_grouped_again() -> None:
+    """The wire's grouping of tools is kept only if the tools are unchanged."""
     body = {"tools": [{"functionDeclarations": [{"name": "f"}], "codeExecution": None}]}
     decoded = DIALECT.decode_request(body)
     search = ServerTool("googleSearch", "gemini")
@@ -507,8 +507,8 @@ def test_changed_tools_are_laid_out_anew() -> None:
     ]
 
 
-def test_tools_that_only_others_have_are_left_out() -> None:
-    """Another provider's server tool has no place here."""
+def test_foreign_server_tools_are_left_out() -> None:
+    """Another provider's server tool is left out and reported as a loss."""
     encoded = encode_request(Request(tools=(ServerTool("web_search_20250305", "anthropic"),)))
     assert encoded.body == {}
     assert [loss.path for loss in encoded.losses] == ["tools[0]"]
@@ -532,7 +532,7 @@ def test_tools_that_only_others_have_are_left_out() -> None:
     ],
 )
 def test_tool_choices(choice: ToolChoice, calling: dict[str, Any]) -> None:
-    """Each choice has its mode (W99)."""
+    """Each tool choice maps to its mode and back (W99)."""
     body = {"toolConfig": {"functionCallingConfig": calling}}
     assert encode_request(Request(tool_choice=choice)).body == body
     assert DIALECT.decode_request(body).tool_choice == choice
@@ -552,8 +552,8 @@ def test_tool_choices(choice: ToolChoice, calling: dict[str, Any]) -> None:
         (ThinkingConfig(effort="xhigh"), {"thinkingLevel": "HIGH"}),
     ],
 )
-def test_thinking_made_by_hand(thinking: ThinkingConfig, wire: dict[str, Any]) -> None:
-    """A budget, a level, or a plain yes or no."""
+def test_thinking_built_in_code(thinking: ThinkingConfig, wire: dict[str, Any]) -> None:
+    """Thinking is written as a budget, a level, or on and off."""
     body = encode_request(Request(thinking=thinking)).body
     assert body == {"generationConfig": {"thinkingConfig": wire}}
 
@@ -569,24 +569,24 @@ def test_thinking_made_by_hand(thinking: ThinkingConfig, wire: dict[str, Any]) -
         ),
     ],
 )
-def test_forms_of_the_answer(output: Output, wire: dict[str, Any]) -> None:
-    """Text, JSON, or JSON of a schema."""
+def test_output_formats(output: Output, wire: dict[str, Any]) -> None:
+    """Text, JSON and JSON with a schema map to their fields and back."""
     body = {"generationConfig": wire}
     assert encode_request(Request(output=output)).body == body
     assert DIALECT.decode_request(body).output == output
 
 
-def test_settings_without_a_place_are_recorded() -> None:
-    """A ban on parallel calls can't be expressed."""
+def test_unsupported_settings_are_losses() -> None:
+    """Parallel calls can't be turned off, which is a loss."""
     losses = encode_request(Request(tool_choice=ToolChoice(parallel=False))).losses
     assert [loss.path for loss in losses] == ["tool_choice.parallel"]
 
 
-# --- changes
+# --- edits
 
 
-def test_changes_win_over_what_the_wire_had() -> None:
-    """Nulls, spellings and gaps are restored only where the canonical field is unchanged."""
+def test_edits_override_extra_fields() -> None:
+    """Nulls, field names and missing fields are restored only if the value is unchanged."""
     decoded = DIALECT.decode_request(
         {
             "contents": [{"parts": [{"thoughtSignature": "s"}]}],
@@ -610,8 +610,8 @@ def test_changes_win_over_what_the_wire_had() -> None:
     }
 
 
-def test_without_extras_the_body_is_in_the_apis_own_spelling() -> None:
-    """What the model holds is enough for a valid body."""
+def test_without_extras_field_names_are_camel_case() -> None:
+    """A part without extras is written with the API's own field names."""
     decoded = DIALECT.decode_request(
         request({"inline_data": {"mime_type": "image/png", "data": "AA=="}})
     )
@@ -639,21 +639,21 @@ def test_without_extras_the_body_is_in_the_apis_own_spelling() -> None:
     ],
 )
 def test_finish_reasons(word: Any, reason: FinishReason) -> None:
-    """The choice and its message both know why it ended, and the wire's own word is kept (W88)."""
+    """Choice and message have the finish reason that matches the wire's (W88)."""
     choice = DIALECT.decode_response(response({"text": "a"}, finishReason=word)).choices[0]
     assert choice.finish is choice.message.finish is reason
 
 
-def test_a_response_remembers_where_it_came_from() -> None:
-    """One origin, with model and id, for all that was said."""
+def test_response_has_its_origin() -> None:
+    """The message's origin has the model and the response id."""
     wire = {**response({"text": "a"}), "modelVersion": "m-1", "responseId": "r"}
     decoded = DIALECT.decode_response(wire)
     assert decoded.message.origin == Origin(dialect="gemini", model="m-1", response_id="r")
     assert (decoded.model, decoded.id) == ("m-1", "r")
 
 
-def test_another_providers_response_is_written() -> None:
-    """Words, calls, sources, counts and the reason why it ended have their places."""
+def test_foreign_response_is_written() -> None:
+    """Text, calls, citations, usage and finish reason are written in Gemini's form."""
     message = Message(
         Role.ASSISTANT,
         (
@@ -693,8 +693,8 @@ def test_another_providers_response_is_written() -> None:
     }
 
 
-def test_a_citation_belongs_to_the_text_that_is_named() -> None:
-    """Without a part index it is the first text's; thoughts are not counted as texts."""
+def test_citations_are_assigned_by_part_index() -> None:
+    """Without a part index, a citation belongs to the first text that isn't a thought."""
     chunks = [{"web": {"uri": "u"}}]
     supports = [
         {"segment": {"endIndex": 1}, "groundingChunkIndices": [0]},
@@ -709,7 +709,7 @@ def test_a_citation_belongs_to_the_text_that_is_named() -> None:
     assert exactly(DIALECT.encode_response(decoded).body) == exactly(wire)
 
 
-# --- broken bodies
+# --- malformed bodies
 
 
 @pytest.mark.parametrize(
@@ -721,22 +721,22 @@ def test_a_citation_belongs_to_the_text_that_is_named() -> None:
         ({"contents": "secret"}, "$.contents"),
     ],
 )
-def test_a_broken_request_is_a_wire_error(body: Any, path: str) -> None:
-    """The error names the place and quotes nothing."""
+def test_malformed_request_raises_wire_error(body: Any, path: str) -> None:
+    """The error names the path and quotes no content."""
     with pytest.raises(WireError) as caught:
         DIALECT.decode_request(body)
     assert (caught.value.path, caught.value.dialect) == (path, "gemini")
     assert "secret" not in str(caught.value)
 
 
-def test_a_broken_response_is_a_wire_error() -> None:
-    """As for requests."""
+def test_malformed_response_raises_wire_error() -> None:
+    """Candidates that aren't a list raise `WireError`."""
     with pytest.raises(WireError):
         DIALECT.decode_response({"candidates": 1})
 
 
-def test_depth_has_a_limit() -> None:
-    """JSON that no message can hold is refused, not passed on."""
+def test_nesting_depth_is_limited() -> None:
+    """JSON nested too deeply raises `WireError`."""
     deep: Any = {}
     for _ in range(5000):
         deep = {"a": deep}
@@ -799,7 +799,7 @@ _OWN_KEYS = frozenset({"args", "labels", "parametersJsonSchema", "responseJsonSc
 
 
 def snake_case(value: Any) -> Any:
-    """A body in the other spelling; keys that are people's own stay."""
+    """The body in snake_case; user-defined keys are unchanged."""
     if isinstance(value, list):
         return [snake_case(item) for item in value]
     if not isinstance(value, dict):
@@ -812,8 +812,8 @@ def snake_case(value: Any) -> Any:
     }
 
 
-def test_both_spellings_say_the_same() -> None:
-    """Each field is understood in snake_case as in camelCase, and comes back in its spelling."""
+def test_snake_case_and_camel_case_are_equivalent() -> None:
+    """Each field is decoded in both spellings, and written in the one it came in."""
     other = snake_case(EVERYWHERE)
     assert DIALECT.decode_request(other) == DIALECT.decode_request(EVERYWHERE)
     for body in (EVERYWHERE, other, ALONG, snake_case(ALONG)):

@@ -1,4 +1,4 @@
-"""The quick ways of reading and writing, for what is usual, come to the same as the long ones."""
+"""The fast paths for common input give the same results as the general paths."""
 
 from __future__ import annotations
 
@@ -57,14 +57,14 @@ def _are_identical(one: list[Event], other: list[Event]) -> bool:
         {"prompt_token_count": 5, "totalTokenCount": 5},
     ],
 )
-def test_usage(wire: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Counts and what is kept of them do not depend on the way."""
+def test_usage_fast_path(wire: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both paths decode the same counts and extras."""
     quick = decode_usage(wire)
     _without("response._decode_plain", monkeypatch)
     long = decode_usage(wire)
     assert quick is not None
     assert quick.identical(long)
-    assert hash(quick.extras) == hash(long.extras if long else None)  # frozen, both
+    assert hash(quick.extras) == hash(long.extras if long else None)  # both are frozen
 
 
 @pytest.mark.parametrize(
@@ -90,10 +90,10 @@ def test_usage(wire: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
         plain(candidate(TEXT), responseId=7, odd=1),
     ],
 )
-def test_heads_and_ends(body: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who answered, and why it ended, is told in the same events."""
+def test_start_and_finish_fast_path(body: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both paths give the same start and finish events."""
     stream = b"data: " + json.dumps(body).encode() + b"\r\n\r\n"
-    # A call without an id gets one of our own, each time another.
+    # Without an id, each decoding would generate another one.
     stream = stream.replace(b'"name": "add"', b'"name": "add", "id": "1"')
 
     def events() -> list[Event]:
@@ -122,8 +122,8 @@ def test_heads_and_ends(body: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -
         [b'data: "\xff\xc3"\r\n\r\n'],
     ],
 )
-def test_frames(pieces: list[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Events that are cut out in one go are those that the parser finds, in whatever pieces."""
+def test_frames_fast_path(pieces: list[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The fast path finds the same frames as the parser, however the bytes are split."""
 
     def chunks(pieces: list[bytes]) -> list[str | bytes]:
         reader = ChunkReader()
@@ -163,10 +163,10 @@ _OWN = freeze_mapping({"gemini": {"odd": 1}})
         ToolResult("c", (Text("3"),), tool_name="add"),
     ],
 )
-def test_contents(
+def test_contents_fast_path(
     role: Role, fields: dict[str, Any], part: AnyPart, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A message of one part is written as any other, with the same losses and repairs."""
+    """A message with one part is written the same on both paths, with the same notes."""
     calls = Message(Role.ASSISTANT, (Text("so"), ToolCall("c", "add", "{}")))
     request = Request(model="m", messages=(calls, make_message(role, (part,), **fields)))
     quick = [DIALECT.encode_request(request, repair=repair) for repair in (True, False)]

@@ -1,4 +1,4 @@
-"""Each rule finds what breaks it, at its place, and leaves alone what does not."""
+"""Each rule finds its violations, with their paths, and accepts valid bodies."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _calling(*declarations: str, **fields: Any) -> dict[str, Any]:
 BLOB = {"inlineData": {"mimeType": "image/png", "data": "AA==", "displayName": "a"}}
 DECLARATION = "tools[0].functionDeclarations[0]"
 
-# Rule: what breaks it, where it says so, and what does not.
+# Rule: invalid body, expected paths, valid body.
 ROWS: dict[str, list[Row]] = {
     "shape_model_is_listed": [(_said(), "model", {**_said(), "model": "m"})],
     "shape_counts": [
@@ -386,28 +386,28 @@ NEEDS_TARGET = (
 
 
 @pytest.mark.parametrize("name", NEEDS_TARGET)
-def test_what_only_some_models_refuse(name: str) -> None:
-    """It is no fault without a target that says so."""
+def test_restrictions_of_some_models_need_a_target(name: str) -> None:
+    """Without a target, restrictions of single models aren't errors."""
     for wrong, _, _ in ROWS[name]:
         assert [v for v in RULEBOOK.check(wrong) if v.severity == "error"] == []
 
 
-def test_a_beginning_may_be_given_to_models_that_take_it() -> None:
-    """A last content of the model's is no fault where the target says so (W79)."""
+def test_prefill_is_a_violation_only_for_some_targets() -> None:
+    """A final model content is accepted if the target allows prefill (W79)."""
     assert [violation.rule for violation in RULEBOOK.check(_said(MODEL))] == ["W79"]
     assert RULEBOOK.check(_said(MODEL), target=TARGET.with_flags({"turns.prefill": "free"})) == []
 
 
-def test_references_to_media_of_the_same_response_are_meant() -> None:
-    """On Vertex AI a response refers to its media by their names (W95, W96)."""
+def test_references_to_media_of_the_same_response_are_accepted() -> None:
+    """On Vertex AI a response refers to its media by name (W95, W96)."""
     body = _loop(_call(), _response(response={"image": {"$ref": "a"}}, parts=[BLOB]))
     assert RULEBOOK.check(body) == []
     strange = _loop(_call(), _response(response={"image": {"$ref": {}}}, parts=[BLOB]))
     assert [violation.rule for violation in RULEBOOK.check(strange)] == ["W95"]
 
 
-def test_both_spellings_are_judged_alike() -> None:
-    """What is wrong in camelCase is wrong in snake_case."""
+def test_both_spellings_are_checked() -> None:
+    """Violations are found in snake_case as in camelCase."""
     body = _said(
         _model({"function_call": {"name": "9", "args": 5}}), _user({"function_response": {}})
     )
@@ -415,8 +415,8 @@ def test_both_spellings_are_judged_alike() -> None:
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_our_own_requests_pass(file: Path) -> None:
-    """Fixtures are requests that Google takes."""
+def test_our_own_requests_are_valid(file: Path) -> None:
+    """Our fixtures are requests that Google accepts."""
     speaker: Any = dragoman.dialect("gemini")
     fixture = json.loads(file.read_text(encoding="utf-8"))
     if fixture["canonical"]["kind"] == "Request":

@@ -1,4 +1,4 @@
-"""Google's own types take what we write, wherever it came from."""
+"""Encoded requests and responses match the types of Google's SDK."""
 
 from __future__ import annotations
 
@@ -17,22 +17,24 @@ from tests.wire.recorded import bodies
 from tests.wire.test_matrix_random import histories
 
 OTHERS = [name for name in dragoman.dialects() if name != "gemini"]
-# Its recorder cut the picture in the middle, and left dots where it was.
+# The recording truncated the image and has dots in its place.
 CUT = "openai_responses/ai____fixtures__-openai-image-generation-tool.1~2.json"
 
 
 @pytest.mark.parametrize("target", TARGETS.values(), ids=list(TARGETS))
 @given(request=histories())
-def test_random_histories(target: Target, request: Request) -> None:
-    """However torn a history is, its request has the SDK's form."""
+def test_random_histories_match_the_sdk_types(target: Target, request: Request) -> None:
+    """Any edited history encodes to a request that the SDK's types accept."""
     read_request(DIALECT.encode_request(request, target).body)
 
 
 @pytest.mark.corpus
 @pytest.mark.parametrize("target", TARGETS.values(), ids=list(TARGETS))
 @pytest.mark.parametrize("source", OTHERS)
-def test_recorded_requests_of_others(corpus: Corpus, source: str, target: Target) -> None:
-    """What was recorded under another dialect is said in the SDK's form, and breaks no rule."""
+def test_recorded_requests_of_other_dialects_match_the_sdk_types(
+    corpus: Corpus, source: str, target: Target
+) -> None:
+    """Recorded requests of other dialects are valid for the SDK and violate no rule."""
     wrong = []
     for body in bodies(corpus, source):
         request = body.decode()
@@ -50,8 +52,10 @@ def test_recorded_requests_of_others(corpus: Corpus, source: str, target: Target
 
 @pytest.mark.corpus
 @pytest.mark.parametrize("source", OTHERS)
-def test_recorded_responses_of_others(corpus: Corpus, source: str) -> None:
-    """The SDK reads another provider's answer, text and calls and all."""
+def test_recorded_responses_of_other_dialects_match_the_sdk_types(
+    corpus: Corpus, source: str
+) -> None:
+    """The SDK reads text and calls of another provider's response."""
     wrong = []
     for body in bodies(corpus, source):
         response = body.decode()

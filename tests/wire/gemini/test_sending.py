@@ -1,4 +1,4 @@
-"""What is sent to Gemini is valid, whoever made the conversation."""
+"""Requests sent to Gemini are valid, wherever the conversation comes from."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ WEATHER = ToolDefinition.create("weather", "Tell the weather.")
 
 
 def sent(*messages: Message, target: Target | None = None, **fields: Any) -> dict[str, Any]:
-    """The body for these messages; it breaks no rule."""
+    """The encoded body of these messages, which violates no rule."""
     encoded = DIALECT.encode_request(Request(messages=messages, **fields), target)
     found = DIALECT.check(encoded.body, target=target)
     assert [violation for violation in found if violation.severity == "error"] == []
@@ -44,18 +44,18 @@ def sent(*messages: Message, target: Target | None = None, **fields: Any) -> dic
 
 
 def losses(*messages: Message, target: Target | None = None, **fields: Any) -> list[str]:
-    """The places of what could not be said as it was."""
+    """The paths of the losses."""
     encoded = DIALECT.encode_request(Request(messages=messages, **fields), target)
     return [loss.path for loss in encoded.losses]
 
 
 def called(*ids: str, name: str = "weather", **fields: Any) -> Message:
-    """The model calls a tool, once for each id."""
+    """A message that calls a tool, once for each id."""
     return Message(Role.ASSISTANT, tuple(make_call(i, name, input={}, **fields) for i in ids))
 
 
 def answered(*ids: str) -> Message:
-    """The results of those calls."""
+    """A message with the results of those calls."""
     return Message(Role.TOOL, tuple(ToolResult(i, f"result of {i}") for i in ids))
 
 
@@ -69,15 +69,15 @@ def calls_in(body: dict[str, Any]) -> list[Any]:
 
 
 @pytest.mark.parametrize("target", TARGETS.values(), ids=list(TARGETS))
-def test_instructions_alone_get_a_beginning(target: Target) -> None:
-    """There is a content even where only the system prompt speaks (W75)."""
+def test_system_prompt_alone_gets_an_opening_message(target: Target) -> None:
+    """With only a system prompt, an opening user content is added (W75)."""
     opening = [{"role": "user", "parts": [{"text": OPENING}]}]
     assert sent(system=(Text("Be brief."),), target=target)["contents"] == opening
     assert sent(Message.system("Be brief."), target=target)["contents"] == opening
 
 
 def test_messages_without_content() -> None:
-    """An empty answer is left out, an empty question says that it is (W76)."""
+    """An empty answer is left out; an empty user message gets a placeholder text (W76)."""
     body = sent(ASK, make_message(Role.ASSISTANT), make_message(Role.USER), Message.user(""))
     assert [content["parts"][0]["text"] for content in body["contents"]] == [
         "What is the weather?",
@@ -86,8 +86,8 @@ def test_messages_without_content() -> None:
     ]
 
 
-def test_messages_of_which_nothing_can_be_said() -> None:
-    """Foreign thinking and content go, each with its loss; the user's turn stays (W76)."""
+def test_messages_without_supported_content() -> None:
+    """Foreign parts are losses; the user's turn is kept with a placeholder (W76)."""
     thought = Message(Role.ASSISTANT, (Thinking("hm", origin=ELSEWHERE),))
     strange = Message(Role.USER, (Opaque("openai-chat", {"type": "odd"}),))
     body = sent(ASK, thought, strange, called("a"), answered("a"))
@@ -95,14 +95,14 @@ def test_messages_of_which_nothing_can_be_said() -> None:
     assert losses(ASK, thought, strange) == ["messages[1].parts[0]", "messages[2].parts[0]"]
 
 
-def test_a_conversation_begins_with_the_user() -> None:
-    """A history that was cut in front of a call has a beginning again (W77)."""
+def test_conversation_starts_with_the_user() -> None:
+    """A history that begins with a call gets an opening user message (W77)."""
     body = sent(called("a"), answered("a"))
     assert body["contents"][0] == {"role": "user", "parts": [{"text": OPENING}]}
 
 
-def test_results_are_one_content() -> None:
-    """Parallel results that came one by one go together, as many as there are calls (W78)."""
+def test_parallel_results_are_one_content() -> None:
+    """Results are grouped in one content, with a placeholder for each missing result (W78)."""
     body = sent(ASK, called("a", "b", "c"), answered("c"), Message.user("wait"), answered("a"))
     results = body["contents"][2]["parts"]
     assert [part["functionResponse"]["id"] for part in results] == ["a", "b", "c"]
@@ -110,8 +110,8 @@ def test_results_are_one_content() -> None:
     assert body["contents"][3]["parts"] == [{"text": "wait"}]
 
 
-def test_calls_that_only_their_order_tells_apart() -> None:
-    """Without ids, results of one tool are in the order of its calls (W78, W81)."""
+def test_results_without_ids_are_in_call_order() -> None:
+    """Without ids, the results of a tool are in the order of its calls (W78, W81)."""
     other = ToolCall("x", "time", input={})
     calls = called("a", "b").with_parts(*called("a", "b").parts, other)
     body = sent(ASK, calls, answered("b", "x", "a"), target=SECOND)
@@ -121,8 +121,8 @@ def test_calls_that_only_their_order_tells_apart() -> None:
     assert all("id" not in part["functionCall"] for part in body["contents"][1]["parts"])
 
 
-def test_the_user_has_the_last_word() -> None:
-    """The newest models don't go on with an answer: they are asked to, and that is told (W79)."""
+def test_conversation_ends_with_the_user() -> None:
+    """For models without prefill, a user content is appended, as a repair (W79)."""
     begun = (ASK, Message.assistant("It is"))
     assert sent(*begun)["contents"][-1] == {"role": "user", "parts": [{"text": ENDING}]}
     encoded = DIALECT.encode_request(Request(messages=begun))
@@ -131,8 +131,8 @@ def test_the_user_has_the_last_word() -> None:
     assert losses(*begun, target=SECOND) == []
 
 
-def test_nothing_is_said_between_a_call_and_its_result() -> None:
-    """A call at the end gets a result that says that nobody knows it, and no words (W79)."""
+def test_unanswered_final_call_gets_only_a_result() -> None:
+    """A call at the end gets a placeholder result, and no extra text (W79)."""
     body = sent(ASK, called("a"))
     assert [list(part) for part in body["contents"][-1]["parts"]] == [["functionResponse"]]
 
@@ -154,8 +154,10 @@ def test_nothing_is_said_between_a_call_and_its_result() -> None:
         (ToolResult("a", data={"error": 1}, is_error=False), {"output": {"error": 1}}),
     ],
 )
-def test_a_result_is_an_object_and_comes_back(result: ToolResult, response: dict[str, Any]) -> None:
-    """Text and scalars are wrapped on the way out and unwrapped on the way back (W82)."""
+def test_result_is_wrapped_in_an_object_and_round_trips(
+    result: ToolResult, response: dict[str, Any]
+) -> None:
+    """Text and scalars are wrapped when encoded and unwrapped when decoded (W82)."""
     body = sent(ASK, called("a"), Message(Role.TOOL, (result,)))
     assert body["contents"][2]["parts"][0]["functionResponse"]["response"] == response
     (back,) = DIALECT.decode_request(body).messages[2].tool_results
@@ -165,8 +167,8 @@ def test_a_result_is_an_object_and_comes_back(result: ToolResult, response: dict
 
 
 @pytest.mark.parametrize("through", [n for n in dragoman.dialects() if n != "gemini"])
-def test_a_result_says_the_same_after_a_way_through_gemini(through: str) -> None:
-    """Another dialect's result keeps its text and its failure, there and back (W82)."""
+def test_results_of_other_dialects_round_trip_through_gemini(through: str) -> None:
+    """A foreign result keeps its text and its error flag (W82)."""
     other = dragoman.dialect(through)
     said = (ToolResult("a", "sun"), ToolResult("b", "broken", is_error=True))
     request = Request(model="m", messages=(ASK, called("a", "b"), Message(Role.TOOL, said)))
@@ -179,7 +181,7 @@ def test_a_result_says_the_same_after_a_way_through_gemini(through: str) -> None
 
 
 def test_data_that_looks_like_references_is_sent_as_text() -> None:
-    """A result that is a JSON Schema is not taken for one; read again it says the same (W95)."""
+    """Data with `$ref` is sent as text, and decodes to the same text (W95)."""
     schema = {"a": [{"$ref": "#/$defs/b"}]}
     result = ToolResult("a", data=schema)
     body = sent(ASK, called("a"), Message(Role.TOOL, (result,)))
@@ -187,8 +189,8 @@ def test_data_that_looks_like_references_is_sent_as_text() -> None:
     assert back.text == result.text
 
 
-def test_references_of_its_own_go_back_as_they_came() -> None:
-    """What Gemini's clients wrote is theirs to write (W95)."""
+def test_own_references_round_trip() -> None:
+    """References in a request of this dialect are sent unchanged (W95)."""
     response = {"name": "weather", "response": {"image": {"$ref": "a"}}}
     content = {"role": "user", "parts": [{"functionResponse": response}]}
     model = {"role": "model", "parts": [{"functionCall": {"name": "weather", "args": {}}}]}
@@ -196,8 +198,8 @@ def test_references_of_its_own_go_back_as_they_came() -> None:
     assert DIALECT.encode_request(DIALECT.decode_request(body)).body == body
 
 
-def test_names_are_accepted_everywhere() -> None:
-    """A result is named as its call is, whatever else it was called (W81, W89)."""
+def test_result_has_the_name_of_its_call() -> None:
+    """A result gets its call's sanitized name, whatever its own tool name (W81, W89)."""
     result = ToolResult("a", "sun", tool_name="the weather!")
     body = sent(ASK, called("a", name="mcp/weather"), Message(Role.TOOL, (result,)))
     call, response = (body["contents"][i]["parts"][0] for i in (1, 2))
@@ -208,7 +210,7 @@ def test_names_are_accepted_everywhere() -> None:
 
 
 def test_unsigned_calls_of_the_current_turn() -> None:
-    """The first call of each step gets the stand-in; siblings and earlier turns don't (W84)."""
+    """The first call of each step in the current turn gets the sentinel signature (W84)."""
     earlier = (ASK, called("a"), answered("a"))
     now = (ASK, called("b", "c"), answered("b", "c"), called("d"), answered("d"))
     body = sent(*earlier, *now, target=THIRD)
@@ -216,14 +218,14 @@ def test_unsigned_calls_of_the_current_turn() -> None:
     assert calls_in(sent(*earlier, *now)) == [None, None, None, None]
 
 
-def test_neighbouring_answers_are_one_step() -> None:
-    """The API takes them as one turn, so one call is verified."""
+def test_consecutive_answers_are_one_step() -> None:
+    """The API treats them as one turn, so only one call needs a signature."""
     body = sent(ASK, called("a"), Message.assistant("and"), answered("a"), target=THIRD)
     assert calls_in(body) == [SENTINEL]
 
 
-def test_a_signature_of_its_own_wins() -> None:
-    """What the model signed is replayed; what another did is not (W84, W86)."""
+def test_own_signature_is_sent_back() -> None:
+    """The model's own signatures are sent back; foreign ones aren't (W84, W86)."""
     own = called("a", signature="c2ln", origin=HERE)
     foreign = called("b", signature="Zm9yZWlnbg==", origin=ELSEWHERE)
     conversation = (ASK, own, answered("a"), foreign, answered("b"))
@@ -243,16 +245,16 @@ def test_a_signature_of_its_own_wins() -> None:
         (None, True),
     ],
 )
-def test_a_signature_is_of_a_model_and_a_provider(origin: Origin | None, is_sent: bool) -> None:
-    """Where both sides know them, they have to agree (W86)."""
+def test_signature_needs_the_same_model_and_provider(origin: Origin | None, is_sent: bool) -> None:
+    """A signature is sent only if known model and provider match the target (W86)."""
     call = called("a", signature="c2ln", origin=origin)
     body = sent(ASK, call, answered("a"), target=THIRD)
     assert calls_in(body) == ["c2ln" if is_sent else SENTINEL]
 
 
 @pytest.mark.parametrize("stand_in", [SENTINEL, "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I="])
-def test_a_stand_in_is_no_signature(stand_in: str) -> None:
-    """It comes back as it came, and nobody takes it for one (W84)."""
+def test_sentinel_is_not_a_signature(stand_in: str) -> None:
+    """The sentinel round-trips, but isn't decoded as a signature (W84)."""
     call = {"functionCall": {"name": "f", "args": {}}, "thoughtSignature": stand_in}
     answer = {"functionResponse": {"name": "f", "response": {"output": "a"}}}
     contents = [("user", {"text": "hi"}), ("model", call), ("user", answer)]
@@ -263,31 +265,31 @@ def test_a_stand_in_is_no_signature(stand_in: str) -> None:
     assert DIALECT.encode_request(request, THIRD).body == body
 
 
-def test_a_signature_without_content_is_kept() -> None:
-    """An empty text that carries one is not left out (W85)."""
+def test_signature_on_empty_text_is_kept() -> None:
+    """An empty text with a signature is sent (W85)."""
     signed = Message(Role.ASSISTANT, (Text("So"), Text("", signature="c2ln", origin=HERE)))
     body = sent(ASK, signed, ASK, target=THIRD)
     assert body["contents"][1]["parts"][1] == {"text": "", "thoughtSignature": "c2ln"}
 
 
-# --- media of tools
+# --- media in tool results
 
 
 def shown() -> tuple[Message, ...]:
-    """A tool shows a picture."""
+    """A conversation in which a tool returns an image."""
     return ASK, called("a"), Message(Role.TOOL, (ToolResult("a", (Text("see"), PIXEL)),))
 
 
-def test_media_stand_in_the_response_where_the_model_takes_them() -> None:
-    """Gemini 3 reads them there (W96)."""
+def test_media_are_inside_the_response_if_supported() -> None:
+    """Gemini 3 accepts media inside function responses (W96)."""
     response = sent(*shown(), target=THIRD)["contents"][2]["parts"][0]["functionResponse"]
     assert response["parts"] == [PICTURE]
     assert losses(*shown(), target=THIRD) == []
 
 
 @pytest.mark.parametrize("target", [None, SECOND])
-def test_media_stand_behind_the_responses_elsewhere(target: Target | None) -> None:
-    """They are shown in a content of their own, which every model takes, and that is told (W96)."""
+def test_media_follow_the_responses_otherwise(target: Target | None) -> None:
+    """Otherwise the media follow in a user content, which is reported (W96)."""
     body = sent(*shown(), Message.user("and?"), target=target)
     assert "parts" not in body["contents"][2]["parts"][0]["functionResponse"]
     assert body["contents"][3]["parts"] == [{"text": "(Shown by the tool weather:)"}, PICTURE]
@@ -295,8 +297,8 @@ def test_media_stand_behind_the_responses_elsewhere(target: Target | None) -> No
     assert losses(*shown(), target=target) == ["messages[2].parts[0].content[1]"]
 
 
-def test_data_beside_media_reaches_other_dialects() -> None:
-    """A response with both says both elsewhere (W96)."""
+def test_data_with_media_is_also_text() -> None:
+    """A response with data and media also has the data as text (W96)."""
     response = {"name": "f", "response": {"width": 1}, "parts": [PICTURE]}
     wire = {"contents": [{"role": "user", "parts": [{"functionResponse": response}]}]}
     (result,) = DIALECT.decode_request(wire).messages[0].tool_results
@@ -304,8 +306,8 @@ def test_data_beside_media_reaches_other_dialects() -> None:
     assert result.data == {"width": 1}
 
 
-def test_what_no_response_can_hold_is_told() -> None:
-    """Only another dialect knows it."""
+def test_opaque_content_in_a_result_is_a_loss() -> None:
+    """Another dialect's opaque content in a result is a loss."""
     strange = Message(Role.TOOL, (ToolResult("a", (Opaque("anthropic", {"type": "odd"}),)),))
     assert losses(ASK, called("a"), strange) == ["messages[2].parts[0].content[0]"]
 
@@ -313,8 +315,8 @@ def test_what_no_response_can_hold_is_told() -> None:
 # --- settings
 
 
-def test_json_and_tools_where_they_exclude_each_other() -> None:
-    """Tools stay, since the history may need them; the form of the answer goes (W97)."""
+def test_json_output_is_dropped_if_exclusive_with_tools() -> None:
+    """If the model can't combine them, tools are kept and the JSON format is a loss (W97)."""
     fields: dict[str, Any] = {"tools": (WEATHER,), "output": Output(format="json")}
     assert "generationConfig" not in sent(ASK, target=SECOND, **fields)
     assert losses(ASK, target=SECOND, **fields) == ["output"]
@@ -325,8 +327,8 @@ def test_json_and_tools_where_they_exclude_each_other() -> None:
     assert losses(ASK, target=SECOND, **plain) == []
 
 
-def test_functions_and_server_tools_where_they_exclude_each_other() -> None:
-    """Functions stay, since the history may need them (W97)."""
+def test_server_tools_are_dropped_if_exclusive_with_functions() -> None:
+    """If the model can't combine them, functions are kept (W97)."""
     search = ServerTool("googleSearch", "gemini")
     assert len(sent(ASK, tools=(search, WEATHER), target=SECOND)["tools"]) == 1
     assert losses(ASK, tools=(search, WEATHER), target=SECOND) == ["tools[0]"]
@@ -334,8 +336,8 @@ def test_functions_and_server_tools_where_they_exclude_each_other() -> None:
     assert len(sent(ASK, tools=(search, WEATHER), target=THIRD)["tools"]) == 2
 
 
-def test_no_choice_without_functions() -> None:
-    """The API refuses to choose among none (W99)."""
+def test_tool_choice_without_functions_is_left_out() -> None:
+    """A required call without functions is left out as a loss (W99)."""
     assert "toolConfig" not in sent(ASK, tool_choice=ToolChoice("required"))
     assert losses(ASK, tool_choice=ToolChoice("required")) == ["tool_choice"]
     assert losses(ASK, tool_choice=ToolChoice("none")) == []
@@ -355,10 +357,10 @@ def test_no_choice_without_functions() -> None:
         ({"effort": "high", "budget": 5}, THIRD, {"thinkingLevel": "HIGH"}, ["thinking.budget"]),
     ],
 )
-def test_how_much_to_think(
+def test_thinking_is_a_budget_or_a_level(
     thinking: dict[str, Any], target: Target, wire: dict[str, Any], lost: list[str]
 ) -> None:
-    """A budget or a level, as the model takes it, and never both."""
+    """Thinking is written as the model supports it: a budget or a level, never both."""
     config = ThinkingConfig(**thinking)
     assert sent(ASK, thinking=config, target=target)["generationConfig"] == {"thinkingConfig": wire}
     assert losses(ASK, thinking=config, target=target) == lost
@@ -368,8 +370,8 @@ def test_how_much_to_think(
 
 
 @pytest.mark.parametrize("model", ["", "..", "a/../b", "a//b", "a\nb", "\ud800", "tunedModels/.."])
-def test_a_name_that_leads_elsewhere_is_refused(model: str) -> None:
-    """The path can't be left by a model's name; what is wrong is not quoted."""
+def test_invalid_model_name_is_rejected(model: str) -> None:
+    """A model name can't escape its path segment; the error doesn't quote it."""
     with pytest.raises(InvalidInputError) as caught:
         DIALECT.encode_request(Request(model=model, messages=(ASK,)))
     assert not model or model not in str(caught.value)
@@ -378,16 +380,16 @@ def test_a_name_that_leads_elsewhere_is_refused(model: str) -> None:
 @pytest.mark.parametrize(
     "model", ["google/gemini", "a?b", "x:y", "%2e%2e/x", "é", "a b", "a\\..\\b"]
 )
-def test_a_strange_name_stays_one_name(model: str) -> None:
-    """It is read from the path again as it was."""
+def test_unusual_model_name_round_trips(model: str) -> None:
+    """The name is escaped in the path and decoded unchanged."""
     path = DIALECT.encode_request(Request(model=model, messages=(ASK,))).path
     assert path is not None
     assert path.count("/") == 3
     assert DIALECT.decode_request({}, path=path).model == model
 
 
-def test_nothing_is_touched_that_is_accepted() -> None:
-    """A request in order goes out as it is: no result gets data that it has not."""
+def test_valid_request_is_unchanged() -> None:
+    """A valid request is sent unchanged, and results get no extra data."""
     request = Request(messages=(ASK, called("a"), answered("a")), tools=(WEATHER,))
     arrived = DIALECT.decode_request(DIALECT.encode_request(request).body)
     assert (
@@ -398,7 +400,7 @@ def test_nothing_is_touched_that_is_accepted() -> None:
 
 
 def _named(message: Message) -> Message:
-    """With the name of the tool in each result: the wire has it."""
+    """The message with the tool name in each result, as on the wire."""
     parts = tuple(
         part.replace(tool_name="weather") if isinstance(part, ToolResult) else part
         for part in message.parts
@@ -406,16 +408,16 @@ def _named(message: Message) -> Message:
     return message.replace(parts=parts)
 
 
-def test_what_another_gemini_ran_is_still_known_there() -> None:
-    """Code that an older model had run goes on to a newer one; only its seal does not."""
+def test_server_tool_parts_of_an_older_model_are_sent() -> None:
+    """Code run by an older Gemini model is sent to a newer one, without its signature."""
     older = Origin(dialect="gemini", model="gemini-2.5-pro")
     ran = ServerToolCall("code_execution", None, {"code": "1"}, signature="c2ln")
     body = sent(ASK, Message(Role.ASSISTANT, (ran,), origin=older), ASK, target=THIRD)
     assert body["contents"][1]["parts"] == [{"executableCode": {"code": "1"}}]
 
 
-def test_neighbouring_answers_wait_together() -> None:
-    """Calls of two answers in a row are answered in one content; without ids it is read so, too."""
+def test_calls_of_consecutive_answers_are_answered_together() -> None:
+    """Calls of consecutive answers get one results content, paired without ids too."""
     conversation = (ASK, called("a"), called("b", name="time"), answered("a", "b"))
     body = sent(*conversation, target=SECOND)
     assert [content["role"] for content in body["contents"]] == ["user", "model", "model", "user"]
@@ -425,8 +427,8 @@ def test_neighbouring_answers_wait_together() -> None:
 
 
 @pytest.mark.parametrize("names", [("inlineData", "mimeType"), ("inline_data", "mime_type")])
-def test_base64_in_the_other_alphabet_is_others_base64_elsewhere(names: tuple[str, str]) -> None:
-    """google-genai writes `-` and `_`; Gemini gets them back, others get what they can read."""
+def test_url_safe_base64_is_converted_for_other_dialects(names: tuple[str, str]) -> None:
+    """URL-safe base64 round-trips to Gemini and becomes standard base64 elsewhere."""
     outer, mime = names
     blob = {mime: "image/png", "data": "iVBORw0KGgr_-_4="}
     contents = [{"role": "user", "parts": [{"text": "?"}, {outer: blob}]}]

@@ -1,4 +1,4 @@
-"""Gemini's streams: our own pairs of plain and streamed form, cut, broken off and mutated."""
+"""Gemini's streams: plain and streamed pairs, split, truncated and mutated."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def chunk(*parts: Any, **fields: Any) -> Chunk:
 
 
 def elsewhere(*events: Event) -> tuple[list[Any], Chunk, list[str]]:
-    """What the encoder makes of another's events: parts, the last chunk, losses and repairs."""
+    """Encodes foreign events; returns the parts, the last chunk, and losses and repairs."""
     encoder, stream = encoded([START, *events, *END])
     assert decoded(stream)[0].is_complete
     chunks = sent(stream)
@@ -89,8 +89,8 @@ def elsewhere(*events: Event) -> tuple[list[Any], Chunk, list[str]]:
 
 @pytest.mark.parametrize("name", BODIES)
 @pytest.mark.parametrize("form", FORMS)
-def test_a_stream_says_what_the_plain_form_says(name: str, form: Form) -> None:
-    """The folded stream equals the plain form in content, finish, usage, ids and extras."""
+def test_stream_equals_the_plain_response(name: str, form: Form) -> None:
+    """The stream's response equals the plain one in content, finish, usage, ids and extras."""
     decoder, events = decoded(written(chunks_of(BODIES[name]), form))
     assert decoder.is_complete
     expected = DIALECT.decode_response(BODIES[name])
@@ -103,8 +103,10 @@ def test_a_stream_says_what_the_plain_form_says(name: str, form: Form) -> None:
 
 
 @given(name=names, form=streams, data=st.data())
-def test_cuts_make_no_difference(name: str, form: dict[str, bytes], data: st.DataObject) -> None:
-    """However the bytes are cut, the response is the same."""
+def test_chunk_boundaries_make_no_difference(
+    name: str, form: dict[str, bytes], data: st.DataObject
+) -> None:
+    """The response is the same however the bytes are split."""
     stream = form[name]
     cuts = data.draw(st.lists(st.integers(0, len(stream))))
     decoder, _ = decoded(stream, cuts)
@@ -115,7 +117,7 @@ def test_cuts_make_no_difference(name: str, form: dict[str, bytes], data: st.Dat
 @pytest.mark.parametrize("name", BODIES)
 @pytest.mark.parametrize("form", FORMS)
 def test_single_bytes_make_no_difference(name: str, form: Form) -> None:
-    """Byte by byte, the events are the same too."""
+    """Fed byte by byte, the decoder returns the same events."""
     stream = written(chunks_of(BODIES[name]), form)
     whole, events = decoded(stream)
     decoder, single = decoded(stream, range(len(stream)))
@@ -125,8 +127,8 @@ def test_single_bytes_make_no_difference(name: str, form: Form) -> None:
 
 @pytest.mark.parametrize("name", BODIES)
 @pytest.mark.parametrize("form", FORMS)
-def test_an_early_end_is_never_complete(name: str, form: Form) -> None:
-    """Cut off after any chunk, there is no end, and what is written on says so (G1)."""
+def test_truncated_stream_is_never_complete(name: str, form: Form) -> None:
+    """Truncated after any chunk, a stream isn't complete and is encoded as an error (G1)."""
     chunks = chunks_of(BODIES[name])
     for count in range(len(chunks)):
         decoder, found = decoded(written(chunks[:count], form))
@@ -143,7 +145,7 @@ def test_an_early_end_is_never_complete(name: str, form: Form) -> None:
 def test_a_dropped_connection_is_never_complete(
     name: str, form: dict[str, bytes], data: st.DataObject
 ) -> None:
-    """Cut off after any byte, in the middle of a frame too, nothing raises and nothing ends."""
+    """Truncated after any byte, even inside a frame, a stream isn't complete and nothing raises."""
     stream = form[name]
     cut = data.draw(st.integers(0, len(stream.rstrip()) - 1))
     decoder, events = decoded(stream[:cut])
@@ -151,16 +153,16 @@ def test_a_dropped_connection_is_never_complete(
     assert "error" in sent(encoded(events)[1])[-1]
 
 
-def test_an_array_needs_its_bracket() -> None:
-    """An array that is not closed was cut off, even after the finish; objects alone need none."""
+def test_array_needs_its_closing_bracket() -> None:
+    """An unclosed array is incomplete, even after a finish; a single object is complete."""
     array = ARRAYS["text"].rstrip()
     assert decoded(array)[0].is_complete
     assert not decoded(array[:-1])[0].is_complete
     assert decoded(json.dumps(BODIES["text"], indent=1).encode())[0].is_complete
 
 
-def test_a_text_is_passed_on_as_it_comes() -> None:
-    """Each piece of a text is an event of its own, after the part's start and before its stop."""
+def test_text_deltas_are_passed_on_immediately() -> None:
+    """Each text delta is an event of its own, between the part's start and stop."""
     _, events = decoded(written(chunks_of(plain(candidate({"text": "abcdefghijk"})))))
     kinds = [type(event) for event in events]
     assert kinds == [ResponseStart, PartStart, PartDelta, PartDelta, UsageUpdate, PartStop,
@@ -168,8 +170,8 @@ def test_a_text_is_passed_on_as_it_comes() -> None:
     assert [event.text for event in events if isinstance(event, PartDelta)] == ["fghij", "k"]
 
 
-def test_a_signed_part_stands_alone() -> None:
-    """The texts before and after a signed one are not joined to it (W85)."""
+def test_signed_text_is_not_merged() -> None:
+    """The texts before and after a signed one aren't merged with it (W85)."""
     pieces: list[Chunk] = [
         {"text": "a"}, {"text": "b"}, {"text": "c", "thoughtSignature": "s1"}, {"text": "d"},
         {"text": "", "thoughtSignature": "s2"}, {"text": "e", "thought": True}, {"text": "f"},
@@ -184,7 +186,7 @@ def test_a_signed_part_stands_alone() -> None:
 
 
 def test_the_last_usage_counts() -> None:
-    """Counts are not added up, and those that are left out at the end are not kept (W98)."""
+    """Counts aren't summed, and counts missing in the last chunk aren't kept (W98)."""
     chunks = [
         {**chunk({"text": "a"}), "usageMetadata": {"promptTokenCount": 3, "thoughtsTokenCount": 9}},
         {**chunk(finishReason="STOP"), "usageMetadata": {"promptTokenCount": 4}},
@@ -196,8 +198,8 @@ def test_the_last_usage_counts() -> None:
     assert cut.response.usage == Usage(input=3, thinking=9)
 
 
-def test_a_candidate_may_go_on_after_its_finish() -> None:
-    """After code was run there is more, and then another finish; until then it is not complete."""
+def test_candidate_may_continue_after_its_finish() -> None:
+    """After a finish with more parts, the stream is complete only at the next finish."""
     code = {"executableCode": {"language": "PYTHON", "code": "1"}}
     chunks = [
         chunk(code, finishReason="STOP"),
@@ -212,8 +214,8 @@ def test_a_candidate_may_go_on_after_its_finish() -> None:
     assert sum(isinstance(event, ChoiceFinish) for event in events) == 1
 
 
-def test_old_servers_repeat_the_finish() -> None:
-    """A finish reason in every chunk does not cut the text into parts."""
+def test_repeated_finish_reasons_are_accepted() -> None:
+    """A finish reason in every chunk doesn't split the text."""
     chunks = [chunk({"text": letter}, finishReason="STOP") for letter in "abc"]
     decoder, _ = decoded(written(chunks))
     assert decoder.response.message.parts == (Text("abc"),)
@@ -221,13 +223,13 @@ def test_old_servers_repeat_the_finish() -> None:
 
 
 @pytest.mark.parametrize("word", [None, 0, "FINISH_REASON_UNSPECIFIED", True, [], {"a": 1}])
-def test_a_finish_that_says_nothing_is_none(word: Any) -> None:
-    """The word for "not said" does not end a candidate."""
+def test_unspecified_finish_reason_is_ignored(word: Any) -> None:
+    """An unspecified finish reason doesn't end a candidate."""
     assert not decoded(written([chunk({"text": "a"}, finishReason=word)]))[0].is_complete
 
 
-def test_candidates_are_told_apart() -> None:
-    """Each has its own parts and its own finish, and all have to finish."""
+def test_candidates_are_separate() -> None:
+    """Each candidate has its own parts and finish, and all must finish."""
     chunks: list[Chunk] = [
         {"candidates": [candidate({"text": "a"}, finishReason=None),
                         candidate({"text": "x"}, finishReason=None, index=1)]},
@@ -245,8 +247,8 @@ def test_candidates_are_told_apart() -> None:
     assert said(decoded(encoded(events)[1])[0].response) == said(decoder.response)
 
 
-def test_a_blocked_prompt_is_a_complete_answer() -> None:
-    """Without candidates, the reason for it is the end; without a reason there is none."""
+def test_blocked_prompt_is_a_complete_response() -> None:
+    """Without candidates, a block reason completes the stream."""
     decoder, _ = decoded(STREAMS["blocked"])
     assert decoder.is_complete
     assert decoder.response.finish is FinishReason.CONTENT_FILTER
@@ -254,8 +256,8 @@ def test_a_blocked_prompt_is_a_complete_answer() -> None:
     assert not decoded(written([{"promptFeedback": {"safetyRatings": []}}]))[0].is_complete
 
 
-def test_quoted_passages_grow() -> None:
-    """A passage that begins where a known one did replaces it; others are added."""
+def test_growing_citations_replace_earlier_ones() -> None:
+    """A citation with the same start replaces the earlier one; others are added."""
 
     def found(*spans: tuple[int, int]) -> Chunk:
         sources = [{"startIndex": a, "endIndex": b, "uri": "https://example.com"} for a, b in spans]
@@ -269,8 +271,8 @@ def test_quoted_passages_grow() -> None:
     assert [(c.start, c.end) for c in text.citations] == [(0, 15), (20, 24)]
 
 
-def test_grounding_is_told_once() -> None:
-    """Empty objects before the end take nothing away, whichever field comes when."""
+def test_grounding_metadata_is_merged() -> None:
+    """Empty values in later chunks don't remove earlier grounding metadata."""
     chunks = [
         chunk({"text": "It is so."}, groundingMetadata={"webSearchQueries": ["q"]}),
         chunk({"text": " Yes."}, groundingMetadata={}),
@@ -288,8 +290,8 @@ def test_grounding_is_told_once() -> None:
     assert metadata["webSearchQueries"] == ["q"]
 
 
-def test_log_probabilities_go_on() -> None:
-    """Those of each chunk are of its own tokens."""
+def test_log_probabilities_are_concatenated() -> None:
+    """The log probabilities of all chunks are concatenated."""
     chunks = [
         chunk({"text": token}, logprobsResult={"chosenCandidates": [{"token": token}], "sum": sum_})
         for sum_, token in enumerate("ab")
@@ -301,8 +303,8 @@ def test_log_probabilities_go_on() -> None:
     }
 
 
-def test_raw_sound_is_one_sound() -> None:
-    """Pieces of PCM are joined, byte by byte; those in a container are not."""
+def test_raw_audio_chunks_are_joined() -> None:
+    """PCM chunks are joined bytewise; audio in a container isn't."""
 
     def sound(data: str, mime: str) -> Chunk:
         return chunk({"inlineData": {"mimeType": mime, "data": data}})
@@ -316,7 +318,7 @@ def test_raw_sound_is_one_sound() -> None:
     assert said(decoded(encoded(events)[1])[0].response) == said(decoder.response)
 
 
-# --- calls in pieces
+# --- streamed calls
 
 
 def _piece(*partial: Chunk, **fields: Any) -> Chunk:
@@ -343,8 +345,8 @@ ARGUMENTS = {
 }
 
 
-def test_arguments_may_come_in_pieces() -> None:
-    """A call that Vertex AI streams is whole at its end, and is written as a whole one (W87)."""
+def test_arguments_may_be_streamed() -> None:
+    """A call that Vertex AI streams is complete at its end, and is written whole (W87)."""
     ends = [_piece(), _piece(), chunk(finishReason="STOP")]
     decoder, events = decoded(written([*STREAMED_CALL, *ends]))
     assert decoder.is_complete
@@ -361,8 +363,8 @@ def test_arguments_may_come_in_pieces() -> None:
 
 @pytest.mark.parametrize("count", range(1, len(STREAMED_CALL) + 1))
 @pytest.mark.parametrize("is_cut", [True, False])
-def test_a_call_that_broke_off_can_not_be_run(count: int, is_cut: bool) -> None:
-    """Before its end, its arguments are no JSON, whoever it was that cut it off."""
+def test_truncated_call_has_invalid_arguments(count: int, is_cut: bool) -> None:
+    """Before its end, a streamed call has invalid arguments and can't be run."""
     end = [] if is_cut else [chunk(finishReason="MAX_TOKENS")]
     decoder, events = decoded(written([*STREAMED_CALL[:count], *end]))
     (call,) = decoder.response.tool_calls
@@ -372,8 +374,8 @@ def test_a_call_that_broke_off_can_not_be_run(count: int, is_cut: bool) -> None:
     assert encoder.losses or encoder.repairs
 
 
-def test_a_call_ends_where_the_next_part_begins() -> None:
-    """A call that was promised more and got none is kept apart from what follows."""
+def test_call_ends_when_the_next_part_starts() -> None:
+    """A call without its promised continuation is kept apart from the next part."""
     other = chunk({"functionCall": {"name": "now", "willContinue": True}})
     text = chunk({"text": "So."}, finishReason="STOP")
     response = decoded(written([*STREAMED_CALL[:2], other, _piece(), text]))[0].response
@@ -386,8 +388,8 @@ def test_a_call_ends_where_the_next_part_begins() -> None:
 
 
 @pytest.mark.parametrize("odd", [{}, {"jsonPath": None}, {"jsonPath": 7}])
-def test_a_piece_without_a_path_is_kept(odd: dict[str, Any]) -> None:
-    """It goes on from the text before it, if that is not whole; else it has a name of nothing."""
+def test_delta_without_a_path_is_kept(odd: dict[str, Any]) -> None:
+    """It continues the open text before it, or gets an empty name."""
     begin = chunk({"functionCall": {"name": "f", "willContinue": True}})
     first = {"jsonPath": "$.dish", "stringValue": "so", "willContinue": True}
     more = {**odd, "stringValue": "up"}
@@ -411,20 +413,20 @@ def test_a_piece_without_a_path_is_kept(odd: dict[str, Any]) -> None:
         "odd",
     ],
 )
-def test_a_path_that_leads_nowhere_is_refused(piece: Any) -> None:
-    """Paths that lead nowhere are the peer's fault, and are not quoted."""
+def test_invalid_path_raises_wire_error(piece: Any) -> None:
+    """An invalid path raises `WireError`, which doesn't quote it."""
     begin = chunk({"functionCall": {"name": "f", "args": {"dish": "x"}, "willContinue": True}})
     with pytest.raises(WireError) as caught:
         decoded(written([begin, _piece(piece, willContinue=True)]))
     assert "dish" not in str(caught.value)
 
 
-# --- errors and sloppiness
+# --- errors and malformed input
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_an_error_in_mid_stream_is_an_event(form: Form) -> None:
-    """The provider's error is told, kept whole, and the answer is not complete."""
+def test_error_event_is_decoded(form: Form) -> None:
+    """A mid-stream error becomes a `StreamError`, round-trips, and ends incomplete."""
     error = {"error": {"code": 503, "message": "Overloaded", "status": "UNAVAILABLE",
                        "details": [{"@type": "x", "y": 1}]}}  # fmt: skip
     chunks = chunks_of(BODIES["text"])
@@ -447,8 +449,8 @@ def test_an_error_in_mid_stream_is_an_event(form: Form) -> None:
         b'data: {"error": {"status": 7, "code": 9e3}, "candidates": []}\n\n',
     ],
 )
-def test_an_error_of_any_shape_is_an_event(body: bytes) -> None:
-    """Plain, in a list or in an event, whole or odd, it is an error, and can be written again."""
+def test_malformed_error_is_decoded(body: bytes) -> None:
+    """Plain, in an array or an event, malformed or not, it is an error and is written again."""
     decoder, events = decoded(body)
     assert [type(event) for event in events] == [StreamError]
     assert not decoder.is_complete
@@ -457,8 +459,8 @@ def test_an_error_of_any_shape_is_an_event(body: bytes) -> None:
     assert isinstance(again["error"]["code"], int) or b'"code": "x"' in body or b"9e3" in body
 
 
-def test_sloppy_servers_are_understood() -> None:
-    """Comments, blank lines left out, `[DONE]`, a byte order mark, parts that are no list."""
+def test_format_variations_are_accepted() -> None:
+    """Comments, missing blank lines, `[DONE]`, a BOM and non-list parts are accepted."""
     chunks = [
         {"candidates": [{"content": {"parts": {"text": "Hel"}}}]},
         {"candidates": [{"content": {"parts": None}}], "usageMetadata": None},
@@ -478,8 +480,8 @@ def test_sloppy_servers_are_understood() -> None:
 
 
 @pytest.mark.parametrize("data", ["{", "[1]", "null", '"a"', "nonsense", '{"x": 1} {}', "1e999"])
-def test_garbage_is_a_wire_error(data: str) -> None:
-    """A frame that is not a JSON object is refused without being quoted, and nothing follows."""
+def test_invalid_frame_raises_wire_error(data: str) -> None:
+    """A frame that isn't a JSON object raises `WireError` without quoting it, and ends decoding."""
     decoder = DIALECT.stream_decoder()
     with pytest.raises(WireError) as caught:
         decoder.feed(f"data: {data}\n\n".encode())
@@ -491,14 +493,14 @@ def test_garbage_is_a_wire_error(data: str) -> None:
 
 
 @pytest.mark.parametrize("data", [b"[1]", b"[{}] x", b'["a"]', b"[{}}", b"[nonsense"])
-def test_garbage_in_an_array_is_a_wire_error(data: bytes) -> None:
-    """What is not an array of objects is refused as soon as it is seen."""
+def test_invalid_array_raises_wire_error(data: bytes) -> None:
+    """Anything but an array of objects raises `WireError` at once."""
     with pytest.raises(WireError):
         decoded(data)
 
 
-def test_deep_nesting_is_a_wire_error() -> None:
-    """Neither our reader nor the model's limits are broken by depth."""
+def test_deep_nesting_raises_wire_error() -> None:
+    """JSON nested too deeply raises `WireError`, wherever it is."""
     deep = b"[" * 100_000 + b"]" * 100_000
     with pytest.raises(WireError):
         decoded(b'data: {"candidates": %b}\n\n' % deep)
@@ -511,8 +513,8 @@ def test_deep_nesting_is_a_wire_error() -> None:
             decoded(b"data: %b\n\n" % wire)
 
 
-def test_the_end_is_told_once() -> None:
-    """Closed again, or fed after its end, a decoder has nothing to say."""
+def test_end_is_reported_once() -> None:
+    """Closing again or feeding after the end gives no events."""
     decoder, events = decoded(STREAMS["text"])
     assert sum(isinstance(event, ResponseEnd) for event in events) == 1
     assert decoder.close() == []
@@ -533,7 +535,7 @@ values = st.recursive(
 
 
 def _mutated(value: Any, data: st.DataObject) -> Any:
-    """A value in which one thing, at some depth, is another."""
+    """A copy of the value with one nested value replaced or removed."""
     if isinstance(value, dict) and value and data.draw(st.integers(0, 5)):
         key = data.draw(st.sampled_from(sorted(value)))
         if not data.draw(st.integers(0, 5)):
@@ -546,10 +548,10 @@ def _mutated(value: Any, data: st.DataObject) -> Any:
 
 
 @given(name=names, form=st.sampled_from(FORMS), data=st.data())
-def test_a_stream_with_things_wrong_is_events_or_a_wire_error(
+def test_mutated_stream_gives_events_or_wire_error(
     name: str, form: Form, data: st.DataObject
 ) -> None:
-    """Chunks lost, doubled, swapped or changed: nothing but a `WireError` gets out, both ways."""
+    """Dropped, repeated, swapped or changed chunks raise nothing but `WireError`, both ways."""
     chunks: list[Any] = chunks_of(BODIES[name])
     for _ in range(data.draw(st.integers(1, 4))):
         at = data.draw(st.integers(0, len(chunks) - 1))
@@ -575,10 +577,10 @@ def test_a_stream_with_things_wrong_is_events_or_a_wire_error(
 
 
 @given(name=names, form=streams, cut=st.integers(0, 2000), junk=st.binary(max_size=30))
-def test_junk_in_the_bytes_is_events_or_a_wire_error(
+def test_inserted_bytes_give_events_or_wire_error(
     name: str, form: dict[str, bytes], cut: int, junk: bytes
 ) -> None:
-    """Bytes put in anywhere do no harm."""
+    """Random bytes inserted anywhere raise nothing but `WireError`."""
     stream = form[name]
     with suppress(WireError):
         decoded(stream[:cut] + junk + stream[cut:])
@@ -589,8 +591,8 @@ def test_junk_in_the_bytes_is_events_or_a_wire_error(
 
 @pytest.mark.parametrize("name", BODIES)
 @pytest.mark.parametrize("form", FORMS)
-def test_a_stream_comes_back(name: str, form: Form) -> None:
-    """Read and written again, in either form, it says the same, and nothing is lost."""
+def test_stream_round_trips(name: str, form: Form) -> None:
+    """Decoded and encoded again, in either form, the response is equal and nothing is lost."""
     decoder, events = decoded(STREAMS[name])
     encoder, stream = encoded(events, form)
     assert encoder.losses == []
@@ -602,8 +604,8 @@ def test_a_stream_comes_back(name: str, form: Form) -> None:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_pieces_are_sent_as_they_come(form: Form) -> None:
-    """Each piece of text makes a chunk of its own at once; the last one ends the answer."""
+def test_deltas_are_written_immediately(form: Form) -> None:
+    """Each text delta is written as a chunk at once; the last chunk has the finish."""
     encoder = StreamEncoder(form=form)
     assert encoder.feed(START) == b""
     pieces = [encoder.feed(PartStart(0, Text("")))]
@@ -629,8 +631,8 @@ def test_pieces_are_sent_as_they_come(form: Form) -> None:
     assert encoder.close() == b""
 
 
-def test_thinking_of_others_is_shown() -> None:
-    """As thoughts, without the signature, which is no use here."""
+def test_foreign_thinking_is_shown() -> None:
+    """Foreign thinking is written as thoughts, without the signature."""
     parts, _, losses = elsewhere(
         PartStart(0, Thinking("", signature="")),
         PartDelta(0, "Hm"),
@@ -646,8 +648,8 @@ def test_thinking_of_others_is_shown() -> None:
     assert len(losses) == 3
 
 
-def test_calls_are_sent_whole() -> None:
-    """Calls in pieces, side by side, go out whole, in their order, as soon as they are (W87)."""
+def test_calls_are_written_whole() -> None:
+    """Interleaved calls are written whole, as soon as they are complete (W87)."""
     parts, last, losses = elsewhere(
         PartStart(0, ToolCall("a", "one", raw="")),
         PartStart(1, ToolCall("b", "two", raw="")),
@@ -669,8 +671,8 @@ def test_calls_are_sent_whole() -> None:
     assert len(losses) == 1
 
 
-def test_pieces_of_calls_wait_for_each_other() -> None:
-    """Deltas of several calls make one call each; whole ones are sent before a text goes on."""
+def test_call_deltas_are_collected() -> None:
+    """Deltas give one whole call each, which is written before the next text."""
     parts, _, losses = elsewhere(
         ToolCallDelta(0, "a", "one", "{"),
         ToolCallDelta(1, "b", "two", '{"x"'),
@@ -690,8 +692,8 @@ def test_pieces_of_calls_wait_for_each_other() -> None:
     assert losses == ["content added to a call after its end is left out"]
 
 
-def test_sources_come_at_the_end() -> None:
-    """Citations of a text, from its start, its growth and its stop, are grounding here."""
+def test_citations_are_written_at_the_end() -> None:
+    """Citations from start, deltas and stop are written as grounding metadata."""
     cited = [Citation(kind="url", url=f"https://example.com/{n}", end=n) for n in range(3)]
     _, last, losses = elsewhere(
         PartStart(0, Text("It ", (cited[0],))),
@@ -703,8 +705,8 @@ def test_sources_come_at_the_end() -> None:
     assert losses == []
 
 
-def test_a_final_word_is_completed() -> None:
-    """What the end of a part knows more than its pieces is sent, and nothing twice."""
+def test_part_stop_content_is_written() -> None:
+    """Content in a part's stop that its deltas didn't have is written, and nothing twice."""
     parts, _, losses = elsewhere(
         PartStart(0, Text("")),
         PartDelta(0, "Hel"),
@@ -717,8 +719,8 @@ def test_a_final_word_is_completed() -> None:
     assert losses == []
 
 
-def test_what_has_no_place_is_recorded() -> None:
-    """Refusals, others' tools, media that nobody here can fetch and unknown events."""
+def test_unsupported_parts_are_losses() -> None:
+    """Refusals, foreign tools, file ids and unknown events are losses."""
     parts, _, losses = elsewhere(
         PartStart(0, Refusal("")),
         PartDelta(0, "No."),
@@ -743,8 +745,8 @@ def test_what_has_no_place_is_recorded() -> None:
     assert len(losses) == 5
 
 
-def test_a_second_finish_knows_more() -> None:
-    """The last reason counts; a choice that never said one has ended otherwise."""
+def test_last_finish_reason_counts() -> None:
+    """The last finish reason is written; a choice without one gets `OTHER`."""
     _, stream = encoded([
         START, PartDelta(0, "a"), PartDelta(0, "b", choice=1),
         ChoiceFinish(FinishReason.STOP), ChoiceFinish(FinishReason.LENGTH), ResponseEnd(),
@@ -755,8 +757,8 @@ def test_a_second_finish_knows_more() -> None:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_without_an_end_there_is_an_error(form: Form) -> None:
-    """Neither a finish nor an error is followed by anything; no end at all is an error (G1)."""
+def test_truncated_events_are_written_as_an_error(form: Form) -> None:
+    """Without a `ResponseEnd` the stream ends in an error (G1); nothing is written after an end."""
     for events in ((), (START,), (START, PartDelta(0, "a")), (START, *END[:2])):
         encoder, stream = encoded(events, form)
         assert sent(stream, form)[-1]["error"]["code"] == 500
@@ -776,16 +778,16 @@ def test_without_an_end_there_is_an_error(form: Form) -> None:
         (StreamError(""), 500, "INTERNAL"),
     ],
 )
-def test_errors_of_others_are_told_in_googles_words(
+def test_foreign_errors_are_written_in_googles_format(
     error: StreamError, code: int, name: str
 ) -> None:
-    """By their status, or by their name where that is Google's."""
+    """By status, or by name if it is one of Google's."""
     (chunk,) = sent(encoded([error])[1])
     assert chunk == {"error": {"code": code, "message": error.message, "status": name}}
 
 
 def test_line_separators_are_escaped() -> None:
-    """Google's SDK takes them for ends of lines, in the middle of a text."""
+    """Google's SDK treats Unicode line separators as line ends, so they are escaped."""
     text = "a\u2028b\u2029c\x85d\x0b\x0c\x1ce"
     _, stream = encoded([START, PartDelta(0, text), *END])
     assert len(stream.decode().splitlines()) == len(stream.split(b"\n")) - 1
@@ -793,7 +795,7 @@ def test_line_separators_are_escaped() -> None:
 
 
 def test_many_chunks_are_read_in_linear_time() -> None:
-    """What grows is not copied for each chunk: the work of the last is that of the first."""
+    """Accumulated content isn't copied for each chunk."""
     decoder = DIALECT.stream_decoder()
     unlike = [
         written([{**chunk({"text": "a"}, citationMetadata={"citationSources": [{"startIndex": n}]},

@@ -1,4 +1,4 @@
-"""The proof on recorded streams: read at any cut, and written again."""
+"""Recorded streams are decoded with any chunking, and encoded again."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ def _chunks(stream: bytes) -> list[Any]:
     return [json.loads(line.removeprefix("data:")) for line in lines if line.startswith("data:")]
 
 
-def test_every_recorded_stream_is_read_to_its_end(corpus: Corpus) -> None:
-    """All are complete, without an error, and every part in them is understood."""
+def test_every_recorded_stream_is_decoded_completely(corpus: Corpus) -> None:
+    """All are complete, without errors or unknown events."""
     assert len(_recorded(corpus)) > 20
     for recording, stream in _recorded(corpus):
         decoder, events = decoded(stream)
@@ -66,7 +66,7 @@ def test_every_recorded_stream_is_read_to_its_end(corpus: Corpus) -> None:
 
 
 def test_a_recorded_stream_has_the_parts_of_its_chunks(corpus: Corpus) -> None:
-    """Text, thoughts, calls and signatures are those of all chunks together, in their order."""
+    """Text, calls and signatures are those of all chunks together, in order."""
     for file, stream, response, _ in _streams(corpus):
         wire = [
             part
@@ -86,8 +86,8 @@ def test_a_recorded_stream_has_the_parts_of_its_chunks(corpus: Corpus) -> None:
         assert not any(isinstance(p, Text) and p.is_empty and not p.signature for p in parts), file
 
 
-def test_cuts_make_no_difference_to_recorded_streams(corpus: Corpus) -> None:
-    """Cut at random, and byte by byte where they are small, they say the same."""
+def test_chunk_boundaries_make_no_difference_to_recorded_streams(corpus: Corpus) -> None:
+    """Split at random, and byte by byte if small, they give the same response."""
     chance = random.Random(7)
     for file, stream, response, _ in _streams(corpus):
         expected = said(response)
@@ -98,8 +98,8 @@ def test_cuts_make_no_difference_to_recorded_streams(corpus: Corpus) -> None:
             assert said(decoded(stream, range(len(stream)))[0].response) == expected, file
 
 
-def test_recorded_streams_say_the_same_as_arrays(corpus: Corpus) -> None:
-    """In the form of an array, whole or in pieces, they say what they said as events."""
+def test_recorded_streams_as_arrays_give_the_same_response(corpus: Corpus) -> None:
+    """As an array, whole or split, they give the same response as server-sent events."""
     chance = random.Random(7)
     for file, stream, response, _ in _streams(corpus):
         array = written(_chunks(stream), "array")
@@ -111,7 +111,7 @@ def test_recorded_streams_say_the_same_as_arrays(corpus: Corpus) -> None:
 
 
 def test_recorded_streams_end_with_their_finish(corpus: Corpus) -> None:
-    """Cut off after any chunk, they are complete only if the last thing said was a finish."""
+    """Truncated after any chunk, they are complete only if that chunk has a finish reason."""
     for file, stream, _, _ in _streams(corpus):
         chunks = _chunks(stream)
         for count in range(len(chunks)):
@@ -124,8 +124,8 @@ def test_recorded_streams_end_with_their_finish(corpus: Corpus) -> None:
                 assert "error" in sent(encoded(events)[1])[-1], file
 
 
-def test_folding_the_events_gives_the_response(corpus: Corpus) -> None:
-    """The events alone say all that the decoder's response says."""
+def test_accumulated_events_equal_the_response(corpus: Corpus) -> None:
+    """Accumulating the events gives the decoder's response."""
     for file, _, response, events in _streams(corpus):
         folded = MessageAccumulator()
         folded.extend(events)
@@ -133,8 +133,8 @@ def test_folding_the_events_gives_the_response(corpus: Corpus) -> None:
 
 
 @pytest.mark.parametrize("form", ["sse", "array"])
-def test_recorded_streams_are_written_again(corpus: Corpus, form: Form) -> None:
-    """Written again, in either form, they say the same to the last field, and nothing is lost."""
+def test_recorded_streams_round_trip(corpus: Corpus, form: Form) -> None:
+    """Encoded again, in either form, they give the same response without losses."""
     for file, _, response, events in _streams(corpus):
         encoder, stream = encoded(events, form)
         assert encoder.losses == [], file
@@ -145,16 +145,16 @@ def test_recorded_streams_are_written_again(corpus: Corpus, form: Form) -> None:
         assert all("responseId" in chunk and "modelVersion" in chunk for chunk in chunks), file
 
 
-def test_recorded_streams_make_plain_bodies(corpus: Corpus) -> None:
-    """What was folded can be sent as a plain body, which says the same."""
+def test_recorded_streams_can_be_plain_bodies(corpus: Corpus) -> None:
+    """An accumulated stream encodes to a plain body with the same content."""
     for file, _, response, _ in _streams(corpus):
         body = DIALECT.encode_response(response)
         assert body.losses == (), file
         assert said(DIALECT.decode_response(body.to_bytes())) == said(response), file
 
 
-def test_a_plain_body_is_a_stream_of_one_chunk(corpus: Corpus) -> None:
-    """What is recorded as a plain response says the same when it comes as a single chunk."""
+def test_plain_body_is_a_stream_of_one_chunk(corpus: Corpus) -> None:
+    """A recorded plain response decodes the same as a single chunk."""
     count = 0
     for recording in corpus.select(provider_api="gemini", status=200):
         body = recording.response_body
@@ -173,8 +173,8 @@ def test_a_plain_body_is_a_stream_of_one_chunk(corpus: Corpus) -> None:
     assert count > 20
 
 
-def test_recorded_errors_have_their_class(corpus: Corpus) -> None:
-    """Each is what it says, and its message is not repeated."""
+def test_recorded_errors_have_the_right_class(corpus: Corpus) -> None:
+    """Recorded errors map to the right class, and their message isn't quoted."""
     kinds: dict[str, type[ProviderError]] = {
         "NOT_FOUND": ModelNotFound,
         "RESOURCE_EXHAUSTED": RateLimited,

@@ -1,4 +1,4 @@
-"""The streams and errors that we write, read by Google's own SDK over a loopback server."""
+"""Streams and errors that we write, read by Google's SDK over a loopback server."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class _Server(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
-        """The answer of the moment."""
+        """Sends the current answer."""
         assert isinstance(self.server, _Server)
         self.rfile.read(int(self.headers["content-length"]))
         is_streamed = "streamGenerateContent" in self.path and self.server.status == 200
@@ -55,11 +55,11 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(self.server.answer)
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base's name
-        """Not to the terminal."""
+        """Logs nothing."""
 
 
 class Asking:
-    """The SDK's client, and what it is answered."""
+    """The SDK's client, with the answers it gets."""
 
     def __init__(self, client: Any, server: _Server) -> None:
         self._client = client
@@ -93,7 +93,7 @@ def _sdk() -> Iterator[Asking]:
 
 
 def _seen(chunks: list[Any]) -> dict[int, dict[str, Any]]:
-    """What a client makes of chunks, candidate by candidate."""
+    """What a client reads from the chunks, by candidate."""
     seen: dict[int, dict[str, Any]] = {}
     for chunk in chunks:
         for candidate in chunk.candidates or ():
@@ -110,8 +110,8 @@ def _seen(chunks: list[Any]) -> dict[int, dict[str, Any]]:
 
 
 @pytest.mark.parametrize("name", [name for name in BODIES if name != "snake case"])
-def test_the_sdk_reads_our_streams(sdk: Asking, name: str) -> None:
-    """For each of our conversations it reads what it reads from the plain response."""
+def test_sdk_reads_our_streams(sdk: Asking, name: str) -> None:
+    """For each test body the SDK reads the same from the stream as from the plain response."""
     events = decoded(STREAMS[name])[1]
     chunks = sdk.streamed(encoded(events)[1])
     whole = sdk.plain(DIALECT.encode_response(decoded(STREAMS[name])[0].response).to_bytes())
@@ -127,8 +127,8 @@ def test_the_sdk_reads_our_streams(sdk: Asking, name: str) -> None:
         assert one.finish_message == other.finish_message
 
 
-def test_the_sdk_reads_what_others_said(sdk: Asking) -> None:
-    """Interleaved calls, broken arguments and thinking, from another provider."""
+def test_sdk_reads_streams_of_other_providers(sdk: Asking) -> None:
+    """Another provider's interleaved calls, invalid arguments and thinking are read."""
     events: list[Event] = [
         ResponseStart(id="chatcmpl-1", model="gpt", origin=Origin(dialect="openai-chat")),
         PartStart(0, Thinking("")),
@@ -162,10 +162,8 @@ def test_the_sdk_reads_what_others_said(sdk: Asking) -> None:
 @pytest.mark.thorough
 @pytest.mark.corpus
 @pytest.mark.parametrize("dialect", ["anthropic", "openai-chat", "gemini"])
-def test_the_sdk_reads_recorded_streams_of_others(
-    sdk: Asking, corpus: Corpus, dialect: str
-) -> None:
-    """Every recorded stream, re-encoded, has its text, thoughts, calls, finish and usage there."""
+def test_sdk_reads_recorded_streams(sdk: Asking, corpus: Corpus, dialect: str) -> None:
+    """The SDK reads text, thoughts, calls, finish and usage of every re-encoded stream."""
     speaker: Any = dragoman.dialect(dialect)
     count = 0
     for recording in corpus.select(provider_api=SPOKEN_BY[dialect], status=200):
@@ -192,8 +190,8 @@ def test_the_sdk_reads_recorded_streams_of_others(
 
 
 @pytest.mark.parametrize("name", ["text", "parallel calls", "thinking"])
-def test_the_sdk_raises_where_a_stream_broke_off(sdk: Asking, name: str) -> None:
-    """A stream without its end is an error there, never a short answer (G1)."""
+def test_sdk_raises_on_a_truncated_stream(sdk: Asking, name: str) -> None:
+    """A truncated stream raises in the SDK, instead of giving a short answer (G1)."""
     events = [event for event in decoded(STREAMS[name])[1] if not isinstance(event, ResponseEnd)]
     for count in range(len(events)):
         with pytest.raises(genai.errors.ServerError) as caught:
@@ -201,8 +199,8 @@ def test_the_sdk_raises_where_a_stream_broke_off(sdk: Asking, name: str) -> None
         assert (caught.value.code, caught.value.status) == (500, "INTERNAL")
 
 
-def test_the_sdk_raises_where_the_provider_failed(sdk: Asking) -> None:
-    """An error in mid-stream has its status and its name there, whoever reported it."""
+def test_sdk_raises_on_a_mid_stream_error(sdk: Asking) -> None:
+    """A mid-stream error has its status and name in the SDK."""
     events = decoded(STREAMS["text"])[1][:3]
     failed = StreamError("Overloaded", "overloaded_error", 503)
     with pytest.raises(genai.errors.ServerError) as caught:
@@ -227,10 +225,10 @@ def test_the_sdk_raises_where_the_provider_failed(sdk: Asking) -> None:
         (errors.TimeoutError("x"), 504, "DEADLINE_EXCEEDED"),
     ],
 )
-def test_the_sdk_reads_our_errors(
+def test_sdk_reads_our_errors(
     sdk: Asking, error: dragoman.DragomanError, status: int, name: str
 ) -> None:
-    """Plain or in mid-stream, it raises the class of the status, and knows Google's name."""
+    """Plain or mid-stream, the SDK raises the status's class with Google's name."""
     code, body = DIALECT.encode_error(error)
     kind = genai.errors.ClientError if status < 500 else genai.errors.ServerError
     with pytest.raises(kind) as caught:

@@ -1,4 +1,4 @@
-"""Recorded histories of any dialect, torn anywhere: what goes out is valid, and words stay."""
+"""Recorded histories of any dialect with random edits give valid requests with all user text."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.corpus
 
 @cache
 def _requests(corpus: Corpus) -> list[Request]:
-    """The recorded requests that have a history: the longest of them tear best."""
+    """The recorded requests with more than one message."""
     decoded = [
         body.decode()
         for dialect in dragoman.dialects()
@@ -66,7 +66,7 @@ def _without_a_part(message: Message, number: int) -> Message:
         return message
     place = number % len(message.parts)
     parts = (*message.parts[:place], *message.parts[place + 1 :])
-    return message.replace_unchecked(parts=parts, origin=None)  # it is no longer as it came
+    return message.replace_unchecked(parts=parts, origin=None)  # edited, so without its origin
 
 
 def _texts(body: dict[str, Any]) -> str:
@@ -82,10 +82,10 @@ def _texts(body: dict[str, Any]) -> str:
 @pytest.mark.parametrize("target", TARGETS.values(), ids=list(TARGETS))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(number=st.integers(0, 9999), tears=TEARS)
-def test_whatever_is_missing(
+def test_edited_history_is_sent_as_a_valid_request(
     corpus: Corpus, target: Target, number: int, tears: list[tuple[str, int, int]]
 ) -> None:
-    """A history without some of its messages and parts is accepted, and says what users said."""
+    """A history without some messages and parts gives a valid request with all user text."""
     found = _requests(corpus)
     request = _torn(found[number % len(found)], tears)
     encoded = DIALECT.encode_request(request, target)

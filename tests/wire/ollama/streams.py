@@ -1,4 +1,4 @@
-"""Streams of our own making, each with the plain body of the same answer."""
+"""Test streams, each with the plain body of the same response."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def line(value: Any) -> bytes:
 
 
 def said(**message: Any) -> dict[str, Any]:
-    """A chunk with a piece of the message."""
+    """A chunk with a message delta."""
     whole = {"role": "assistant", "content": "", **message}
     return {"model": "m", "created_at": TIME, "message": whole, "done": False}
 
@@ -33,13 +33,13 @@ def done(reason: str | None = "stop", **fields: Any) -> dict[str, Any]:
 
 
 def plain(reason: str | None = "stop", **message: Any) -> dict[str, Any]:
-    """The plain body of an answer."""
+    """The plain body of a response."""
     fields = message.pop("fields", {})
     return {**done(reason, **fields), "message": said(**message)["message"]}
 
 
 def call(name: str, index: int, **arguments: Any) -> dict[str, Any]:
-    """A whole call."""
+    """A complete call."""
     function = {"index": index, "name": name, "arguments": arguments}
     return {"id": f"call_{index}", "function": function}
 
@@ -111,14 +111,14 @@ def stream(name: str) -> bytes:
 
 
 def decoded(pieces: Iterable[bytes]) -> tuple[StreamDecoder, list[Event]]:
-    """A decoder that has read these bytes, and the events that it gave."""
+    """Decodes these bytes; returns the decoder and the events."""
     decoder = DIALECT.stream_decoder()
     events = [event for piece in pieces for event in decoder.feed(piece)]
     return decoder, [*events, *decoder.close()]
 
 
 def encoded(events: Iterable[Event]) -> bytes:
-    """The stream of these events."""
+    """Encodes the events as a stream."""
     encoder = DIALECT.stream_encoder()
     return b"".join([*map(encoder.feed, events), encoder.close()])
 

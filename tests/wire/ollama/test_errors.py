@@ -23,7 +23,7 @@ from dragoman.errors import (
 )
 from dragoman.wire.ollama.codec import DIALECT
 
-# Status and text as the server has them, and what they mean.
+# Status and text as the server sends them, and the error class.
 RECEIVED: list[tuple[int | None, str, type[ProviderError]]] = [
     (404, "model 'llama9' not found", ModelNotFound),
     (404, 'model "llama9" not found, try pulling it first', ModelNotFound),
@@ -51,8 +51,10 @@ RECEIVED: list[tuple[int | None, str, type[ProviderError]]] = [
 
 
 @pytest.mark.parametrize(("status", "text", "kind"), RECEIVED)
-def test_an_error_is_of_its_class(status: int | None, text: str, kind: type[ProviderError]) -> None:
-    """By the status and the words, in a body or in a line; nothing is quoted."""
+def test_error_has_the_right_class(
+    status: int | None, text: str, kind: type[ProviderError]
+) -> None:
+    """The class follows the status and the text; the text isn't quoted."""
     error = DIALECT.decode_error(status, {"error": text})
     assert type(error) is kind
     assert error.status == status
@@ -60,8 +62,8 @@ def test_an_error_is_of_its_class(status: int | None, text: str, kind: type[Prov
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>", None, [], {"error": None}, {"error": {"a": 1}}])
-def test_any_body_is_an_error(body: object) -> None:
-    """Whatever a proxy in between answers with."""
+def test_any_body_is_decoded_as_an_error(body: object) -> None:
+    """Whatever body a proxy sends, it is decoded as an error."""
     assert isinstance(DIALECT.decode_error(500, body), ServerError)
 
 
@@ -70,8 +72,8 @@ def test_any_body_is_an_error(body: object) -> None:
     [AuthenticationError, PermissionDenied, RateLimited, QuotaExceeded, Overloaded, ContextTooLong,
      Refused, InvalidRequest, ModelNotFound, ServerError],
 )  # fmt: skip
-def test_an_error_comes_back_as_its_class(kind: type[ProviderError]) -> None:
-    """Written for a client and read again, every error is what it was."""
+def test_error_class_round_trips(kind: type[ProviderError]) -> None:
+    """Encoded and decoded again, every error has the same class."""
     status, body = DIALECT.encode_error(kind("it failed"))
     assert list(body) == ["error"]
     assert isinstance(body["error"], str)
@@ -85,7 +87,7 @@ def test_an_error_comes_back_as_its_class(kind: type[ProviderError]) -> None:
      (ServerError("no", status=502), 502), (InvalidRequest("no", status=422), 422)],
 )  # fmt: skip
 def test_our_own_errors_have_a_status(error: DragomanError, status: int) -> None:
-    """What the client can mend is told; what happened inside is not."""
+    """Errors that the client can fix are described; internal ones aren't."""
     found, body = DIALECT.encode_error(error)
     assert found == status
     assert "secret" not in body["error"]

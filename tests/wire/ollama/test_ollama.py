@@ -1,4 +1,4 @@
-"""Requests and responses of Ollama's own API."""
+"""Requests and responses of Ollama's native API."""
 
 from __future__ import annotations
 
@@ -63,29 +63,29 @@ def response(message: Any = None, **fields: Any) -> dict[str, Any]:
 
 
 def call(name: str = "f", arguments: Any = None, **fields: Any) -> dict[str, Any]:
-    """A call; `id` is among the fields, or it has none."""
+    """A call; without an `id` field it has none."""
     return {**fields, "function": {"name": name, "arguments": arguments or {}}}
 
 
 def again(body: dict[str, Any]) -> Any:
-    """A request, read and written."""
+    """A request, decoded and encoded."""
     return plain(DIALECT.encode_request(DIALECT.decode_request(body)).body)
 
 
 def plain(value: Any) -> Any:
-    """A body as plain JSON, numbers told from truth."""
+    """The body as plain JSON that distinguishes 1 from 1.0."""
     return json.loads(json.dumps(value, default=dict), parse_float=str)
 
 
 def encoded(*messages: Message, **fields: Any) -> tuple[Any, dict[str, str]]:
-    """The messages that are written, and the losses by path."""
+    """The encoded messages, and the losses by path."""
     made = DIALECT.encode_request(Request(model="m", messages=messages, **fields), LOOSE)
     return plain(made.body["messages"]), {loss.path: loss.reason for loss in made.losses}
 
 
 @pytest.mark.parametrize("file", sorted(FIXTURES.glob("*.json")), ids=lambda file: file.stem)
-def test_a_pair_reads_and_writes(file: Path) -> None:
-    """The wire is read as the canonical value, and that is written as the wire."""
+def test_fixture_round_trips(file: Path) -> None:
+    """Each fixture's wire form decodes to its canonical form, which encodes to its wire form."""
     pair = json.loads(file.read_text(encoding="utf-8"))
     canonical = document.read(json.dumps(pair["canonical"]))
     if isinstance(canonical, Request):
@@ -133,8 +133,8 @@ def test_a_pair_reads_and_writes(file: Path) -> None:
         ]),
     ],
 )  # fmt: skip
-def test_odd_bodies_come_back_as_they_were(body: dict[str, Any]) -> None:
-    """Whatever the server ignores, or takes for something else, is sent again as it came."""
+def test_unusual_requests_round_trip(body: dict[str, Any]) -> None:
+    """Fields that the server ignores or interprets differently round-trip."""
     assert again(body) == plain(body)
 
 
@@ -145,8 +145,8 @@ def test_odd_bodies_come_back_as_they_were(body: dict[str, Any]) -> None:
         ({"messages": {"role": "user"}}, "$.messages"),
     ],
 )  # fmt: skip
-def test_what_the_server_can_t_read_is_a_wire_error(body: Any, path: str) -> None:
-    """The error names the dialect and the place, and quotes nothing."""
+def test_malformed_request_raises_wire_error(body: Any, path: str) -> None:
+    """The error names the dialect and the path."""
     with pytest.raises(WireError) as caught:
         DIALECT.decode_request(body)
     assert (caught.value.dialect, caught.value.path) == ("ollama", path)
@@ -158,8 +158,8 @@ def test_what_the_server_can_t_read_is_a_wire_error(body: Any, path: str) -> Non
 @pytest.mark.parametrize(
     ("body", "meant"), [({}, True), ({"stream": None}, True), ({"stream": False}, False)]
 )
-def test_who_says_nothing_wants_a_stream(body: dict[str, Any], *, meant: bool) -> None:
-    """The default is read as what it means, and is not spelled out on the way back."""
+def test_streaming_is_the_default(body: dict[str, Any], *, meant: bool) -> None:
+    """Without `stream` the request streams, and the field stays absent when written."""
     read = DIALECT.decode_request({"model": "m", "messages": [], **body})
     assert read.stream is meant
     assert again({"model": "m", "messages": [], **body}).get("stream", ...) == body.get(
@@ -167,8 +167,8 @@ def test_who_says_nothing_wants_a_stream(body: dict[str, Any], *, meant: bool) -
     )
 
 
-def test_a_request_from_elsewhere_gets_no_stream_unasked() -> None:
-    """Everywhere else no word means no stream, so it takes a word here."""
+def test_foreign_request_is_not_streamed_by_default() -> None:
+    """In other dialects the default is not to stream, so `stream: false` is written."""
     assert DIALECT.encode_request(Request(model="m")).body["stream"] is False
     assert DIALECT.encode_request(Request(model="m", stream=True)).body["stream"] is True
 
@@ -176,8 +176,8 @@ def test_a_request_from_elsewhere_gets_no_stream_unasked() -> None:
 # --- calls and results, W102 and W103
 
 
-def test_arguments_as_text_are_sent_as_an_object() -> None:
-    """The server refuses a text, so what somebody touched is put right; what came is not."""
+def test_text_arguments_are_sent_as_an_object() -> None:
+    """In an edited message, arguments given as text become an object, as a repair."""
     body = request({"role": "assistant", "content": "",
                     "tool_calls": [call("f", '{"x":1}', id="a")]},
                    {"role": "tool", "content": "1", "tool_call_id": "a"})  # fmt: skip
@@ -202,7 +202,7 @@ def test_arguments_as_text_are_sent_as_an_object() -> None:
     ],
 )
 def test_arguments_are_always_an_object(made: ToolCall, arguments: Any, *, is_lost: bool) -> None:
-    """Text that is no object stands in one, and that is told (I6)."""
+    """Arguments that aren't an object are wrapped in one, which is reported (I6)."""
     spoken = Request(model="m", messages=(Message(Role.ASSISTANT, (made,)),))
     sent = DIALECT.encode_request(spoken)
     message = sent.body["messages"][0]
@@ -212,8 +212,8 @@ def test_arguments_are_always_an_object(made: ToolCall, arguments: Any, *, is_lo
     assert ("messages[0].parts[0]" in reported) is is_lost
 
 
-def test_results_have_both_names() -> None:
-    """A result says the tool's name and the call's id, for old servers and new ones (W103)."""
+def test_results_have_tool_name_and_call_id() -> None:
+    """A result has the tool's name and the call's id, for old and new servers (W103)."""
     messages, losses = encoded(
         Message(Role.ASSISTANT, (ToolCall("a", "f", input={}), ToolCall("b", "g", input={}))),
         Message(Role.TOOL, (ToolResult("a", "1"), ToolResult("b", "2", tool_name="g"))),
@@ -225,8 +225,8 @@ def test_results_have_both_names() -> None:
     assert losses == {}
 
 
-def test_results_of_one_tool_stand_in_the_order_of_its_calls() -> None:
-    """A server that knows names only would mix them up (W103); others stay where they are."""
+def test_results_of_a_tool_are_in_call_order() -> None:
+    """Servers without ids match results by name and order (W103)."""
     calls = (
         ToolCall("a", "f", input={}),
         ToolCall("b", "g", input={}),
@@ -252,7 +252,7 @@ def test_results_of_one_tool_stand_in_the_order_of_its_calls() -> None:
     ],
 )
 def test_calls_without_ids_are_paired_by_name_and_order(results: list[dict[str, Any]]) -> None:
-    """Every call has an id of its own with us, and every result its call (I5)."""
+    """Every call gets a unique id, and every result matches its call (I5)."""
     body = request(
         {"role": "assistant", "content": "", "tool_calls": [call("f"), call("g"), call("f")]},
         *({"role": "tool", "content": "x", **result} for result in results),
@@ -272,8 +272,8 @@ def test_calls_without_ids_are_paired_by_name_and_order(results: list[dict[str, 
     assert again(body) == plain(body)
 
 
-def test_an_id_that_comes_twice_is_two_calls() -> None:
-    """Servers number calls from zero in each turn; ours are unique, theirs go back (I5)."""
+def test_repeated_call_ids_become_unique() -> None:
+    """Servers number calls from zero in each turn; the wire ids round-trip (I5)."""
     turn = [
         {"role": "assistant", "content": "", "tool_calls": [call("f", id="0")]},
         {"role": "tool", "content": "x", "tool_name": "f", "tool_call_id": "0"},
@@ -287,8 +287,8 @@ def test_an_id_that_comes_twice_is_two_calls() -> None:
     assert again(request(*turn, *turn)) == plain(request(*turn, *turn))
 
 
-def test_a_call_from_elsewhere_keeps_our_id() -> None:
-    """The id that another wire had is not sent here, nor is its absence."""
+def test_foreign_call_is_sent_with_its_model_id() -> None:
+    """A foreign call without a wire id is sent with its id in the model."""
     made = ToolCall("a", "f", input={}, wire_id=None, origin=ELSEWHERE)
     (message, result), _ = encoded(
         Message(Role.ASSISTANT, (made,)), Message(Role.TOOL, (ToolResult("a", "x"),))
@@ -296,8 +296,8 @@ def test_a_call_from_elsewhere_keeps_our_id() -> None:
     assert message["tool_calls"][0]["id"] == result["tool_call_id"] == "a"
 
 
-def test_results_beside_words_come_first() -> None:
-    """A user's message with results is several here, and its words are the last."""
+def test_results_come_before_the_text_of_a_user_message() -> None:
+    """A user message with results becomes tool messages, then the user's text."""
     message = Message(Role.USER, (Text("and?"), ToolResult("a", "1"), Text("well?")))
     messages, losses = encoded(message)
     assert [m["role"] for m in messages] == ["tool", "user"]
@@ -305,14 +305,14 @@ def test_results_beside_words_come_first() -> None:
     assert losses == {}
 
 
-def test_words_in_a_tools_message_are_the_users() -> None:
-    """What is no result has no place in a tool message, and is said all the same."""
+def test_text_in_a_tool_message_becomes_a_user_message() -> None:
+    """Text beside a result is sent as a user message."""
     messages, _ = encoded(make_message(Role.TOOL, (ToolResult("a", "1"), Text("note"))))
     assert messages[1] == {"role": "user", "content": "note"}
 
 
-def test_what_a_result_can_t_say_is_told() -> None:
-    """Failure is in the words alone; data is JSON; files can't be shown."""
+def test_unsupported_result_content_is_a_loss() -> None:
+    """The error flag and files are losses; data is sent as JSON text."""
     result = ToolResult(
         "a", (Text("one"), Image(data=PNG), File(url="https://x/a.pdf"), Text("two")), is_error=True
     )
@@ -327,8 +327,8 @@ def test_what_a_result_can_t_say_is_told() -> None:
 # --- content, W105
 
 
-def test_parts_are_one_text() -> None:
-    """A user's texts stand on lines of their own; an assistant's are one utterance."""
+def test_texts_are_joined() -> None:
+    """A user's texts are joined by newlines, an assistant's without a separator."""
     messages, losses = encoded(
         Message(Role.USER, (Text("one"), Image(data=PNG), Text("two"))),
         Message(Role.ASSISTANT, (Text("Ye"), Text("s."))),
@@ -362,15 +362,15 @@ def test_parts_are_one_text() -> None:
         (Opaque("anthropic", {"type": "x"}), None),
     ],
 )
-def test_media_are_raw_base64_or_a_loss(part: AnyPart, sent: str | None) -> None:
-    """Pictures and sounds go inline; what can't is left out and named."""
+def test_media_are_base64_or_a_loss(part: AnyPart, sent: str | None) -> None:
+    """Images and audio are sent inline as base64; other media are losses."""
     (message,), losses = encoded(Message(Role.USER, (Text("x"), part)))
     assert message.get("images") == (None if sent is None else [sent])
     assert ("messages[0].parts[1]" in losses) is (sent is None)
 
 
-def test_words_stand_for_what_can_t_be_shown() -> None:
-    """To Ollama itself, a picture by its address is told of in words, and as a loss."""
+def test_image_url_is_replaced_by_text() -> None:
+    """An image URL is replaced by a text and reported as a loss."""
     message = Message.user(Image(url="https://example.com/a.png"))
     made = DIALECT.encode_request(Request(model="m", messages=(message,)))
     assert made.body["messages"][0]["content"] == "(image that can't be shown here)"
@@ -387,8 +387,8 @@ def test_words_stand_for_what_can_t_be_shown() -> None:
         ("????", Image(data="????")),
     ],
 )
-def test_images_are_read_by_what_they_are(wire: str, found: AnyPart) -> None:
-    """Sounds stand among the pictures; addresses are understood, though the server refuses them."""
+def test_media_type_is_detected_from_the_data(wire: str, found: AnyPart) -> None:
+    """`images` may contain audio; URLs are decoded too, although the server rejects them."""
     read = DIALECT.decode_request(request({"role": "user", "content": "", "images": [wire]}))
     assert read.messages[0].parts == (found,)
 
@@ -406,15 +406,17 @@ def test_images_are_read_by_what_they_are(wire: str, found: AnyPart) -> None:
         (Thinking("", "sealed", "redacted", origin=ELSEWHERE), None, True),
     ],
 )
-def test_thinking_is_plain_text(part: Thinking, thinking: str | None, *, is_lost: bool) -> None:
-    """It goes back to who made it, or where nobody knows; another's, sealed or not, does not."""
+def test_thinking_is_sent_back_to_its_origin(
+    part: Thinking, thinking: str | None, *, is_lost: bool
+) -> None:
+    """Thinking of this dialect or of unknown origin is sent; foreign thinking is a loss."""
     (message,), losses = encoded(Message(Role.ASSISTANT, (part, Text("x"))))
     assert message.get("thinking") == thinking
     assert ("messages[0].parts[0]" in losses) is is_lost
 
 
-def test_thoughts_share_one_field() -> None:
-    """Separate thoughts stand a line apart, the server's own pieces are one text."""
+def test_several_thinking_parts_are_joined() -> None:
+    """Separate thinking parts are joined by newlines, the server's own without a separator."""
     thoughts = (Thinking("one"), Thinking("two"))
     (message,), _ = encoded(Message(Role.ASSISTANT, thoughts))
     assert message["thinking"] == "one\ntwo"
@@ -422,8 +424,8 @@ def test_thoughts_share_one_field() -> None:
     assert message["thinking"] == "onetwo"
 
 
-def test_an_answer_of_nothing_that_can_be_said_is_left_out() -> None:
-    """A message of sealed thinking alone would be an empty answer."""
+def test_message_that_becomes_empty_is_left_out() -> None:
+    """An answer with only encrypted thinking is left out."""
     messages, losses = encoded(Message.user("Hi"), Message(Role.ASSISTANT, (Thinking("", "x"),)))
     assert len(messages) == 1
     assert set(losses) == {"messages[1].parts[0]"}
@@ -446,8 +448,8 @@ def test_an_answer_of_nothing_that_can_be_said_is_left_out() -> None:
         (ThinkingConfig(), None, set()),
     ],
 )  # fmt: skip
-def test_how_to_think(config: ThinkingConfig, think: Any, lost: set[str]) -> None:
-    """A model may be told to think, or how hard, and no more."""
+def test_thinking_settings(config: ThinkingConfig, think: Any, lost: set[str]) -> None:
+    """Only on, off and effort are supported; other thinking settings are losses."""
     made = DIALECT.encode_request(Request(model="m", thinking=config), LOOSE)
     assert made.body.get("think") == think
     assert {loss.path for loss in made.losses} == lost
@@ -456,8 +458,8 @@ def test_how_to_think(config: ThinkingConfig, think: Any, lost: set[str]) -> Non
 # --- settings, W107 and W108
 
 
-def test_sampling_nests_in_the_options() -> None:
-    """What others have at the top is an option here, some of it by another name."""
+def test_sampling_is_written_to_the_options() -> None:
+    """Sampling settings are options here, some under another name."""
     sampling = Sampling(
         max_tokens=9, temperature=0.5, top_p=0.9, top_k=5, stop=("a", "b"), seed=7,
         presence_penalty=0.1, frequency_penalty=0.2, logprobs=True, top_logprobs=3, choices=2,
@@ -473,8 +475,8 @@ def test_sampling_nests_in_the_options() -> None:
     assert read == sampling.replace(choices=None)
 
 
-def test_options_that_nobody_else_has_stay_with_their_request() -> None:
-    """They go back beside what was changed since, and to no other dialect."""
+def test_unknown_options_round_trip() -> None:
+    """Unknown options are kept when others are edited, and not sent in other dialects."""
     body = request(options={"num_ctx": 8192, "temperature": 1, "mirostat": 2})
     read = DIALECT.decode_request(body)
     changed = read.replace(sampling=read.sampling.replace(temperature=0.1, seed=1))
@@ -495,15 +497,15 @@ def test_options_that_nobody_else_has_stay_with_their_request() -> None:
          {"output.name", "output.description"}),
     ],
 )  # fmt: skip
-def test_the_form_of_the_answer(output: Output, form: Any, lost: set[str]) -> None:
-    """JSON of any form, or of a schema."""
+def test_output_format(output: Output, form: Any, lost: set[str]) -> None:
+    """JSON without or with a schema is written to `format`."""
     made = DIALECT.encode_request(Request(model="m", output=output))
     assert made.body.get("format") == form
     assert {loss.path for loss in made.losses} == lost
 
 
-def test_what_has_no_place_is_told() -> None:
-    """Names, hints, citations, refusals and state: each is a loss of its own."""
+def test_unsupported_content_is_a_loss() -> None:
+    """Names, cache hints, citations, refusals and state are each reported as a loss."""
     messages = (
         Message.user("Hi").replace(name="Ann"),
         Message(
@@ -548,10 +550,10 @@ TOOLS = (
         (ToolChoice("auto", parallel=False), ["f", "g"], {"tool_choice.parallel"}),
     ],
 )
-def test_a_choice_is_what_is_sent(
+def test_tool_choice_selects_the_tools_sent(
     choice: ToolChoice | None, names: list[str], lost: set[str]
 ) -> None:
-    """Tools that must not be called are not sent; that one must be called can't be said."""
+    """Tools that must not be called aren't sent; a required call is a loss."""
     made = DIALECT.encode_request(Request(model="m", tools=TOOLS, tool_choice=choice))
     assert [tool["function"]["name"] for tool in made.body.get("tools", [])] == names
     assert {loss.path for loss in made.losses} == lost
@@ -582,8 +584,8 @@ SAYS = 'The value takes one of these forms: [{"properties":{"a":{"$ref":"#/$defs
           "properties": {"a": {"type": "integer", "description": "At least 3."}}}, True),
     ],
 )  # fmt: skip
-def test_schemas_fit_the_server_s_types(parameters: Any, sent: Any, *, is_lost: bool) -> None:
-    """What the server could not read would fail the whole request."""
+def test_schemas_are_adapted_to_the_server(parameters: Any, sent: Any, *, is_lost: bool) -> None:
+    """What the server can't parse is removed from schemas, since the request would fail."""
     tool = make_definition("f", "F.", parameters, origin=OPENAIS)
     made = DIALECT.encode_request(Request(model="m", tools=(tool,)))
     assert plain(made.body["tools"][0]["function"]["parameters"]) == plain(sent)
@@ -591,8 +593,8 @@ def test_schemas_fit_the_server_s_types(parameters: Any, sent: Any, *, is_lost: 
     assert DIALECT.check(made.body) == []
 
 
-def test_tools_that_are_no_functions() -> None:
-    """Free text is an argument; another provider's own tool is left out."""
+def test_other_tools_than_functions() -> None:
+    """A free-text tool gets one argument; another provider's server tool is a loss."""
     tools = (
         ToolDefinition("shell", "Runs.", kind="custom", origin=OPENAIS),
         ServerTool("web_search", "anthropic"),
@@ -624,8 +626,8 @@ def test_tools_that_are_no_functions() -> None:
         ({k: v for k, v in response(done=False).items() if k != "done_reason"}, None),
     ],
 )  # fmt: skip
-def test_why_it_ended(body: dict[str, Any], finish: FinishReason | None) -> None:
-    """A turn with calls is a tool turn, though the server has no word for it (W11)."""
+def test_finish_reasons(body: dict[str, Any], finish: FinishReason | None) -> None:
+    """A response with calls finishes with `TOOL_CALLS`, which the server doesn't have (W11)."""
     read = DIALECT.decode_response(body)
     assert read.finish is read.message.finish is finish
     assert plain(DIALECT.encode_response(read).body) == plain(body)
@@ -639,14 +641,14 @@ def test_why_it_ended(body: dict[str, Any], finish: FinishReason | None) -> None
         "yesterday", "", None, 7,
     ],
 )  # fmt: skip
-def test_times_are_kept_to_the_letter(time: Any) -> None:
-    """Nanoseconds, zones and nonsense come back as they were."""
+def test_times_round_trip_exactly(time: Any) -> None:
+    """Nanoseconds, time zones and invalid times round-trip."""
     body = response(created_at=time)
     assert plain(DIALECT.encode_response(DIALECT.decode_response(body)).body) == plain(body)
 
 
-def test_a_time_is_a_number_of_seconds() -> None:
-    """The same moment in two zones is the same number."""
+def test_time_is_seconds_since_the_epoch() -> None:
+    """The same moment in two time zones is the same number."""
     one = DIALECT.decode_response(response(created_at="2023-08-04T08:52:19.385406455-07:00"))
     other = DIALECT.decode_response(response(created_at="2023-08-04T15:52:19.385406Z"))
     assert one.created_at == other.created_at == 1691164339.385406
@@ -663,15 +665,15 @@ def test_a_time_is_a_number_of_seconds() -> None:
     ],
 )
 def test_usage(fields: dict[str, Any], counts: tuple[int, int] | None) -> None:
-    """Counts are counts, durations stay beside them; a cached prompt may have none."""
+    """Token counts are decoded, durations are kept; a cached prompt may have no count."""
     body = response(**fields)
     read = DIALECT.decode_response(body)
     assert (read.usage and (read.usage.input, read.usage.output)) == counts
     assert plain(DIALECT.encode_response(read).body) == plain(body)
 
 
-def test_a_response_from_elsewhere() -> None:
-    """Text, thinking and calls are said; ids, seals, choices, probabilities, counts are told."""
+def test_foreign_response() -> None:
+    """Text, thinking and calls are written; unsupported fields are losses."""
     parts = (
         Thinking("Hm.", signature="s"), Text("Let me see."),
         ToolCall("a", "f", '{"x": 1}'), ToolCall("b", "g", input={}),
@@ -701,8 +703,8 @@ def test_a_response_from_elsewhere() -> None:
     }  # fmt: skip
 
 
-def test_a_call_that_was_cut_off_is_not_shown() -> None:
-    """A client runs every call that it sees, so half of one is no call (I7)."""
+def test_truncated_call_is_left_out() -> None:
+    """Clients run every call they get, so a truncated one is left out (I7)."""
     parts = (make_call("a", "f", '{"x": 1}'), make_call("b", "g", '{"y'))
     message = Message(Role.ASSISTANT, parts, origin=ELSEWHERE)
     made = DIALECT.encode_response(
@@ -714,8 +716,8 @@ def test_a_call_that_was_cut_off_is_not_shown() -> None:
 
 
 @pytest.mark.parametrize("finish", list(FinishReason))
-def test_every_reason_has_a_word_or_is_told(finish: FinishReason) -> None:
-    """Reasons that Ollama does not know end as a stop, and that is a loss."""
+def test_unsupported_finish_reason_is_a_loss(finish: FinishReason) -> None:
+    """Finish reasons that Ollama lacks are written as `stop`, which is a loss."""
     message = Message.assistant("x").replace(origin=ELSEWHERE)
     made = DIALECT.encode_response(Response(choices=(Choice(0, message, finish),)))
     known = {"stop": "stop", "tool_calls": "stop", "length": "length", "context_full": "length"}
@@ -723,22 +725,22 @@ def test_every_reason_has_a_word_or_is_told(finish: FinishReason) -> None:
     assert bool(made.losses) is (finish.value not in known)
 
 
-def test_a_response_of_nothing() -> None:
-    """Without a choice there is still a message, which says nothing."""
+def test_empty_response() -> None:
+    """Without a choice an empty message is written."""
     made = DIALECT.encode_response(Response())
     assert made.body["message"] == {"role": "assistant", "content": ""}
     assert made.body["done"] is True
 
 
 @pytest.mark.parametrize("body", [{}, {"error": None}, {"message": "x"}, {"message": None}, b"["])
-def test_what_is_no_response_is_a_wire_error(body: Any) -> None:
-    """A body without a message is not one."""
+def test_malformed_response_raises_wire_error(body: Any) -> None:
+    """A body without a message raises `WireError`."""
     with pytest.raises(WireError):
         DIALECT.decode_response(body)
 
 
-def test_calls_of_a_response_have_ids() -> None:
-    """Theirs, where they have one that is not taken; else one of ours (I5)."""
+def test_calls_of_a_response_get_unique_ids() -> None:
+    """The wire's id is used if it is unique, else a generated one (I5)."""
     read = DIALECT.decode_response(
         response({"role": "assistant", "tool_calls": [
             call(id="a"), call(id="a"), call(), call(id="")]})
@@ -749,16 +751,16 @@ def test_calls_of_a_response_have_ids() -> None:
     assert [made.wire_id for made in read.tool_calls] == [UNSET, "a", None, ""]
 
 
-# --- at the edges
+# --- edge cases
 
 
 def deep(levels: int = 2000) -> str:
-    """JSON that nests deeper than anybody means."""
+    """JSON nested too deeply."""
     return "[" * levels + "]" * levels
 
 
-def test_what_nests_too_deeply_is_a_wire_error() -> None:
-    """In a request and in a response, whether it can be parsed or not."""
+def test_deep_nesting_raises_wire_error() -> None:
+    """In requests and responses, whether the parser accepts it or not."""
     for levels in (200, 2000):
         with pytest.raises(WireError):
             DIALECT.decode_request(f'{{"model":"m","messages":[],"odd":{deep(levels)}}}')
@@ -769,8 +771,8 @@ def test_what_nests_too_deeply_is_a_wire_error() -> None:
 
 
 @pytest.mark.parametrize("arguments", [1, [], True])
-def test_a_call_of_nonsense_is_carried_whole(arguments: Any) -> None:
-    """It is no call to us, and goes back as it came."""
+def test_malformed_call_is_kept_as_opaque(arguments: Any) -> None:
+    """A malformed call becomes an opaque part and round-trips."""
     wire = {"id": "a", "function": {"name": "f", "arguments": arguments}}
     body = request({"role": "assistant", "content": "", "tool_calls": [wire]})
     assert DIALECT.decode_request(body).messages[0].parts == (Opaque("ollama", wire),)
@@ -778,16 +780,16 @@ def test_a_call_of_nonsense_is_carried_whole(arguments: Any) -> None:
 
 
 @pytest.mark.parametrize("index", [0, 7, True, 1.0, None])
-def test_numbers_of_calls_come_back(index: Any) -> None:
-    """As what they were: true is not one."""
+def test_call_indexes_round_trip(index: Any) -> None:
+    """Indexes of any type round-trip; `true` isn't 1."""
     wire = {"id": "a", "function": {"index": index, "name": "f", "arguments": {}}}
     body = request({"role": "assistant", "content": "", "tool_calls": [wire]},
                    {"role": "TOOL", "content": "x", "tool_call_id": "a"})  # fmt: skip
     assert again(body) == plain(body)
 
 
-def test_a_result_of_nothing_gets_an_id_of_its_own() -> None:
-    """Its server would take it; to others it is the result of a call that is not there."""
+def test_result_without_a_call_gets_an_id() -> None:
+    """The result gets a generated id and round-trips without losses."""
     body = request({"role": "tool", "content": "x"}, {"role": "user", "content": "Hi"})
     read = DIALECT.decode_request(body)
     (result,) = read.messages[0].tool_results
@@ -797,32 +799,32 @@ def test_a_result_of_nothing_gets_an_id_of_its_own() -> None:
     assert DIALECT.encode_request(read, DIALECT.target).losses == ()
 
 
-def test_an_assistant_alone_answers() -> None:
-    """A response by anybody else is written as the assistant's, and that is told."""
+def test_response_role_is_always_assistant() -> None:
+    """A message with another role is written as the assistant's, which is a loss."""
     choice = Choice(0, Message.user("Hi"), FinishReason.STOP)
     made = DIALECT.encode_response(Response(choices=(choice,)))
     assert made.body["message"] == {"role": "assistant", "content": "Hi"}
     assert [loss.path for loss in made.losses] == ["choices[0].message.role"]
 
 
-def test_a_response_without_a_model_comes_back() -> None:
-    """Proxies leave it out."""
+def test_response_without_a_model_round_trips() -> None:
+    """Some proxies leave out the model."""
     body = {key: value for key, value in response().items() if key != "model"}
     read = DIALECT.decode_response(body)
     assert read.model is None
     assert plain(DIALECT.encode_response(read).body) == plain(body)
 
 
-def test_marks_on_tools_are_told_where_nobody_fits_them() -> None:
-    """A deployment that is said to take them is told that they have no place."""
+def test_unsupported_tool_settings_are_losses() -> None:
+    """For a target that accepts them, `strict` and `parallel` are still losses here."""
     tool = make_definition("f", "F.", {"type": "object"})
     choice = ToolChoice("auto", parallel=True)
     made = DIALECT.encode_request(Request(model="m", tools=(tool,), tool_choice=choice), LOOSE)
     assert {loss.path for loss in made.losses} == {"tools[0].strict", "tool_choice.parallel"}
 
 
-def test_what_an_answer_says_is_what_was_changed() -> None:
-    """A text that replaces none, and a reason that was not there, count over what was noted."""
+def test_edits_override_extra_fields() -> None:
+    """Text added to a message that had no content is written."""
     read = DIALECT.decode_request(
         request({"role": "assistant", "tool_calls": [call("f", id="a")]},
                 {"role": "tool", "content": "x", "tool_call_id": "a"})
@@ -838,8 +840,10 @@ def test_what_an_answer_says_is_what_was_changed() -> None:
     ("details", "family"),
     [({"family": "qwen3"}, "qwen3"), ({"family": ""}, "unknown"), ({"family": 3}, "unknown")],
 )
-def test_a_models_window_is_told_under_its_family(details: dict[str, Any], family: str) -> None:
-    """Ollama's clients look for `<architecture>.context_length`."""
+def test_context_window_is_written_for_the_model_family(
+    details: dict[str, Any], family: str
+) -> None:
+    """Ollama's clients read `<architecture>.context_length`."""
     model = ModelInfo("m", context_window=4096, extras={"ollama": {"details": details}})
     info = encode_model(model).body["model_info"]
     assert info == {"general.architecture": family, f"{family}.context_length": 4096}

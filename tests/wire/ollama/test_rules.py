@@ -1,4 +1,4 @@
-"""Each rule finds what breaks it, at its place, and leaves alone what does not."""
+"""Each rule finds its violations, with their paths, and accepts valid bodies."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def turn(*results: dict[str, Any], ids: tuple[str | None, ...] = ("a", "b"), arg
 
 A, B = {"tool_name": "f", "tool_call_id": "a"}, {"tool_name": "f", "tool_call_id": "b"}
 
-# Rule: what breaks it, where it says so, and what does not.
+# Rule: invalid body, expected paths, valid body.
 ROWS: dict[str, list[Row]] = {
     "shape_messages": [
         ({"messages": "Hi"}, "messages", {"messages": None}),
@@ -147,7 +147,7 @@ BOOK = Book("ollama", ROWS)
 
 
 @pytest.mark.parametrize("sound", [case.right for case in BOOK.cases])
-def test_what_is_close_to_a_fault_is_none(sound: dict[str, Any]) -> None:
-    """The bodies that one rule passes, the others pass as well."""
+def test_valid_bodies_pass_every_rule(sound: dict[str, Any]) -> None:
+    """A body that is valid for one rule violates no other."""
     found = BOOK.check(sound)
-    assert [v for v in found if v.path != "model"] == []  # it may be filled in later
+    assert [v for v in found if v.path != "model"] == []  # may be filled in later

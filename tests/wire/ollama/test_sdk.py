@@ -1,4 +1,4 @@
-"""What the official client makes of our bodies and streams."""
+"""Ollama's official client reads our bodies and streams."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ STREAMED = [name for name in SOURCES if hasattr(dragoman.dialect(name), "stream_
 
 
 def accept(body: Any) -> None:
-    """Raise where the client's own types refuse a request, or a message in it."""
+    """Raises if the client's types reject a request or one of its messages."""
     plain = json.loads(json.dumps(body, default=dict))
     request = ollama._types.ChatRequest(**{"model": "m", **plain})
     for message in plain["messages"]:
-        if "images" in message:  # which it takes from people in a form of its own
+        if "images" in message:  # the client's type wraps each image
             message["images"] = [{"value": image} for image in message["images"]]
         ollama.Message(**message).model_dump()
     request.model_dump(exclude_none=True)
@@ -52,12 +52,12 @@ def client(answer: bytes, kind: str = "application/json", status: int = 200) -> 
 
 
 def whole(body: bytes) -> Answer:
-    """What the client reads in a plain answer."""
+    """What the client reads from a plain response."""
     return _read([client(body).chat("m", [{"role": "user", "content": "Hi"}])])
 
 
 def streamed(lines: bytes) -> Answer:
-    """What it reads in a stream."""
+    """What the client reads from a stream."""
     asked = client(lines, "application/x-ndjson").chat("m", [], stream=True)
     return _read(list(asked))
 
@@ -76,7 +76,7 @@ def _read(answers: list[Any]) -> Answer:
 
 
 def ours(response: Response) -> Answer:
-    """The same, as we have it; thoughts are a line apart."""
+    """The same fields of our own response."""
     message, usage = response.message, response.usage
     calls = [(call.name, call.object_arguments()) for call in message.tool_calls]
     counts = (usage.total_input, usage.total_output) if usage else (0, 0)
@@ -84,8 +84,8 @@ def ours(response: Response) -> Answer:
 
 
 @pytest.mark.parametrize("name", sorted(set(PAIRS) - {"malformed call", "picture"}))
-def test_bodies_and_streams_are_read_alike(name: str) -> None:
-    """The client reads the same in our body and in our stream as in the server's."""
+def test_client_reads_bodies_and_streams_alike(name: str) -> None:
+    """The client reads the same from our body, from our stream and from the server's."""
     decoder, events = decoded([stream(name)])
     body = DIALECT.encode_response(decoder.response).to_bytes()
     assert whole(body) == streamed(encoded(events)) == streamed(stream(name))
@@ -93,15 +93,15 @@ def test_bodies_and_streams_are_read_alike(name: str) -> None:
 
 
 @given(request=histories())
-def test_the_client_s_types_accept_what_is_sent(request: Request) -> None:
-    """Whatever a history is like."""
+def test_client_types_accept_our_requests(request: Request) -> None:
+    """The client's types accept the request of any history."""
     accept(DIALECT.encode_request(request).body)
 
 
 @pytest.mark.corpus
 @pytest.mark.parametrize("source", SOURCES)
-def test_the_client_s_types_accept_recorded_histories(corpus: Corpus, source: str) -> None:
-    """Nor does it matter under which dialect it was recorded."""
+def test_client_types_accept_recorded_histories(corpus: Corpus, source: str) -> None:
+    """The client's types accept recorded requests of every dialect."""
     refused = []
     for body in bodies(corpus, source):
         request = body.decode()
@@ -115,8 +115,8 @@ def test_the_client_s_types_accept_recorded_histories(corpus: Corpus, source: st
 
 @pytest.mark.corpus
 @pytest.mark.parametrize("source", SOURCES)
-def test_the_client_reads_answers_of_every_dialect(corpus: Corpus, source: str) -> None:
-    """Text, thinking, calls and counts of a recorded answer, written for Ollama's client."""
+def test_client_reads_responses_of_every_dialect(corpus: Corpus, source: str) -> None:
+    """The client reads text, thinking, calls and counts of recorded responses."""
     wrong = []
     for body in bodies(corpus, source):
         response = body.decode()
@@ -129,8 +129,8 @@ def test_the_client_reads_answers_of_every_dialect(corpus: Corpus, source: str) 
 
 @pytest.mark.corpus
 @pytest.mark.parametrize("source", STREAMED)
-def test_the_client_reads_streams_of_every_dialect(corpus: Corpus, source: str) -> None:
-    """So it does with recorded streams."""
+def test_client_reads_streams_of_every_dialect(corpus: Corpus, source: str) -> None:
+    """The client reads text, thinking, calls and counts of recorded streams."""
     wrong = []
     for file, events in _streams(corpus, source):
         folded = MessageAccumulator()
@@ -141,14 +141,14 @@ def test_the_client_reads_streams_of_every_dialect(corpus: Corpus, source: str) 
         encoder = DIALECT.stream_encoder()
         written = b"".join([*map(encoder.feed, events), encoder.close()])
         if any("corrected" in loss.reason for loss in encoder.losses):
-            continue  # a fixture whose pieces are not its whole
+            continue  # a fixture whose deltas don't add up to its final text
         if _joined(streamed(written)) != _joined(ours(response)):
             wrong.append(file)
     assert wrong == []
 
 
 def _is_plain(response: Response) -> bool:
-    """Whether every call has an object for its arguments: others are wrapped, or left out."""
+    """Whether the arguments of every call are an object; others are wrapped or left out."""
     return all(call.object_arguments() is not None for call in response.message.tool_calls)
 
 
@@ -177,8 +177,8 @@ def _streams(corpus: Corpus, source: str) -> Iterator[tuple[str, list[Event]]]:
         lambda found: list(found.chat("m", [], stream=True)),
     ],
 )
-def test_the_client_reads_our_errors(ask: Callable[[Any], Any]) -> None:
-    """Status and text arrive, plain or streamed."""
+def test_client_reads_our_errors(ask: Callable[[Any], Any]) -> None:
+    """The client gets status and text, plain or streamed."""
     status, body = DIALECT.encode_error(dragoman.errors.ContextTooLong("too long"))
     with pytest.raises(ollama.ResponseError) as caught:
         ask(client(json.dumps(body).encode(), status=status))
@@ -186,8 +186,8 @@ def test_the_client_reads_our_errors(ask: Callable[[Any], Any]) -> None:
     assert "context length" in caught.value.error
 
 
-def test_the_client_notices_a_stream_that_breaks_off() -> None:
-    """Our last line is an error, which it raises (G1)."""
+def test_client_raises_on_a_truncated_stream() -> None:
+    """Our last line is an error, which the client raises (G1)."""
     _, events = decoded([stream("text")[:200]])
     with pytest.raises(ollama.ResponseError):
         list(client(encoded(events), "application/x-ndjson").chat("m", [], stream=True))

@@ -1,4 +1,4 @@
-"""Ollama's streams, read and written."""
+"""Ollama's streams, decoded and encoded."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ END: list[Event] = [ChoiceFinish(FinishReason.STOP, "end_turn"),
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_stream_is_read_as_its_plain_body(name: str) -> None:
-    """Folded, the pieces are the answer that a plain body holds."""
+def test_stream_equals_the_plain_response(name: str) -> None:
+    """The accumulated chunks equal the plain body."""
     decoder, events = decoded([stream(name)])
     body = DIALECT.decode_response(PAIRS[name][1])
     assert decoder.is_complete
@@ -66,19 +66,19 @@ def test_a_stream_is_read_as_its_plain_body(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_folded_stream_is_written_as_the_plain_body(name: str) -> None:
-    """Nothing that a line said is missing in the body."""
+def test_accumulated_stream_encodes_to_the_plain_body(name: str) -> None:
+    """Every field of the chunks is in the encoded body."""
     made = DIALECT.encode_response(decoded([stream(name)])[0].response)
     assert made.losses == ()
     wanted = dict(PAIRS[name][1])
-    if name == "older server":  # whose silence about the reason is its streams' alone
+    if name == "older server":  # whose chunks have no reason
         wanted["done_reason"] = "stop"
     assert json.loads(made.to_bytes()) == wanted
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_cuts_make_no_difference(name: str) -> None:
-    """Byte by byte, the events and the response are the same."""
+def test_single_bytes_make_no_difference(name: str) -> None:
+    """Fed byte by byte, events and response are the same."""
     whole = stream(name)
     decoder, events = decoded([whole[at : at + 1] for at in range(len(whole))])
     expected, others = decoded([whole])
@@ -87,8 +87,8 @@ def test_cuts_make_no_difference(name: str) -> None:
 
 
 @given(data=st.data())
-def test_any_cuts_make_no_difference(data: st.DataObject) -> None:
-    """Wherever a stream is cut, and however its lines end, it says the same."""
+def test_chunk_boundaries_and_line_endings_make_no_difference(data: st.DataObject) -> None:
+    """However a stream is split and its lines end, the response is the same."""
     whole = stream(data.draw(st.sampled_from(NAMES)))
     ending = data.draw(st.sampled_from([b"\n", b"\r\n", b"\n\n", b"\r"]))
     whole = whole.replace(b"\n", ending)
@@ -98,8 +98,8 @@ def test_any_cuts_make_no_difference(data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_stream_comes_back(name: str) -> None:
-    """Read, written and read again it says the same, and nothing is lost."""
+def test_stream_round_trips(name: str) -> None:
+    """Decoded, encoded and decoded again, the response is equal and nothing is lost."""
     decoder, events = decoded([stream(name)])
     encoder = DIALECT.stream_encoder()
     again, _ = decoded([*map(encoder.feed, events), encoder.close()])
@@ -113,8 +113,8 @@ def test_a_stream_comes_back(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_an_early_end_is_not_complete(name: str) -> None:
-    """Without its last line a stream is not complete, and its writer says so (G1)."""
+def test_truncated_stream_is_not_complete(name: str) -> None:
+    """Without its last line a stream isn't complete and is encoded as an error (G1)."""
     whole = stream(name)
     for end in range(0, whole.rindex(b"\n", 0, len(whole)), 7):
         decoder, events = decoded([whole[:end]])
@@ -124,14 +124,14 @@ def test_an_early_end_is_not_complete(name: str) -> None:
         assert not any(found.get("done") for found in written)
 
 
-def test_a_last_line_without_its_newline_counts() -> None:
-    """A whole object is a line, if the stream ends after it."""
+def test_last_line_needs_no_newline() -> None:
+    """A complete object at the end of the stream is decoded without a newline."""
     decoder, _ = decoded([stream("text").rstrip(b"\n")])
     assert decoder.is_complete
 
 
 def test_events_of_a_stream() -> None:
-    """Thinking ends where the text begins; calls are whole."""
+    """Thinking ends when text starts; calls are whole."""
     _, events = decoded([line(said(thinking="a")), line(said(content="b")),
                          line(said(tool_calls=[{"function": {"name": "f", "arguments": {}}}])),
                          line(done())])  # fmt: skip
@@ -146,8 +146,8 @@ def test_events_of_a_stream() -> None:
 @pytest.mark.parametrize(
     ("error", "status"), [({"error": "boom"}, None), ({"error": {"a": 1}, "status": 500}, 500)]
 )
-def test_an_error_in_mid_stream(error: dict[str, Any], status: int | None) -> None:
-    """It ends the stream, which is not complete, and is written as it was (G1)."""
+def test_mid_stream_error(error: dict[str, Any], status: int | None) -> None:
+    """An error ends the stream incomplete, and round-trips (G1)."""
     pieces = [line(said(content="x")), line(error), line(done())]
     decoder, events = decoded(pieces)
     assert not decoder.is_complete
@@ -157,8 +157,8 @@ def test_an_error_in_mid_stream(error: dict[str, Any], status: int | None) -> No
     assert lines(encoded(events))[-1] == error
 
 
-def test_nothing_counts_after_the_end() -> None:
-    """What a server sends after it was done is not read."""
+def test_data_after_the_end_is_ignored() -> None:
+    """Nothing after the `done` line is read."""
     decoder, _ = decoded([stream("text"), b"rubbish\n", line(said(content="more"))])
     assert decoder.is_complete
     assert decoder.response == decoded([stream("text")])[0].response
@@ -168,8 +168,8 @@ def test_nothing_counts_after_the_end() -> None:
     "broken",
     [b"[1]\n", b"{\n", b'"x"\n', b"\xff\n"],
 )
-def test_what_is_no_line_is_a_wire_error(broken: bytes) -> None:
-    """The error names the dialect; the stream is over and not complete."""
+def test_invalid_line_raises_wire_error(broken: bytes) -> None:
+    """The error names the dialect, and the stream stays incomplete."""
     decoder = DIALECT.stream_decoder()
     with pytest.raises(WireError) as caught:
         decoder.feed(broken)
@@ -203,8 +203,8 @@ _CHUNKS = st.fixed_dictionaries(
 
 
 @given(chunks=st.lists(_CHUNKS, max_size=4))
-def test_hostile_lines_are_events_or_a_wire_error(chunks: list[Any]) -> None:
-    """No line makes a decoder raise anything else, and what it gives can be written."""
+def test_random_chunks_give_events_or_wire_error(chunks: list[Any]) -> None:
+    """Random chunks raise nothing but `WireError`, and the events can be encoded."""
     decoder = DIALECT.stream_decoder()
     events: list[Event] = []
     with suppress(WireError):
@@ -216,13 +216,13 @@ def test_hostile_lines_are_events_or_a_wire_error(chunks: list[Any]) -> None:
 
 
 @given(data=st.binary(max_size=200))
-def test_any_bytes_are_events_or_a_wire_error(data: bytes) -> None:
-    """Nor do any bytes."""
+def test_any_bytes_give_events_or_wire_error(data: bytes) -> None:
+    """Random bytes raise nothing but `WireError`."""
     with suppress(WireError):
         decoded([data])
 
 
-# --- written from elsewhere
+# --- encoding foreign events
 
 
 def written(*events: Event) -> tuple[list[dict[str, Any]], set[str]]:
@@ -233,8 +233,8 @@ def written(*events: Event) -> tuple[list[dict[str, Any]], set[str]]:
     return lines(made), {loss.path for loss in encoder.losses} - {"id"}
 
 
-def test_every_line_has_a_head_and_the_last_one_the_end() -> None:
-    """Model and time stand in each, counts and the reason in the last."""
+def test_every_line_has_the_required_fields() -> None:
+    """Each line has model and time; the last one has counts and reason."""
     found, losses = written(PartStart(0, Text("")), PartDelta(0, "Hi"), PartStop(0))
     assert found == [
         {"model": "m", "created_at": "1970-01-01T00:00:01Z",
@@ -258,8 +258,8 @@ def test_every_line_has_a_head_and_the_last_one_the_end() -> None:
         [PartStop(0, ToolCall("a", "f", '{"x": 1}')), PartStop(1, ToolCall("b", "g", input={}))],
     ],
 )  # fmt: skip
-def test_calls_are_whole(events: list[Event]) -> None:
-    """However a call comes in pieces, it is written in one (W104)."""
+def test_calls_are_written_whole(events: list[Event]) -> None:
+    """A streamed call is written in one line (W104)."""
     found, losses = written(*events)
     (calls,) = (one["message"]["tool_calls"] for one in found if "tool_calls" in one["message"])
     assert calls == [
@@ -269,8 +269,8 @@ def test_calls_are_whole(events: list[Event]) -> None:
     assert losses == set()
 
 
-def test_half_a_call_is_not_written() -> None:
-    """A call that was cut off is left out, and told (I7)."""
+def test_truncated_call_is_left_out() -> None:
+    """A truncated call is left out and reported as a loss (I7)."""
     encoder = DIALECT.stream_encoder()
     events: list[Event] = [
         START, ToolCallDelta(0, "a", "f", '{"x"'), ChoiceFinish(FinishReason.LENGTH), ResponseEnd()
@@ -280,8 +280,8 @@ def test_half_a_call_is_not_written() -> None:
     assert "choices[0].message.parts[0]" in {loss.path for loss in encoder.losses}
 
 
-def test_thoughts_stand_a_line_apart() -> None:
-    """Several thoughts of another dialect share one field; a seal is a loss."""
+def test_several_thinking_parts_are_joined_by_newlines() -> None:
+    """Foreign thinking parts share one field; signatures and encrypted data are losses."""
     found, losses = written(
         PartStart(0, Thinking("")), PartDelta(0, "one"), PartDelta(0, " more"),
         PartDelta(0, signature="s"), PartStop(0),
@@ -292,8 +292,8 @@ def test_thoughts_stand_a_line_apart() -> None:
     assert losses == {"choices[0].message.parts[0].signature", "choices[0].message.parts[1]"}
 
 
-def test_what_has_no_place_is_told_once() -> None:
-    """Citations, refusals, other choices and events: each is one loss, in however many pieces."""
+def test_unsupported_content_is_reported_once() -> None:
+    """Citations, refusals, further choices and events are one loss each."""
     found, losses = written(
         PartStart(0, Text("")), PartDelta(0, "x"),
         PartDelta(0, citations=(Citation(kind="url"),)),
@@ -310,15 +310,15 @@ def test_what_has_no_place_is_told_once() -> None:
     }  # fmt: skip
 
 
-def test_a_picture_is_not_shown() -> None:
-    """The official client fails to read pictures in an answer: they are left out, and told."""
+def test_images_are_left_out() -> None:
+    """The official client can't read images in a response, so they are a loss."""
     found, losses = written(PartStart(0, Image(data="iVBORw0KGgo=")), PartStop(0))
     assert len(found) == 1
     assert losses == {"choices[0].message.parts[0]"}
 
 
-def test_a_part_that_nobody_announced_is_text() -> None:
-    """A delta without a start, or a stop that brings all, is written all the same."""
+def test_part_without_a_start_is_written_as_text() -> None:
+    """A delta without a start, or a stop with the whole text, is still written."""
     found, _ = written(PartDelta(0, "a"), PartStop(1, Text("b")), PartStop(2))
     assert "".join(one["message"]["content"] for one in found) == "ab"
 
@@ -327,23 +327,23 @@ def test_a_part_that_nobody_announced_is_text() -> None:
     ("final", "text", "is_lost"),
     [("Hello", "Hello", False), ("He", "He", False), ("No", "He", True)],
 )
-def test_the_final_word_on_a_text(final: str, text: str, *, is_lost: bool) -> None:
-    """What it adds is sent; what it takes back had been sent already, and is a loss (W26)."""
+def test_part_stop_content_is_written(final: str, text: str, *, is_lost: bool) -> None:
+    """Text added by the stop is written; text it retracts is a loss (W26)."""
     found, losses = written(PartStart(0, Text("")), PartDelta(0, "He"), PartStop(0, Text(final)))
     assert "".join(one["message"]["content"] for one in found) == text
     assert bool(losses) is is_lost
 
 
-def test_an_error_from_elsewhere_is_the_last_line() -> None:
-    """In Ollama's words: a text."""
+def test_foreign_error_is_the_last_line() -> None:
+    """A foreign error is written as a text."""
     encoder = DIALECT.stream_encoder()
     made = encoder.feed(START) + encoder.feed(StreamError("overloaded", "overloaded_error"))
     assert lines(made) == [{"error": "overloaded"}]
     assert encoder.feed(PartStart(0, Text("x"))) == encoder.close() == b""
 
 
-def test_an_end_without_a_reason_is_a_stop() -> None:
-    """Clients wait for `done`, and look for why."""
+def test_end_without_a_finish_reason_is_a_stop() -> None:
+    """Clients wait for `done` and its reason."""
     encoder = DIALECT.stream_encoder()
     (last,) = lines(encoder.feed(START) + encoder.feed(ResponseEnd()))
     assert (last["done"], last["done_reason"]) == (True, "stop")
@@ -362,8 +362,8 @@ _PARTS = st.one_of(
 
 
 @given(parts=st.lists(_PARTS, max_size=5, unique_by=repr), size=st.integers(1, 4))
-def test_a_stream_and_a_body_say_the_same(parts: list[Any], size: int) -> None:
-    """An answer written piece by piece is read as the answer that is written whole."""
+def test_stream_and_body_are_decoded_alike(parts: list[Any], size: int) -> None:
+    """A response written as a stream decodes like the same one written as a body."""
     events: list[Event] = [START]
     for index, part in enumerate(parts):
         if isinstance(part, ToolCall):
@@ -384,15 +384,15 @@ def test_a_stream_and_a_body_say_the_same(parts: list[Any], size: int) -> None:
     assert pieces_read.tool_calls == whole.tool_calls
 
 
-def test_the_first_line_s_time_is_kept() -> None:
-    """To the nanosecond."""
+def test_time_of_the_first_line_is_kept() -> None:
+    """The time is kept to the nanosecond."""
     decoder, events = decoded([stream("text")])
     assert decoder.response.created_at == 1760742847.414671
     assert {one["created_at"] for one in lines(encoded(events))} == {TIME}
 
 
-def test_a_line_that_never_ends_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A frame has a limit, and what grows past it is no stream of ours."""
+def test_endless_line_raises_wire_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line longer than the frame limit raises `WireError`."""
     from dragoman.wire.framing import NdjsonParser
 
     monkeypatch.setattr("dragoman.wire.ollama.stream.NdjsonParser", lambda: NdjsonParser(limit=100))

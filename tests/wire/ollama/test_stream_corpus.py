@@ -1,4 +1,4 @@
-"""The proof on real traffic: every recorded stream reads, however it is cut, and comes back."""
+"""Recorded streams are decoded with any chunking, and round-trip."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SOURCES = [n for n in dragoman.dialects() if hasattr(dragoman.dialect(n), "strea
 
 
 def streams(corpus: Corpus, dialect: str = "ollama") -> Iterator[tuple[Recording, bytes]]:
-    """The recorded streams of a dialect that were answered with 200."""
+    """The recorded streams of a dialect with status 200."""
     for recording in corpus.select(provider_api=SPOKEN_BY[dialect], status=200):
         is_ours = ENDPOINTS[dialect].search(recording.request_path.partition("?")[0])
         if is_ours and recording.response_stream is not None:
@@ -36,7 +36,7 @@ def _parts(response: Response) -> list[Any]:
 
 
 def same(one: Response, other: Response) -> bool:
-    """Whether two responses are the same apart from the ids that are made up on reading."""
+    """Whether two responses are equal apart from generated ids."""
     return (
         one == other
         and (one.usage, one.model, one.created_at, one.extras)
@@ -45,15 +45,15 @@ def same(one: Response, other: Response) -> bool:
     )
 
 
-def test_every_stream_is_complete(corpus: Corpus) -> None:
-    """Every recorded stream reads to its end."""
+def test_every_recorded_stream_is_complete(corpus: Corpus) -> None:
+    """Every recorded stream is decoded to its end."""
     found = [(r.row.file, decoded([s])[0].is_complete) for r, s in streams(corpus)]
     assert found
     assert [file for file, is_complete in found if not is_complete] == []
 
 
-def test_cuts_make_no_difference(corpus: Corpus) -> None:
-    """Cut at random, every stream folds to the same response."""
+def test_chunk_boundaries_make_no_difference(corpus: Corpus) -> None:
+    """Split at random, every stream gives the same response."""
     dice = random.Random(7)
     failures = []
     for recording, stream in streams(corpus):
@@ -64,8 +64,8 @@ def test_cuts_make_no_difference(corpus: Corpus) -> None:
     assert failures == []
 
 
-def test_every_stream_comes_back(corpus: Corpus) -> None:
-    """Read, written and read again, every stream says the same, and nothing is lost."""
+def test_every_recorded_stream_round_trips(corpus: Corpus) -> None:
+    """Decoded, encoded and decoded again, every stream is equal and nothing is lost."""
     failures = []
     for recording, stream in streams(corpus):
         decoder, events = decoded([stream])
@@ -77,12 +77,12 @@ def test_every_stream_comes_back(corpus: Corpus) -> None:
     assert failures == []
 
 
-def test_lines_are_written_as_they_came(corpus: Corpus) -> None:
-    """But for their times and for empty ones, the very lines of a server are written again."""
+def test_lines_round_trip(corpus: Corpus) -> None:
+    """Except for times and empty lines, the server's lines are written unchanged."""
     failures = []
     for recording, stream in streams(corpus):
         if recording.row.fidelity != "wire":
-            continue  # made by hand: text in the last line, and the like
+            continue  # handwritten: text in the last line, for example
         theirs = [_timeless(one) for one in lines(stream) if _is_said(one)]
         ours = [_timeless(one) for one in lines(encoded(decoded([stream])[1])) if _is_said(one)]
         # Several calls are written in one line.
@@ -97,15 +97,19 @@ def _is_said(one: dict[str, Any]) -> bool:
 
 
 def _timeless(one: dict[str, Any]) -> dict[str, Any]:
-    """A line without its time, and without fields that are null, or come in the last line too."""
-    message = {"role": "assistant", "content": "", **one.get("message", {})}  # documents have none
+    """A line without its time, null fields and reason."""
+    message = {
+        "role": "assistant",
+        "content": "",
+        **one.get("message", {}),
+    }  # documented examples have no message
     message = {key: value for key, value in message.items() if value is not None}
     rest = {key: value for key, value in one.items() if key not in ("created_at", "done_reason")}
     return {**rest, "message": message}
 
 
-def test_an_early_end_is_never_complete(corpus: Corpus) -> None:
-    """Without its last line, no stream is complete, and none is written on as if it were."""
+def test_truncated_stream_is_never_complete(corpus: Corpus) -> None:
+    """Without its last line, no stream is complete, and it is encoded as an error."""
     dice = random.Random(7)
     for recording, stream in streams(corpus):
         end = stream.rstrip().rfind(b"\n") + 1
@@ -124,8 +128,8 @@ def _events(dialect: str, stream: bytes) -> list[Event] | None:
 
 
 @pytest.mark.parametrize("dialect", SOURCES)
-def test_streams_of_every_dialect_are_written(corpus: Corpus, dialect: str) -> None:
-    """Text, thinking, calls and counts of an answer elsewhere are read by Ollama's clients."""
+def test_streams_of_every_dialect_are_encoded(corpus: Corpus, dialect: str) -> None:
+    """Text, thinking, calls and counts of other dialects' streams are kept."""
     failures = []
     total = 0
     for recording, stream in streams(corpus, dialect):
@@ -140,7 +144,7 @@ def test_streams_of_every_dialect_are_written(corpus: Corpus, dialect: str) -> N
         encoder = DIALECT.stream_encoder()
         again, _ = decoded([*map(encoder.feed, events), encoder.close()])
         if any("corrected" in loss.reason for loss in encoder.losses):
-            continue  # a fixture whose pieces are not its whole
+            continue  # a fixture whose deltas don't add up to its final text
         if folded.is_complete != again.is_complete:
             failures.append((recording.row.file, "end"))
         elif folded.is_complete and not _say_the_same(folded.response, again.response):

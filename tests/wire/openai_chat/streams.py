@@ -1,4 +1,4 @@
-"""Streams of our own making, each with the plain body of the same answer."""
+"""Test streams, each with the plain body of the same response."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def said(
 
 
 def call(index: int | None, arguments: str | None = None, **fields: Any) -> dict[str, Any]:
-    """A piece of a tool call, in a delta."""
+    """A tool call delta."""
     piece: dict[str, Any] = {} if index is None else {"index": index}
     function = {k: fields.pop(k) for k in ("name",) if k in fields}
     if arguments is not None:
@@ -49,7 +49,7 @@ def call(index: int | None, arguments: str | None = None, **fields: Any) -> dict
 
 
 def plain(message: dict[str, Any], finish: str | None = "stop", **fields: Any) -> dict[str, Any]:
-    """A plain body with one choice; `choice` holds more of that choice's fields."""
+    """A plain body with one choice; `choice` adds fields to that choice."""
     more = fields.pop("choice", {})
     choice = {"index": 0, "message": {"role": "assistant", **message}, **more}
     if finish is not None:
@@ -383,25 +383,25 @@ def stream(name: str) -> bytes:
 
 
 def decoded(pieces: Iterable[bytes]) -> tuple[StreamDecoder, list[Event]]:
-    """A decoder that has taken these pieces, and the events that came out."""
+    """Decodes these chunks of bytes; returns the decoder and the events."""
     decoder = DIALECT.stream_decoder()
     events = [event for piece in pieces for event in decoder.feed(piece)]
     return decoder, events + decoder.close()
 
 
 def encoded(events: Iterable[Event], *, include_usage: bool = True) -> bytes:
-    """The stream that is written for events."""
+    """Encodes events as a stream."""
     encoder = DIALECT.stream_encoder(include_usage=include_usage)
     return b"".join([*map(encoder.feed, events), encoder.close()])
 
 
 def body_of(response: Response) -> dict[str, Any]:
-    """A response as a plain body, which shows all that there is to it."""
+    """The response as a plain body, which shows all of its content."""
     body: dict[str, Any] = json.loads(DIALECT.encode_response(response).to_bytes())
     return body
 
 
 def chunks_of(written: bytes) -> list[dict[str, Any]]:
-    """The chunks in a stream, its end left out."""
+    """The chunks of a stream, without the final `[DONE]`."""
     frames = written.decode().split("\n\n")
     return [json.loads(f.removeprefix("data: ")) for f in frames if f and "[DONE]" not in f]

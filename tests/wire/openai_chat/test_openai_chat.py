@@ -1,4 +1,4 @@
-"""The OpenAI Chat dialect: our own pairs in both directions, spellings, ids and foreign parts."""
+"""The OpenAI Chat dialect: fixtures in both directions, variants, ids and foreign parts."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ FIXTURES = Path(__file__).parents[2] / "fixtures" / "openai-chat"
 
 
 def encode_request(request: Request, *target: Any) -> Encoded:
-    """The encoder by itself: without fitting, but with the settings that others have as well."""
+    """Encodes without repairs, but with the shared settings."""
     return encode_as_it_is(without_shared_settings(request, DIALECT.description, []), *target)
 
 
@@ -55,7 +55,7 @@ PICTURE = Image(data="iVBORw0KGgo=", mime="image/png")
 
 
 def request(*messages: Any, **fields: Any) -> dict[str, Any]:
-    """A body with these messages; a text or a list of parts is a user's."""
+    """A body with these messages; a text or a list of parts becomes a user message."""
     written = [{"role": "user", "content": m} if isinstance(m, str | list) else m for m in messages]
     return {"model": "m", "messages": written, **fields}
 
@@ -78,7 +78,7 @@ def call(call_id: Any, name: str = "weather", arguments: Any = "{}") -> dict[str
 
 
 def through(body: dict[str, Any]) -> dict[str, Any]:
-    """A body, decoded and encoded again."""
+    """Decodes and encodes a body."""
     encoded = (
         encode_request(DIALECT.decode_request(body))
         if "messages" in body
@@ -90,24 +90,24 @@ def through(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def sent(*messages: Message, **fields: Any) -> list[dict[str, Any]]:
-    """The messages that are sent for these."""
+    """The encoded messages for these."""
     body = encode_request(Request(model="m", messages=messages, **fields)).body
     found: list[dict[str, Any]] = json.loads(json.dumps(body["messages"]))
     return found
 
 
 def losses(*messages: Message, **fields: Any) -> list[str]:
-    """Where something was lost."""
+    """The paths of the losses."""
     encoded = encode_request(Request(model="m", messages=messages, **fields))
     return [loss.path for loss in encoded.losses]
 
 
-# --- pairs
+# --- fixtures
 
 
 @pytest.mark.parametrize("file", sorted(FIXTURES.glob("*.json")), ids=lambda file: file.stem)
-def test_a_fixture_reads_both_ways(file: Path) -> None:
-    """Each pair says the same thing twice: the wire's way and ours."""
+def test_fixture_round_trips(file: Path) -> None:
+    """Each fixture's wire form decodes to its canonical form and back."""
     fixture = json.loads(file.read_text(encoding="utf-8"))
     canonical, wire = document.read(json.dumps(fixture["canonical"])), fixture["wire"]
     if isinstance(canonical, Request):
@@ -122,7 +122,7 @@ def test_a_fixture_reads_both_ways(file: Path) -> None:
     assert encoded.losses == ()
 
 
-# --- what the wire has is there again
+# --- round trips
 
 
 @pytest.mark.parametrize(
@@ -175,8 +175,8 @@ def test_a_fixture_reads_both_ways(file: Path) -> None:
                 {"role": "tool", "content": []}, {"role": "function", "name": "f", "content": ""}),
     ],
 )  # fmt: skip
-def test_a_request_comes_back_as_it_was(body: dict[str, Any]) -> None:
-    """Nulls, empty lists, absent fields, old and foreign spellings: all are as they were."""
+def test_request_round_trips(body: dict[str, Any]) -> None:
+    """Nulls, empty lists, absent fields, deprecated and foreign forms round-trip."""
     assert json.dumps(through(body), sort_keys=True) == json.dumps(body, sort_keys=True)
 
 
@@ -205,8 +205,8 @@ def test_a_request_comes_back_as_it_was(body: dict[str, Any]) -> None:
         None,
     ],
 )
-def test_a_part_comes_back_as_it_was(part: Any) -> None:
-    """Parts of every server that speaks the dialect, well-formed or not."""
+def test_part_round_trips(part: Any) -> None:
+    """Parts of any server of this dialect round-trip, well-formed or not."""
     body = request([part, {"type": "text", "text": "b"}])
     assert through(body) == body
 
@@ -231,23 +231,23 @@ def test_a_part_comes_back_as_it_was(part: Any) -> None:
                                          "completion_tokens_details": {"reasoning_tokens": 10}}),
     ],
 )  # fmt: skip
-def test_a_response_comes_back_as_it_was(body: dict[str, Any]) -> None:
-    """Gaps, filters, and the additions of other servers."""
+def test_response_round_trips(body: dict[str, Any]) -> None:
+    """Missing fields, content filters and other servers' extensions round-trip."""
     assert json.dumps(through(body), sort_keys=True) == json.dumps(body, sort_keys=True)
 
 
-def test_one_plain_text_in_a_list_is_the_text() -> None:
-    """The one normal form, in messages and in results."""
+def test_single_text_part_becomes_a_string() -> None:
+    """A list of one plain text is normalized to a string, in messages and in results."""
     listed = [{"type": "text", "text": "a"}]
     body = request(listed, {"role": "tool", "tool_call_id": "c", "content": listed})
     assert [message["content"] for message in through(body)["messages"]] == ["a", "a"]
 
 
-# --- what it means
+# --- meaning
 
 
-def test_thinking_is_thinking_wherever_it_stood() -> None:
-    """Every server's spelling becomes thinking, signed and sealed where it was."""
+def test_thinking_is_read_from_every_field() -> None:
+    """Every server's form of thinking is decoded, with its signature and encrypted data."""
     details = [
         {"type": "reasoning.summary", "summary": "c", "id": "rs_1"},
         {"type": "reasoning.encrypted", "data": "d"},
@@ -268,8 +268,8 @@ def test_thinking_is_thinking_wherever_it_stood() -> None:
     assert all(part.origin == Origin(dialect="openai-chat") for part in found)
 
 
-def test_without_its_notes_thinking_is_still_written() -> None:
-    """The spelling is luggage, the thought is not."""
+def test_thinking_is_written_without_extras() -> None:
+    """Thinking without its extras is written in the default field."""
     own = Origin(dialect="openai-chat")
     one = Message.assistant(Thinking("a", origin=own), "x")
     assert sent(one) == [assistant("x", reasoning_content="a")]
@@ -278,8 +278,8 @@ def test_without_its_notes_thinking_is_still_written() -> None:
     assert sent(sealed) == [assistant("x", reasoning_details=details)]
 
 
-def test_calls_without_an_id_or_with_the_same_get_their_own() -> None:
-    """Results find their calls by order, and the wire's ids come back (I5)."""
+def test_repeated_and_missing_call_ids_become_unique() -> None:
+    """Results match their calls by order, and the wire ids round-trip (I5)."""
     body = request(
         assistant(None, tool_calls=[call("x"), call("x"), call(""), call("")]),
         *({"role": "tool", "tool_call_id": i, "content": "r"} for i in ("x", "x", "", "")),
@@ -295,8 +295,8 @@ def test_calls_without_an_id_or_with_the_same_get_their_own() -> None:
     assert through(body) == body
 
 
-def test_the_old_form_of_calls_is_a_call_without_an_id() -> None:
-    """`function_call` and its answer pair up, with and without their notes."""
+def test_deprecated_function_call_is_a_call_without_id() -> None:
+    """`function_call` and its result are paired, with and without extras."""
     body = request(
         assistant(None, function_call={"name": "f", "arguments": "{}"}),
         {"role": "function", "name": "f", "content": "r"},
@@ -310,16 +310,16 @@ def test_the_old_form_of_calls_is_a_call_without_an_id() -> None:
     assert sent(*bare) == body["messages"]
 
 
-def test_a_call_of_another_dialect_gets_an_id() -> None:
-    """Gemini has calls without an id; here each needs one, and so does its result."""
+def test_call_without_wire_id_gets_one() -> None:
+    """Gemini's calls may lack an id; here each call and its result get one."""
     asked = ToolCall("c1", "f", input={"a": 1}, wire_id=None, origin=Origin(dialect="gemini"))
     found = sent(Message.assistant(asked), Message.tool("c1", "r"))
     assert found[0]["tool_calls"] == [call("c1", "f", '{"a":1}')]
     assert found[1] == {"role": "tool", "tool_call_id": "c1", "content": "r"}
 
 
-def test_an_answer_knows_where_it_came_from() -> None:
-    """Origin, finish and usage are on the message; choices share one origin."""
+def test_response_message_has_origin_finish_and_usage() -> None:
+    """Origin, finish and usage are on the message; all choices share one origin."""
     choices = [{"index": i, "message": assistant("hi"), "finish_reason": "length"} for i in (0, 1)]
     two = DIALECT.decode_response({**response(assistant("hi")), "choices": choices})
     assert two.message.origin == Origin(dialect="openai-chat", model="m", response_id="r")
@@ -333,13 +333,13 @@ def test_an_answer_knows_where_it_came_from() -> None:
 @pytest.mark.parametrize(
     ("wire", "usage"),
     [
-        # xAI counts thinking beside the answer.
+        # xAI counts thinking separately from the answer.
         (
             {"prompt_tokens": 5, "completion_tokens": 2, "total_tokens": 17,
              "completion_tokens_details": {"reasoning_tokens": 10}},
             Usage(5, 2, thinking=10, reported_total=17),
         ),
-        # DeepSeek has its own name for what was cached.
+        # DeepSeek has its own field for cached tokens.
         (
             {"prompt_tokens": 5, "completion_tokens": 2, "total_tokens": 7,
              "prompt_cache_hit_tokens": 4},
@@ -348,13 +348,13 @@ def test_an_answer_knows_where_it_came_from() -> None:
         ({"prompt_tokens": "many"}, Usage()),
     ],
 )  # fmt: skip
-def test_tokens_are_in_one_bucket_each(wire: dict[str, Any], usage: Usage) -> None:
-    """Whatever overlaps on the wire does not here (W19)."""
+def test_token_counts_do_not_overlap(wire: dict[str, Any], usage: Usage) -> None:
+    """Counts that overlap on the wire are disjoint in the model (W19)."""
     assert DIALECT.decode_response(response(assistant("hi"), usage=wire)).usage == usage
 
 
-def test_groqs_executed_tools_are_calls_and_results() -> None:
-    """One object of the wire is two parts."""
+def test_groq_executed_tools_are_calls_and_results() -> None:
+    """Each executed tool becomes a server tool call and its result."""
     tool = {"type": "search", "arguments": "{}", "index": 0, "output": "found"}
     message = DIALECT.decode_response(response(assistant("hi", executed_tools=[tool]))).message
     asked, answered = message.parts[1:]
@@ -362,16 +362,16 @@ def test_groqs_executed_tools_are_calls_and_results() -> None:
     assert answered == ServerToolResult("search", content={"output": "found"})
 
 
-def test_what_is_said_since_wins_over_the_notes() -> None:
-    """A null that was noted does not hide content that was added."""
+def test_edits_override_extra_fields() -> None:
+    """A null content on the wire doesn't hide content that was added later."""
     body = request(assistant(None, tool_calls=[call("a")]))
     decoded = DIALECT.decode_request(body)
     message = decoded.messages[0].add_part("wait")
     assert sent(message)[0]["content"] == "wait"
 
 
-def test_a_changed_text_keeps_its_surroundings() -> None:
-    """Only that text is different."""
+def test_editing_text_keeps_extra_fields() -> None:
+    """Replacing a part's text keeps its other fields."""
     part = {"type": "text", "text": "a", "cache_control": {"type": "ephemeral"}, "odd": 1}
     decoded = DIALECT.decode_request(request([part]))
     text = decoded.messages[0].parts[0].replace(text="b")
@@ -379,11 +379,11 @@ def test_a_changed_text_keeps_its_surroundings() -> None:
     assert sent(changed)[0]["content"] == [{**part, "text": "b"}]
 
 
-# --- what people make
+# --- built in code
 
 
-def test_messages_made_by_hand_are_what_openai_expects() -> None:
-    """Every kind of content that has a place is in it."""
+def test_messages_built_in_code_are_valid() -> None:
+    """Every supported kind of content is written in OpenAI's form."""
     asked = ToolCall.create("c1", "weather", {"city": "Basel"})
     found = sent(
         Message.user("hi", PICTURE, Audio(data="AAAA", mime="audio/mpeg"), File(file_id="f")),
@@ -410,8 +410,8 @@ def test_messages_made_by_hand_are_what_openai_expects() -> None:
     ]
 
 
-def test_a_tools_picture_is_shown_by_the_user_after_all_results() -> None:
-    """Results hold text only, and stand together (W1, W4)."""
+def test_images_in_results_move_to_a_user_message_after_all_results() -> None:
+    """Results hold only text and stay together; their images follow in a user message (W1, W4)."""
     results = [ToolResult.success("a", [Text("see"), PICTURE]), ToolResult.success("b", "ok")]
     found = sent(Message.tool(results[0]), Message.tool(results[1]), Message.assistant("nice"))
     assert [message["role"] for message in found] == ["tool", "tool", "user", "assistant"]
@@ -419,8 +419,8 @@ def test_a_tools_picture_is_shown_by_the_user_after_all_results() -> None:
     assert losses(Message.tool(results[0])) == ["messages[0].parts[0].content[1]"]
 
 
-def test_results_in_a_users_message_come_before_its_text() -> None:
-    """Anthropic's users bring the results; here tools do."""
+def test_results_in_a_user_message_come_before_its_text() -> None:
+    """Results in a user message, as in Anthropic, become tool messages before its text."""
     message = Message(Role.USER, (Text("go on"), ToolResult("c", "ok")))
     assert [m["role"] for m in sent(message)] == ["tool", "user"]
 
@@ -440,15 +440,15 @@ def test_results_in_a_users_message_come_before_its_text() -> None:
     ],
 )
 @pytest.mark.parametrize("role", [Role.USER, Role.ASSISTANT])
-def test_what_has_no_place_is_reported(part: Any, path: str, role: Role) -> None:
-    """Left out, and said so; the rest goes out."""
+def test_unsupported_parts_are_losses(part: Any, path: str, role: Role) -> None:
+    """Unsupported parts are left out and reported; the rest is sent."""
     message = Message(role, (Text("hi"), part))
     assert losses(message) == [f"messages[0].parts[1]{path}"]
     assert "hi" in json.dumps(sent(message))
 
 
-def test_a_message_of_which_nothing_is_left_is_not_sent() -> None:
-    """An empty turn would be refused."""
+def test_message_that_becomes_empty_is_not_sent() -> None:
+    """A message with only unsupported content is left out."""
     assert sent(Message.assistant(Thinking("a", origin=ELSEWHERE)), Message.user("hi")) == [
         {"role": "user", "content": "hi"}
     ]
@@ -457,8 +457,8 @@ def test_a_message_of_which_nothing_is_left_is_not_sent() -> None:
 OPEN = {"type": "object", "additionalProperties": True}
 
 
-def test_settings_made_by_hand() -> None:
-    """The vendor's own names, and a loss for what it does not know."""
+def test_settings_built_in_code() -> None:
+    """Settings are written in OpenAI's fields; unsupported ones are losses."""
     encoded = encode_request(
         Request(
             model="m",
@@ -488,8 +488,8 @@ def test_settings_made_by_hand() -> None:
     ]
 
 
-def test_a_strict_tool_is_strict_where_its_schema_is() -> None:
-    """OpenAI refuses the whole request otherwise (W14)."""
+def test_strict_is_kept_for_a_strict_schema() -> None:
+    """A tool stays strict if its schema meets OpenAI's requirements (W14)."""
     schema = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"],
               "additionalProperties": False}  # fmt: skip
     request_ = Request(tools=(ToolDefinition.create("f", "Does.", schema),))
@@ -498,8 +498,8 @@ def test_a_strict_tool_is_strict_where_its_schema_is() -> None:
     assert encoded.losses == ()
 
 
-def test_an_answer_of_another_dialect_is_what_clients_expect() -> None:
-    """One string, nulls where clients look, `tool_calls` as the reason, thinking shown (W11)."""
+def test_foreign_response_is_written_as_clients_expect() -> None:
+    """Content is one string, missing fields are null, and thinking is shown (W11)."""
     cited = Text("b", citations=(Citation(kind="web", url="https://a"), Citation(kind="page")))
     thought = Thinking("t", signature="s")
     asked = ToolCall.create("c", "f", {})
@@ -520,23 +520,23 @@ def test_an_answer_of_another_dialect_is_what_clients_expect() -> None:
     ]
 
 
-def test_a_reason_without_a_word_is_reported() -> None:
-    """What clients read is the nearest word."""
+def test_unsupported_finish_reason_is_a_loss() -> None:
+    """The nearest finish reason is written, and the loss is reported."""
     choice = Choice(0, Message.assistant("a"), FinishReason.PAUSE)
     encoded = DIALECT.encode_response(Response(choices=(choice,)))
     assert encoded.body["choices"][0]["finish_reason"] == "stop"
     assert [loss.path for loss in encoded.losses] == ["choices[0].finish"]
 
 
-def test_a_spoken_answer_is_sent_back_by_its_id() -> None:
-    """A request takes the id; the sound stays with the provider."""
+def test_spoken_answer_is_sent_back_by_its_id() -> None:
+    """Audio in an answer is sent back by its id, without the data."""
     audio = {"id": "audio_1", "data": "AAAA", "expires_at": 9, "transcript": "hi"}
     answer = DIALECT.decode_response(response(assistant(None, audio=audio))).message
     assert sent(answer)[0]["audio"] == {"id": "audio_1"}
     assert losses(Message.assistant(Audio(data="AAAA"))) == ["messages[0].parts[0]"]
 
 
-# --- broken bodies
+# --- malformed bodies
 
 
 @pytest.mark.parametrize(
@@ -547,15 +547,15 @@ def test_a_spoken_answer_is_sent_back_by_its_id() -> None:
         ({"messages": {}}, "$.messages"),
     ],
 )
-def test_a_broken_request_says_where(body: Any, path: str) -> None:
-    """The path is named, the content is not."""
+def test_malformed_request_error_names_the_path(body: Any, path: str) -> None:
+    """The error names the path and the dialect."""
     with pytest.raises(WireError) as caught:
         DIALECT.decode_request(body)
     assert (caught.value.path, caught.value.dialect) == (path, "openai-chat")
 
 
-def test_a_broken_response_says_where() -> None:
-    """Choices must be there; what is too deep to store is refused."""
+def test_malformed_response_error_names_the_path() -> None:
+    """Missing choices and values nested too deeply raise `WireError`."""
     deep: Any = "x"
     for _ in range(200):
         deep = [deep]
@@ -570,8 +570,8 @@ def test_a_broken_response_says_where() -> None:
         assert caught.value.__context__ is None
 
 
-def test_a_message_without_a_role_is_joined_to_no_other() -> None:
-    """Where roles alternate: it goes back as it came."""
+def test_messages_without_a_role_are_not_merged() -> None:
+    """Where roles must alternate, messages without a role are sent unchanged."""
     target = DIALECT.target.with_flags({"turns.alternates_roles": True})
     odd = [{"role": "user", "content": "a"}, {"content": "b"}, {"content": "c"}]
     request_ = DIALECT.decode_request({"model": "m", "messages": odd})
@@ -579,8 +579,8 @@ def test_a_message_without_a_role_is_joined_to_no_other() -> None:
     assert encode_request(edited, target).body["messages"][1:3] == odd[1:]
 
 
-def test_thinking_that_is_only_signed_is_not_told_to_be_dropped() -> None:
-    """It is a detail, and goes back: nothing is repaired (W110)."""
+def test_thinking_with_only_a_signature_is_sent_back() -> None:
+    """Thinking with only a signature is sent in `reasoning_details`, without a repair (W110)."""
     target = DIALECT.target.with_flags({"thinking.fields": ("reasoning", "reasoning_details")})
     details = [{"type": "reasoning.text", "text": "", "signature": "s"}]
     said = [
@@ -594,8 +594,8 @@ def test_thinking_that_is_only_signed_is_not_told_to_be_dropped() -> None:
     assert (encoded.body["messages"], encoded.repairs, encoded.losses) == (said, (), ())
 
 
-def test_a_signature_without_words_leaves_no_empty_thinking() -> None:
-    """Where the host has no details, and takes no empty text for it (W110)."""
+def test_thinking_with_only_a_signature_is_left_out_without_details() -> None:
+    """If the host has no `reasoning_details`, no empty thinking is written (W110)."""
     target = DIALECT.target.with_flags({"thinking.fields": ("reasoning",)})
     details = [{"type": "reasoning.text", "text": "", "signature": "s"}]
     said = {"role": "assistant", "content": "b", "reasoning_details": details}

@@ -1,4 +1,4 @@
-"""The quick ways of plain messages give what the general way gives: body, losses, message."""
+"""The fast paths for plain messages give the same results as the general path."""
 
 from __future__ import annotations
 
@@ -47,17 +47,17 @@ _CONTENTS: tuple[tuple[Any, ...], ...] = (
 
 
 def _nothing(*_given: Any) -> None:
-    """A quick way that is never taken."""
+    """Replaces a fast path, so that it is never used."""
 
 
 def _all_of(value: Any) -> bytes:
-    """Each field: those that are equal may still differ in where they come from."""
+    """All fields, including those that equality ignores."""
     return msgspec.json.encode(value)
 
 
 @pytest.fixture
 def general(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    """Leaves only the general way for assistants' messages, calls, and all that is written."""
+    """Turns the fast paths off for assistant messages, calls and encoding."""
     monkeypatch.setattr(request_messages, "_encode_plain", _nothing)
     monkeypatch.setattr(content_assistant, "_decode_plain", _nothing)
     monkeypatch.setattr(tools, "_decode_plain_call", _nothing)
@@ -65,8 +65,8 @@ def general(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
 
 
 @pytest.mark.parametrize("role", Role)
-def test_written_alike(role: Role, general: pytest.MonkeyPatch) -> None:
-    """Any content, named or not, from anywhere, also after a call renamed and a picture waiting."""
+def test_fast_path_encodes_like_the_general_path(role: Role, general: pytest.MonkeyPatch) -> None:
+    """Both paths agree for any content, name and origin, also after other messages."""
     ways: list[list[Any]] = []
     for _ in range(2):
         found: list[Any] = []
@@ -75,7 +75,7 @@ def test_written_alike(role: Role, general: pytest.MonkeyPatch) -> None:
             (None, _OURS, _ELSEWHERE),
         ):  # fmt: skip
             message = make_message(role, parts, name, extras=extras, origin=origin)
-            # Before it: a call under another id; a picture that waits for the next to speak.
+            # Before it: a call with another id; an image that waits for the next message.
             earlier = Message("assistant", (_CALLS[6],), origin=_OURS)
             shown = Message("tool", (_RESULTS[4],))
             for messages in ((message,), (earlier, message), (shown, message)):
@@ -98,8 +98,8 @@ _WIRE_CALLS: tuple[Any, ...] = (
 )  # fmt: skip
 
 
-def test_read_alike(general: pytest.MonkeyPatch) -> None:
-    """Calls of all shapes, beside any content, and their result."""
+def test_fast_path_decodes_like_the_general_path(general: pytest.MonkeyPatch) -> None:
+    """Both paths agree for calls of all forms, with any content, and their results."""
     contents: tuple[Any, ...] = ({}, {"content": None}, {"content": "Hi."}, {"content": []})
     more: tuple[Any, ...] = ({}, {"name": "Ann"}, {"refusal": None}, {"reasoning": "hm"})
     called = [[], None, *([call] for call in _WIRE_CALLS), [_CALL, _CALL], [_CALL, _WIRE_CALLS[1]]]
@@ -117,8 +117,8 @@ def test_read_alike(general: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("call_id", ["c1", "c2", ""])
-def test_plain_result_is_read_as_one_with_more(call_id: str) -> None:
-    """A field that nobody knows takes the general way; but for it, both are the same."""
+def test_plain_result_is_decoded_like_one_with_extra_fields(call_id: str) -> None:
+    """An unknown field forces the general path; apart from it, both results are equal."""
     plain = {"role": "tool", "tool_call_id": call_id, "content": "sunny"}
     calls = [_CALL, _CALL] if call_id == "c2" else [_CALL]
     asked = {"role": "assistant", "tool_calls": calls}

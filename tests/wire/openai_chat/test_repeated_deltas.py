@@ -1,4 +1,4 @@
-"""Deltas that repeat the one before, but for their text, are read in a shorter way."""
+"""The fast path for deltas that differ from the previous one only in their text."""
 
 from __future__ import annotations
 
@@ -47,15 +47,15 @@ DELTAS: dict[str, list[dict[str, Any]]] = {
 
 
 def _events(deltas: list[dict[str, Any]]) -> list[Event]:
-    """What the deltas say, each of them twice."""
+    """Decodes the deltas, each of them twice."""
     told = [chunk(said(delta, None)) for delta in deltas for _ in range(2)]
     _, events = decoded([*map(frame, [*told, chunk(said({}, "stop"))]), DONE])
     return events
 
 
 @pytest.mark.parametrize("name", DELTAS)
-def test_the_shorter_way_leads_to_the_same_events(name: str) -> None:
-    """Whatever the deltas repeat, and wherever they stop repeating it."""
+def test_fast_path_gives_the_same_events(name: str) -> None:
+    """The fast path gives the same events, whichever fields are repeated."""
     short = _events(DELTAS[name])
     with switch.off():
         long = _events(DELTAS[name])

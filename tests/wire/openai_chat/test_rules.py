@@ -1,4 +1,4 @@
-"""Each rule finds what breaks it, at its place, and leaves alone what does not."""
+"""Each rule finds its violations, with their paths, and accepts valid bodies."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.wire.test_hostile import FIXTURES
 USER = {"role": "user", "content": "Hi"}
 
 
-# A model that thinks, at a host that refuses all that any host refuses.
+# A thinking model at a host with every restriction that any host has.
 PICKY = Target(
     dialect="openai-chat",
     ids=IdFlags(pattern=r"[a-z]{1,9}", max_length=9),
@@ -94,7 +94,7 @@ def _image(url: str) -> dict[str, Any]:
     return {"type": "image_url", "image_url": {"url": url}}
 
 
-# Rule: what breaks it, where it says so, and what does not.
+# Rule: invalid body, expected paths, valid body.
 ROWS: dict[str, list[Row]] = {
     "shape_model": [({**_said(), "model": 5}, "model", _said())],
     "shape_model_is_named": [({"messages": _said()["messages"]}, "model", _said())],
@@ -385,7 +385,7 @@ ROWS: dict[str, list[Row]] = {
 FILES = [
     file
     for file in sorted((FIXTURES / "openai-chat").glob("*.json"))
-    if file.stem != "thinking"  # Mistral's way of thinking is not OpenAI's
+    if file.stem != "thinking"  # Mistral's form of thinking isn't OpenAI's
 ]
 TARGETS = {
     "shape_model_is_listed": dragoman.provider("openai").target("gpt-5-typo"),
@@ -412,8 +412,8 @@ BOOK = Book("openai-chat", ROWS, targets=TARGETS)
 
 
 @pytest.mark.parametrize("name", sorted(TARGETS))
-def test_the_vendors_own_deployment_is_meant(name: str) -> None:
-    """What only some models refuse is no fault without a target that says so."""
+def test_the_default_target_is_openai_itself(name: str) -> None:
+    """Without a target, restrictions of other models and hosts aren't violations."""
     number = name.partition("_")[0].upper()
     for wrong, _, _ in ROWS[name]:
         assert [v for v in RULEBOOK.check(wrong) if v.rule == number] == []
@@ -437,13 +437,13 @@ def test_the_vendors_own_deployment_is_meant(name: str) -> None:
     ],
 )
 def test_hosts_have_their_own_rules(target: Target, body: dict[str, Any], rule: str) -> None:
-    """What Groq, vLLM and models that reason refuse, OpenAI's plain models take, or the reverse."""
+    """Groq, vLLM and reasoning models reject what OpenAI's plain models accept, or the reverse."""
     assert rule in {violation.rule for violation in RULEBOOK.check(body, target)}
     assert rule not in {violation.rule for violation in RULEBOOK.check(body)}
 
 
-def test_thinking_is_a_part_where_it_may_be_one() -> None:
-    """At Mistral, and at hosts of which nothing is known; neither OpenAI nor Groq has it (W2)."""
+def test_thinking_parts_are_accepted_by_some_hosts() -> None:
+    """Mistral and unknown hosts accept thinking parts; OpenAI and Groq don't (W2)."""
     body = _said(_answer(content=[{"type": "thinking", "thinking": []}]))
     for name in ("mistral", "openai-compatible"):
         assert RULEBOOK.check(body, dragoman.provider(name).target("m")) == []
@@ -452,15 +452,15 @@ def test_thinking_is_a_part_where_it_may_be_one() -> None:
 
 
 def test_a_target_may_allow_longer_ids() -> None:
-    """The length of ids is the target's (`IdFlags.max_length`)."""
+    """The maximum id length is the target's (`IdFlags.max_length`)."""
     body = _said(_called("c" * 64), _result("c" * 64))
     assert RULEBOOK.check(body, Target(dialect="openai-chat", ids=IdFlags(max_length=64))) == []
     assert {violation.rule for violation in RULEBOOK.check(body)} == {"W5"}
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_our_own_requests_pass(file: Path) -> None:
-    """Fixtures are requests that OpenAI takes."""
+def test_our_own_requests_are_valid(file: Path) -> None:
+    """Our fixtures are requests that OpenAI accepts."""
     speaker: Any = dragoman.dialect("openai-chat")
     fixture = json.loads(file.read_text(encoding="utf-8"))
     if fixture["canonical"]["kind"] == "Request":

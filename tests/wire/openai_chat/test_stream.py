@@ -54,8 +54,8 @@ ELSEWHERE = ResponseStart(id="msg_1", model="claude", origin=Origin(dialect="ant
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_folded_stream_is_the_plain_answer(name: str) -> None:
-    """What the chunks add up to is what the plain body says, to the last unknown field."""
+def test_stream_equals_the_plain_response(name: str) -> None:
+    """The accumulated chunks equal the plain body, including unknown fields."""
     decoder, _ = decoded([stream(name)])
     expected = DIALECT.decode_response(PAIRS[name][1])
     assert decoder.is_complete
@@ -65,8 +65,8 @@ def test_a_folded_stream_is_the_plain_answer(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_bytes_may_come_one_by_one(name: str) -> None:
-    """A stream cut at every byte folds to the same response."""
+def test_single_bytes_make_no_difference(name: str) -> None:
+    """Fed byte by byte, a stream gives the same response."""
     whole = stream(name)
     decoder, _ = decoded([whole])
     other, _ = decoded([bytes([byte]) for byte in whole])
@@ -74,8 +74,8 @@ def test_bytes_may_come_one_by_one(name: str) -> None:
     assert body_of(other.response) == body_of(decoder.response)
 
 
-def test_a_negative_index_counts_as_none() -> None:
-    """It says nothing about a call's place; the call is read all the same."""
+def test_negative_index_is_ignored() -> None:
+    """A negative index is treated as missing; the call is still decoded."""
     pieces = [
         frame(chunk(said(call(-1, "", id="call_1", name="weather")))),
         frame(chunk(said(call(-1, '{"city":"Basel"}')))),
@@ -88,8 +88,8 @@ def test_a_negative_index_counts_as_none() -> None:
 
 
 @given(data=st.data())
-def test_bytes_may_be_cut_anywhere(data: st.DataObject) -> None:
-    """A stream cut anywhere folds to the same response."""
+def test_chunk_boundaries_make_no_difference(data: st.DataObject) -> None:
+    """The response is the same however the bytes are split."""
     whole = stream(data.draw(st.sampled_from(NAMES)))
     places = sorted(data.draw(st.sets(st.integers(0, len(whole)), max_size=20)))
     pieces = [whole[a:b] for a, b in zip([0, *places], [*places, len(whole)], strict=True)]
@@ -97,8 +97,8 @@ def test_bytes_may_be_cut_anywhere(data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_events_alone_say_it_all(name: str) -> None:
-    """Whoever folds the events gets the parts of the response, if not in a plain body's order."""
+def test_events_contain_the_whole_response(name: str) -> None:
+    """Accumulating the events gives the response's parts, possibly in another order."""
     decoder, events = decoded([stream(name)])
     accumulator = MessageAccumulator()
     accumulator.extend(events)
@@ -109,8 +109,8 @@ def test_the_events_alone_say_it_all(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_events_come_in_legal_order(name: str) -> None:
-    """The response starts first and ends last; a part starts once, before it grows."""
+def test_events_come_in_a_valid_order(name: str) -> None:
+    """The response starts first and ends last; each part starts once, before its deltas."""
     _, events = decoded([stream(name)])
     started: set[tuple[int, int]] = set()
     assert isinstance(events[0], ResponseStart)
@@ -123,8 +123,8 @@ def test_events_come_in_legal_order(name: str) -> None:
             assert (event.choice, event.index) in started
 
 
-def test_nothing_is_held_back() -> None:
-    """Every piece of text is handed out with the chunk that brought it."""
+def test_text_deltas_are_passed_on_immediately() -> None:
+    """Each text delta is returned with the chunk that contains it."""
     decoder = DIALECT.stream_decoder()
     texts = []
     for one in PAIRS["text"][0]:
@@ -138,8 +138,8 @@ def test_nothing_is_held_back() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_stream_that_ends_early_is_not_complete(name: str) -> None:
-    """Cut after any frame, there is no end, and what is written onward ends in an error (G1)."""
+def test_truncated_stream_is_not_complete(name: str) -> None:
+    """Truncated after any frame, a stream isn't complete and is encoded as an error (G1)."""
     frames = [frame(one) for one in PAIRS[name][0]]
     for count in range(len(frames) + 1):
         decoder, events = decoded(frames[:count])
@@ -151,15 +151,15 @@ def test_a_stream_that_ends_early_is_not_complete(name: str) -> None:
 
 
 @given(data=st.data())
-def test_a_stream_that_is_cut_in_a_frame_is_not_complete(data: st.DataObject) -> None:
-    """Half a frame at the end is no error, and no end either."""
+def test_stream_truncated_inside_a_frame_is_not_complete(data: st.DataObject) -> None:
+    """A partial frame at the end is neither an error nor an end."""
     whole = stream(data.draw(st.sampled_from(NAMES)))
     decoder, _ = decoded([whole[: data.draw(st.integers(0, len(whole) - len(DONE)))]])
     assert not decoder.is_complete
 
 
-def test_a_call_that_was_cut_off_is_known_as_such() -> None:
-    """Without a finish reason, half a call must never be run (I7)."""
+def test_truncated_call_has_no_finish() -> None:
+    """Without a finish reason, a partial call has invalid arguments and isn't run (I7)."""
     decoder, _ = decoded([frame(chunk(said(call(0, '{"a": 1', id="c", name="f"))))])
     assert decoder.response.finish is None
     assert decoder.response.message.finish is None
@@ -167,7 +167,7 @@ def test_a_call_that_was_cut_off_is_known_as_such() -> None:
 
 
 def test_the_last_usage_counts() -> None:
-    """Usage in every chunk is the whole so far; it is not added up (W69)."""
+    """Usage in each chunk is cumulative, so the last one counts (W69)."""
     usages = [{**USAGE, "completion_tokens": n, "total_tokens": 9 + n} for n in (1, 2, 4)]
     pieces = [frame(chunk(said({"content": "a"}), usage=usage)) for usage in usages]
     decoder, events = decoded(pieces)
@@ -176,16 +176,16 @@ def test_the_last_usage_counts() -> None:
     assert len([event for event in events if isinstance(event, UsageUpdate)]) == 3
 
 
-def test_usage_may_be_groqs_own() -> None:
-    """Usage that is only in `x_groq` is found (W113)."""
+def test_usage_is_read_from_x_groq() -> None:
+    """Usage that is only in `x_groq` is decoded (W113)."""
     decoder, _ = decoded([frame(chunk(x_groq={"usage": USAGE}))])
     assert decoder.response.usage is not None
     assert decoder.response.usage.total == 13
 
 
 @pytest.mark.parametrize("without_done", [False, True])
-def test_some_servers_never_say_done(without_done: bool) -> None:
-    """Where the end is not said, it is known by the finish reasons, if the caller says so."""
+def test_stream_without_done_may_end_with_a_finish_reason(without_done: bool) -> None:
+    """With `ends_with_done=False`, a finish reason completes the stream."""
     decoder = DIALECT.stream_decoder(ends_with_done=not without_done)
     decoder.feed(frame(chunk(said({"content": "a"}, "stop"))))
     decoder.close()
@@ -196,15 +196,15 @@ def test_some_servers_never_say_done(without_done: bool) -> None:
     assert not cut.is_complete
 
 
-def test_keep_alives_say_nothing() -> None:
-    """Comments, empty data and chunks without choices do no harm (W10)."""
+def test_keep_alives_are_ignored() -> None:
+    """Comments, empty data and chunks without choices are ignored (W10)."""
     noise = b": keep-alive\n\ndata:\n\ndata: \n\n" + frame({}) + frame(chunk())
     decoder, _ = decoded([noise, stream("text"), noise])
     assert body_of(decoder.response) == body_of(decoded([stream("text")])[0].response)
 
 
-def test_data_may_follow_the_done() -> None:
-    """What comes after the end is not read."""
+def test_data_after_done_is_ignored() -> None:
+    """Nothing after `[DONE]` is read."""
     decoder, _ = decoded([stream("text"), b"data: garbage\n\n"])
     assert decoder.is_complete
 
@@ -219,10 +219,8 @@ def test_data_may_follow_the_done() -> None:
         (b'data: {"error":"no"}\n\n', None, None),
     ],
 )  # fmt: skip
-def test_an_error_in_mid_stream_is_an_event(
-    written: bytes, code: str | None, status: int | None
-) -> None:
-    """An error is told, not raised, and the stream is not complete even if it says so (W112)."""
+def test_error_event_is_decoded(written: bytes, code: str | None, status: int | None) -> None:
+    """An error becomes a `StreamError` and the stream isn't complete, even with `[DONE]` (W112)."""
     decoder, events = decoded([frame(chunk(said({"content": "a"}))), written, DONE])
     (error,) = [event for event in events if isinstance(event, StreamError)]
     assert (error.message, error.code, error.status) == ("no", code, status)
@@ -231,8 +229,8 @@ def test_an_error_in_mid_stream_is_an_event(
     assert not again.is_complete
 
 
-def test_an_unknown_event_is_carried_whole() -> None:
-    """An event of another name that is no chunk comes out again as it was."""
+def test_unknown_event_round_trips() -> None:
+    """An event with another name that isn't a chunk round-trips."""
     written = b'event: trace\ndata: {"a":1}\n\n'
     _, events = decoded([written])
     assert events == [OpaqueEvent("openai-chat", {"event": "trace", "data": {"a": 1}})]
@@ -240,8 +238,8 @@ def test_an_unknown_event_is_carried_whole() -> None:
 
 
 @pytest.mark.parametrize("data", ["secret", "[1]", '"secret"', '{"secret": ', "1e999", "[DONE"])
-def test_a_frame_that_is_no_object_is_refused(data: str) -> None:
-    """Garbage raises `WireError`, which never quotes it, and ends the reading."""
+def test_invalid_frame_raises_wire_error(data: str) -> None:
+    """A frame that isn't an object raises `WireError` without quoting it, and ends decoding."""
     decoder = DIALECT.stream_decoder()
     with pytest.raises(WireError) as caught:
         decoder.feed(f"data: {data}\n\n".encode())
@@ -251,11 +249,11 @@ def test_a_frame_that_is_no_object_is_refused(data: str) -> None:
     assert not decoder.is_complete
 
 
-# --- anything
+# --- arbitrary input
 
 
 def _take(pieces: list[bytes]) -> None:
-    """Decode, and encode what came out; a `WireError` is a fine answer."""
+    """Decodes, then encodes the events; `WireError` is allowed."""
     decoder = DIALECT.stream_decoder()
     events: list[Event] = []
     with suppress(WireError):
@@ -267,14 +265,14 @@ def _take(pieces: list[bytes]) -> None:
 
 
 @given(st.lists(st.binary(max_size=60), max_size=4))
-def test_any_bytes_are_events_or_a_wire_error(pieces: list[bytes]) -> None:
-    """Random bytes never get past the decoder as another exception."""
+def test_any_bytes_give_events_or_wire_error(pieces: list[bytes]) -> None:
+    """Random bytes raise nothing but `WireError`."""
     _take(pieces)
 
 
 @given(st.lists(json_values, max_size=4))
-def test_any_json_is_events_or_a_wire_error(values: list[Any]) -> None:
-    """Random JSON never gets past the decoder as another exception."""
+def test_any_json_gives_events_or_wire_error(values: list[Any]) -> None:
+    """Random JSON raises nothing but `WireError`."""
     _take([frame(value) for value in values])
 
 
@@ -282,14 +280,14 @@ def test_any_json_is_events_or_a_wire_error(values: list[Any]) -> None:
     st.sampled_from(["content", "tool_calls", "refusal", "audio", "reasoning", "images",
                      "reasoning_details", "executed_tools", "annotations", "function_call"]),
     json_values, max_size=3), max_size=4))  # fmt: skip
-def test_any_delta_is_events_or_a_wire_error(deltas: list[Any]) -> None:
-    """Known fields with anything in them never get past the decoder as another exception."""
+def test_any_delta_gives_events_or_wire_error(deltas: list[Any]) -> None:
+    """Known fields with random values raise nothing but `WireError`."""
     _take([frame(chunk(said(delta))) for delta in deltas])
 
 
 @given(data=st.data())
-def test_a_stream_with_one_thing_wrong_is_events_or_a_wire_error(data: st.DataObject) -> None:
-    """A real stream in which any one value was replaced by any other does no harm."""
+def test_mutated_stream_gives_events_or_wire_error(data: st.DataObject) -> None:
+    """A stream with one value replaced raises nothing but `WireError`."""
     chunks = copy.deepcopy(PAIRS[data.draw(st.sampled_from(NAMES))][0])
     at: Any = chunks
     while True:
@@ -305,8 +303,8 @@ def test_a_stream_with_one_thing_wrong_is_events_or_a_wire_error(data: st.DataOb
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_stream_comes_back(name: str) -> None:
-    """Read, written and read again, a stream says the same, to the last unknown field."""
+def test_stream_round_trips(name: str) -> None:
+    """Decoded, encoded and decoded again, a stream gives the same response and no losses."""
     decoder, events = decoded([stream(name)])
     encoder = DIALECT.stream_encoder(include_usage=True)
     again, _ = decoded([*map(encoder.feed, events), encoder.close()])
@@ -317,8 +315,8 @@ def test_a_stream_comes_back(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_chunk_has_its_head(name: str) -> None:
-    """Chunks name their object, id, time and model; the role comes once, in the first delta."""
+def test_every_chunk_has_the_required_fields(name: str) -> None:
+    """Chunks have object, id, time and model; the role is only in the first delta."""
     _, events = decoded([stream(name)])
     chunks = chunks_of(encoded(events))
     roles: dict[int, list[bool]] = {}
@@ -330,8 +328,8 @@ def test_every_chunk_has_its_head(name: str) -> None:
     assert all(found == [True] + [False] * (len(found) - 1) for found in roles.values())
 
 
-def test_usage_is_written_if_asked_for() -> None:
-    """The chunk with the usage comes last, without choices; others have a null then (W9)."""
+def test_usage_is_written_on_request() -> None:
+    """The usage chunk comes last, without choices; the others have `usage: null` (W9)."""
     _, events = decoded([stream("text")])
     assert all("usage" not in one for one in chunks_of(encoded(events, include_usage=False)))
     *others, last = chunks_of(encoded(events))
@@ -339,8 +337,8 @@ def test_usage_is_written_if_asked_for() -> None:
     assert (last["choices"], last["usage"]) == ([], USAGE)
 
 
-def test_what_came_with_the_usage_is_lost_without_it() -> None:
-    """Unknown fields of a chunk that the client did not ask for are reported."""
+def test_extra_fields_of_the_usage_chunk_are_lost_without_it() -> None:
+    """Unknown fields of a usage chunk that the client didn't request are losses."""
     last = chunk(usage=USAGE, timings={"ms": 1})
     _, events = decoded([frame(chunk(said({"content": "a"}, "stop"))), frame(last), DONE])
     encoder = DIALECT.stream_encoder()
@@ -349,8 +347,8 @@ def test_what_came_with_the_usage_is_lost_without_it() -> None:
     assert [loss.path for loss in encoder.losses] == ["extras.timings"]
 
 
-def test_blocks_of_another_dialect() -> None:
-    """Interleaved blocks become one content and calls in places of their own (W35)."""
+def test_foreign_parts_are_written_as_content_and_calls() -> None:
+    """Foreign interleaved parts become one content and calls with their own index (W35)."""
     events: list[Event] = [
         ELSEWHERE,
         PartStart(0, Thinking("")),
@@ -385,11 +383,11 @@ def test_blocks_of_another_dialect() -> None:
     assert len(message.media) == 1
     assert decoder.response.choices[0].finish_raw == "tool_calls"  # W11
     assert decoder.response.usage == Usage(input=1, output=2)
-    assert not encoder.losses  # what is not shown goes along in envelopes
+    assert not encoder.losses  # unsupported parts are sent in envelopes
 
 
-def test_calls_of_another_dialect_in_pieces() -> None:
-    """A piece of a call without an id gets one; clients can't answer a call without."""
+def test_foreign_call_deltas_get_an_id() -> None:
+    """A foreign call without an id gets one, since clients need it for the result."""
     events: list[Event] = [
         ELSEWHERE,
         ToolCallDelta(0, None, "now", "{}"),
@@ -404,8 +402,8 @@ def test_calls_of_another_dialect_in_pieces() -> None:
     assert '"id":"call_' in encoded(events).decode()
 
 
-def test_several_thoughts_of_another_dialect_are_lines_apart() -> None:
-    """Thinking has one field here, and `Message.thinking` joins its parts by newlines."""
+def test_several_foreign_thinking_parts_are_joined_by_newlines() -> None:
+    """Several thinking parts are written to the one field, separated by newlines."""
     events: list[Event] = [ELSEWHERE, PartStart(0, Thinking("One.")), PartStart(1, Text("a")),
               PartStart(2, Thinking("")), PartDelta(2, "T"), PartDelta(2, "wo."),
               ChoiceFinish(FinishReason.STOP), ResponseEnd()]  # fmt: skip
@@ -413,8 +411,8 @@ def test_several_thoughts_of_another_dialect_are_lines_apart() -> None:
     assert decoder.response.message.thinking == "One.\nTwo."
 
 
-def test_each_event_is_written_at_once() -> None:
-    """What an event says is in the bytes that it gives, and nothing follows a proper end (G3)."""
+def test_each_event_is_written_immediately() -> None:
+    """Each delta is in the bytes of its event, and nothing follows the end (G3)."""
     _, events = decoded([stream("text")])
     encoder = DIALECT.stream_encoder()
     written = b""
@@ -427,8 +425,8 @@ def test_each_event_is_written_at_once() -> None:
     assert encoder.feed(PartDelta(0, "more")) == b""
 
 
-def test_an_error_of_another_dialect_ends_the_stream() -> None:
-    """An error is written as this dialect has them, once, and without a clean end."""
+def test_foreign_error_ends_the_stream() -> None:
+    """An error is written once, in this dialect's form, and without `[DONE]`."""
     encoder = DIALECT.stream_encoder()
     written = encoder.feed(ELSEWHERE) + encoder.feed(StreamError("busy", status=529))
     assert chunks_of(written)[-1] == {
@@ -437,14 +435,14 @@ def test_an_error_of_another_dialect_ends_the_stream() -> None:
     assert encoder.close() == b""
 
 
-def test_a_stream_that_never_began_ends_in_an_error() -> None:
-    """No event at all is no answer."""
+def test_empty_stream_ends_in_an_error() -> None:
+    """A stream without any event is encoded as an error."""
     (only,) = chunks_of(DIALECT.stream_encoder().close())
     assert only["error"]["code"] == "stream_interrupted"
 
 
-def test_another_dialects_own_events_are_left_out() -> None:
-    """They have no place here, and are reported once."""
+def test_foreign_opaque_events_are_left_out() -> None:
+    """Another dialect's opaque events are left out and reported once."""
     encoder = DIALECT.stream_encoder()
     assert [encoder.feed(OpaqueEvent("anthropic", {"type": "ping"})) for _ in "ab"] == [b"", b""]
     assert len(encoder.losses) == 1

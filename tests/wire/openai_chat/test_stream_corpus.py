@@ -1,4 +1,4 @@
-"""The proof on real traffic: every recorded stream reads, however it is cut, and comes back."""
+"""Recorded streams are decoded with any chunking, and round-trip."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from tests.wire.openai_chat.streams import decoded, encoded
 pytestmark = pytest.mark.corpus
 
 _SPOKEN_BY = ("openai_chat", "groq", "mistral", "other_openai_compatible")
-_BYTE_BY_BYTE = 60_000  # larger streams are cut at random only
+_BYTE_BY_BYTE = 60_000  # larger streams are only split at random
 
-# Streams that are not complete, and why: the fault is in the recording.
+# Streams that aren't complete, and why: the fault is in the recording.
 _FAULTS = {
     "groq/pydantic-ai__test_groq-test_tool_use_failed_error_streaming__00.json": "error",
     "groq/pydantic-ai__test_groq-test_tool_use_failed_error_streaming_with_text__00.json": "error",
     "other_openai_compatible/pydantic-ai__test_openrouter-test_openrouter_stream_error__00.json":
         "error",
     "openai_chat/ai____fixtures__-azure-deepseek-reasoning.1.json": "no [DONE]",
-    # Perplexity never sends one: `ends_with_done=False` is for such servers.
+    # Perplexity never sends `[DONE]`: `ends_with_done=False` is for such servers.
     "other_openai_compatible/prism__perplexity-stream-basic-text-1.json": "no [DONE]",
     "other_openai_compatible/rig__prompt_caching-streaming_probe__00~2.json": "no [DONE]",
     "other_openai_compatible/rig__prompt_caching-streaming_probe__02~4.json": "no [DONE]",
@@ -36,7 +36,7 @@ _FAULTS = {
 
 
 def streams(corpus: Corpus) -> Iterator[tuple[Recording, bytes]]:
-    """The recorded streams of this dialect that were answered with 200."""
+    """The recorded streams of this dialect with status 200."""
     for recording in corpus.select(provider_api=_SPOKEN_BY, status=200):
         is_chat = recording.request_path.partition("?")[0].endswith("/chat/completions")
         if is_chat and recording.response_stream is not None:
@@ -44,7 +44,7 @@ def streams(corpus: Corpus) -> Iterator[tuple[Recording, bytes]]:
 
 
 def same(one: Response, other: Response) -> bool:
-    """Whether two responses are the same apart from the ids that are made up on reading."""
+    """Whether two responses are equal apart from generated ids."""
     return (
         one == other
         and (one.usage, one.id, one.model, one.extras)
@@ -61,12 +61,12 @@ def same(one: Response, other: Response) -> bool:
 
 
 def _rest(part: Value) -> list[object]:
-    """What two parts may differ in and still say the same."""
+    """The fields that equality ignores."""
     return [getattr(part, name) for name in ("extras", "item_id", "origin", "signature")]
 
 
-def test_every_stream_is_complete(corpus: Corpus) -> None:
-    """Every recorded stream reads to its end, those excepted that have none."""
+def test_every_recorded_stream_is_complete(corpus: Corpus) -> None:
+    """Every recorded stream is complete, except the known incomplete ones."""
     unfinished = {}
     for recording, stream in streams(corpus):
         decoder, _ = decoded([stream])
@@ -75,8 +75,8 @@ def test_every_stream_is_complete(corpus: Corpus) -> None:
     assert unfinished.items() <= _FAULTS.items()
 
 
-def test_a_server_without_done_is_complete_by_its_finish_reasons(corpus: Corpus) -> None:
-    """Where nobody says that it is done, the finish reasons tell, if one asks for it."""
+def test_stream_without_done_is_complete_by_its_finish_reason(corpus: Corpus) -> None:
+    """With `ends_with_done=False`, recorded streams without `[DONE]` are complete."""
     for recording, stream in streams(corpus):
         if _FAULTS.get(recording.row.file) == "no [DONE]":
             decoder = DIALECT.stream_decoder(ends_with_done=False)
@@ -85,8 +85,8 @@ def test_a_server_without_done_is_complete_by_its_finish_reasons(corpus: Corpus)
             assert decoder.is_complete, recording
 
 
-def test_cuts_make_no_difference(corpus: Corpus) -> None:
-    """Cut at random, every stream folds to the same response."""
+def test_chunk_boundaries_make_no_difference(corpus: Corpus) -> None:
+    """Split at random, every stream gives the same response."""
     dice = random.Random(7)
     failures = []
     for recording, stream in streams(corpus):
@@ -98,8 +98,8 @@ def test_cuts_make_no_difference(corpus: Corpus) -> None:
 
 
 @pytest.mark.thorough
-def test_byte_by_byte_makes_no_difference(corpus: Corpus) -> None:
-    """Cut at every byte, every stream of a common size folds to the same response."""
+def test_single_bytes_make_no_difference(corpus: Corpus) -> None:
+    """Fed byte by byte, every stream up to a maximum size gives the same response."""
     failures = []
     for recording, stream in streams(corpus):
         if len(stream) > _BYTE_BY_BYTE:
@@ -110,8 +110,8 @@ def test_byte_by_byte_makes_no_difference(corpus: Corpus) -> None:
     assert failures == []
 
 
-def test_every_stream_comes_back(corpus: Corpus) -> None:
-    """Read, written and read again, every stream says the same, and nothing is lost.
+def test_every_recorded_stream_round_trips(corpus: Corpus) -> None:
+    """Decoded, encoded and decoded again, every stream gives the same response without losses.
 
     A stream that is not complete can't report its usage, which is a loss.
     """
@@ -120,7 +120,7 @@ def test_every_stream_comes_back(corpus: Corpus) -> None:
         decoder, events = decoded([stream])
         encoder = DIALECT.stream_encoder(include_usage=True)
         again, _ = decoded([*map(encoder.feed, events), encoder.close()])
-        if recording.row.file in _FAULTS:  # neither complete nor, therefore, with its usage
+        if recording.row.file in _FAULTS:  # incomplete, and so without its usage
             is_same = not again.is_complete and again.response == decoder.response
             is_same = is_same and {loss.path for loss in encoder.losses} <= {"usage"}
         elif encoder.losses:
@@ -133,15 +133,15 @@ def test_every_stream_comes_back(corpus: Corpus) -> None:
 
 
 def _with_head(response: Response) -> Response:
-    """As it was before the encoder filled in what every chunk must have, if a server had none."""
+    """The response without the model and time that the encoder adds if the server sent none."""
     if response.model:
         return response
     words = {"openai-chat spelling": {"words": ["-created", "-model"]}}
     return response.replace(model=None, extras=words)
 
 
-def test_every_folded_stream_is_a_plain_body(corpus: Corpus) -> None:
-    """Written as a plain body, a folded stream reads as the same response, without a loss."""
+def test_every_accumulated_stream_can_be_a_plain_body(corpus: Corpus) -> None:
+    """Encoded as a plain body, an accumulated stream decodes to the same response."""
     failures = []
     for recording, stream in streams(corpus):
         response = decoded([stream])[0].response
@@ -151,8 +151,8 @@ def test_every_folded_stream_is_a_plain_body(corpus: Corpus) -> None:
     assert failures == []
 
 
-def test_an_early_end_is_never_complete(corpus: Corpus) -> None:
-    """Without its last frames, no stream is complete, and none is written on as if it were."""
+def test_truncated_stream_is_never_complete(corpus: Corpus) -> None:
+    """Without its last frames, no stream is complete or encoded as complete."""
     dice = random.Random(7)
     for recording, stream in streams(corpus):
         end = stream.rfind(b"data: [DONE]")

@@ -1,4 +1,4 @@
-"""What the official SDK makes of our streams: the same as of the plain body."""
+"""OpenAI's SDK reads our streams as it reads the plain body."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _START = ResponseStart(id="msg_1", model="m", created_at=7.0, origin=Origin(dial
 _END: list[Event] = [UsageUpdate(Usage(input=3, output=4)), ResponseEnd()]
 
 CONVERSATIONS: dict[str, list[Event]] = {
-    # Its accumulator adds up strings only, and knows no other calls than of functions.
+    # Its accumulator supports only strings and function calls.
     **{
         name: decoded([stream(name)])[1]
         for name in sorted(PAIRS)
@@ -89,7 +89,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - its name there
-        """Say nothing."""
+        """Logs nothing."""
 
 
 Ask = Callable[[bytes, bytes], tuple[Any, Any]]
@@ -97,7 +97,7 @@ Ask = Callable[[bytes, bytes], tuple[Any, Any]]
 
 @pytest.fixture(scope="module")
 def ask() -> Iterator[Ask]:
-    """Asks the SDK for the plain and for the streamed answer, both given as bytes."""
+    """Reads the plain and the streamed response, both given as bytes, with the SDK."""
     server = _Server(("127.0.0.1", 0), _Handler)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
@@ -120,7 +120,7 @@ def ask() -> Iterator[Ask]:
 
 
 def _seen(completion: Any) -> dict[str, Any]:
-    """What a client looks at."""
+    """The fields that a client reads."""
     return {
         "head": (completion.id, completion.created, completion.model),
         "usage": completion.usage and completion.usage.model_dump(exclude_none=True),
@@ -145,20 +145,20 @@ def _seen(completion: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", sorted(CONVERSATIONS))
-def test_the_sdk_reads_our_stream_as_the_plain_answer(name: str, ask: Ask) -> None:
-    """Its own accumulator ends up with the message that it reads from the plain body."""
+def test_sdk_reads_our_stream_like_the_plain_body(name: str, ask: Ask) -> None:
+    """The SDK's accumulator gives the same message as the plain body."""
     events = CONVERSATIONS[name]
     accumulator = MessageAccumulator()
     accumulator.extend(events)
     body = body_of(accumulator.response)
-    for choice in body["choices"]:  # a field of a plain body that null chunks leave out
+    for choice in body["choices"]:  # a field of the plain body that chunks leave out if null
         choice.setdefault("logprobs", None)
     whole, folded = ask(json.dumps(body).encode(), encoded(events))
     assert _seen(folded) == _seen(whole)
 
 
-def test_the_sdk_raises_where_the_stream_broke(ask: Ask) -> None:
-    """Neither an error nor a broken stream looks like an end to the SDK (G1)."""
+def test_sdk_raises_on_a_broken_stream(ask: Ask) -> None:
+    """An error or a truncated stream raises in the SDK (G1)."""
     plain = DIALECT.encode_response(decoded([stream("text")])[0].response).to_bytes()
     events = decoded([stream("text")])[1]
     for broken in ([*events[:3], StreamError("busy")], events[:3]):

@@ -19,8 +19,8 @@ FIELDS = ("prompt_tokens", "completion_tokens", "total_tokens")
         dict.fromkeys(FIELDS, COUNTS), optional={"prompt_tokens_details": ODD, "odd": ODD}
     )
 )
-def test_plain_usage_is_decoded_as_any_other(wire: dict[str, Any]) -> None:
-    """The short way for usage without details gives the same value, and the same bytes back."""
+def test_plain_usage_is_decoded_like_any_other(wire: dict[str, Any]) -> None:
+    """The fast path for usage without details gives the same value and encodes the same."""
     plain, general = decode_usage(wire), decode_any_usage(wire)
     assert (plain, plain.extras, plain.reported_total) == (
         general, general.extras, general.reported_total,

@@ -14,7 +14,7 @@ _ENDS = {
     "response.incomplete": {"incomplete", "cancelled"},
     "response.failed": {"failed"},
 }
-# Of each kind of text: the type of its item, the list it is in, the type of its entry, the field.
+# For each kind of text: its item's type, the list it is in, the entry's type, the field.
 _WORDS = {
     "response.output_text": ("message", "content", "output_text", "text"),
     "response.refusal": ("message", "content", "refusal", "refusal"),
@@ -31,7 +31,7 @@ _PARTS = {"response.content_part": "content", "response.reasoning_summary_part":
 
 
 class _Part:
-    """A part of an item: what was said of it."""
+    """A part of an item, with the text received so far."""
 
     def __init__(self, kind: str | None) -> None:
         self.kind = kind
@@ -52,18 +52,18 @@ class _Item:
         self.done: Wire | None = None
 
     def part(self, wire: Wire, field: str) -> _Part:
-        """The open part that an event is about."""
+        """The open part that an event refers to."""
         part = self.parts[_place(wire, field)]
         assert not part.is_done, "a part is over when it is done"
         return part
 
 
 class Grammar:
-    """Takes a stream event by event; an assertion fails where it is not one.
+    """Checks a stream event by event; an assertion fails on the first invalid event.
 
-    `is_recorded` allows what providers do: leave out numbers, names and items, change ids. With
-    `may_contradict` only the structure counts: what an item is in the end may be something else
-    than it was before, as it was in the stream that it came from.
+    `is_recorded` allows what providers do: leave out numbers, names and items, and change ids. With
+    `may_contradict` only the structure is checked: an item's final form may differ from what was
+    streamed before, as in the stream it was decoded from.
     """
 
     def __init__(self, *, is_recorded: bool = False, may_contradict: bool = False) -> None:
@@ -76,7 +76,7 @@ class Grammar:
         self.is_recorded = is_recorded
 
     def take(self, name: str | None, wire: Wire) -> None:
-        """One event: its name and type are the same, its number the next, and it may come now."""
+        """Checks one event: its name equals its type, its number is next, and it is allowed now."""
         kind = wire["type"]
         assert self.state not in {"completed", "incomplete", "failed"}, "nothing follows the end"
         if not self.is_recorded or name is not None:
@@ -100,7 +100,7 @@ class Grammar:
         getattr(self, "_" + kind.removeprefix("response.").replace(".", "_"), self._other)(wire)
 
     def _agree(self, holds: bool) -> None:
-        """What holds in a stream that does not contradict itself."""
+        """Asserts what holds unless the stream contradicts itself."""
         assert holds or self.may_contradict
 
     # --- the response
@@ -139,9 +139,9 @@ class Grammar:
         self.state = kind.removeprefix("response.")
 
     def _check_output(self, output: list[Wire]) -> None:
-        """All of it is there once more, as it was when it was done."""
+        """The final output has every item again, as in its done event."""
         if self.is_recorded and not output:
-            return  # Codex' backend
+            return  # the Codex backend
         assert len(output) == len(self.items)
         for item, final in zip(self.items, output, strict=True):
             assert item.done is not None or self.is_recorded, "every item is done"
@@ -166,7 +166,7 @@ class Grammar:
         self.items.append(_Item(item))
 
     def _item(self, wire: Wire) -> _Item:
-        """The open item that an event is about."""
+        """The open item that an event refers to."""
         assert self.state in {"running", "erring"}
         item = self.items[wire["output_index"]]
         assert item.done is None, "an item is over when it is done"
@@ -210,7 +210,7 @@ class Grammar:
         item = self._item(wire)
         assert item.wire["type"] == kind
         if self.is_recorded and kind == "reasoning" and _place(wire, field) not in item.parts:
-            item.parts[_place(wire, field)] = _Part(entry)  # not announced by all
+            item.parts[_place(wire, field)] = _Part(entry)  # not sent by every provider
         part = item.part(wire, field)
         assert part.kind == entry
         assert part.whole is None
@@ -251,7 +251,7 @@ def _place(wire: Wire, field: str) -> tuple[str, int]:
 
 
 def _is_empty(item: Wire) -> bool:
-    """Whether an item that begins is one, and has nothing yet that comes in pieces."""
+    """Whether an added item is valid and has no content yet that is streamed."""
     kind = item.get("type")
     if kind == "message":
         return item.get("role") == "assistant" and item.get("content") == []
@@ -268,7 +268,7 @@ def _field(kind: str | None) -> str:
 
 
 def _texts(item: Wire) -> list[Any]:
-    """What an item says, in whatever list."""
+    """All texts of an item, whichever list they are in."""
     entries = [*(item.get("summary") or ()), *(item.get("content") or ())]
     said = [entry.get("text", entry.get("refusal")) for entry in entries if isinstance(entry, dict)]
     return [*said, item.get("arguments"), item.get("input")]
@@ -283,7 +283,7 @@ def _is_usage(usage: Any) -> bool:
 def check_stream(
     stream: bytes, *, is_recorded: bool = False, may_contradict: bool = False
 ) -> Grammar:
-    """The state after a whole stream, each of whose events was allowed."""
+    """Checks a whole stream and returns the final state."""
     grammar = Grammar(is_recorded=is_recorded, may_contradict=may_contradict)
     parser = SseParser()
     for frame in parser.feed(stream) + parser.close():
@@ -291,6 +291,6 @@ def check_stream(
             assert is_recorded
             continue
         if is_recorded and grammar.state in {"completed", "incomplete", "failed"}:
-            break  # several answers in one file
+            break  # several responses in one file
         grammar.take(frame.event, json.loads(frame.data))
     return grammar

@@ -1,4 +1,4 @@
-"""Streams of our own making: plain bodies, and the events that say the same."""
+"""Test streams: plain bodies and the equivalent stream events."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def message(*content: Any, id: str = "msg_1", **fields: Any) -> Wire:
 
 
 def text(words: str, *annotations: Any, **fields: Any) -> Wire:
-    """A text in a message."""
+    """A text part of a message."""
     return {"type": "output_text", "text": words, "annotations": list(annotations), **fields}
 
 
@@ -202,7 +202,7 @@ def _part_events(place: Wire, base: str, entry: Wire) -> Iterator[Wire]:
 
 
 def _begun(item: Wire) -> Wire:
-    """An item as it begins."""
+    """An item as in its `output_item.added` event."""
     kind = item["type"]
     begun = {**item, "status": "in_progress"} if "status" in item else dict(item)
     begun |= {key: [] for key in ("content", "summary") if key in item}
@@ -219,7 +219,7 @@ def _begun(item: Wire) -> Wire:
 
 
 def _item_events(index: int, item: Wire) -> Iterator[Wire]:
-    """The events of one item, as the provider cuts it."""
+    """The events of one item, split as the provider splits them."""
     kind = item["type"]
     place = {"item_id": item["id"], "output_index": index}
     yield {"type": "response.output_item.added", "output_index": index, "item": _begun(item)}
@@ -240,12 +240,12 @@ def _item_events(index: int, item: Wire) -> Iterator[Wire]:
 
 
 def numbered(events: Iterable[Wire]) -> list[Wire]:
-    """Events with their numbers (W33)."""
+    """The events with sequence numbers (W33)."""
     return [{**event, "sequence_number": number} for number, event in enumerate(events)]
 
 
 def events_of(body: Wire) -> list[Wire]:
-    """The events that say what a plain body says."""
+    """The stream events that are equivalent to a plain body."""
     begun = {**body, "status": "in_progress", "output": [], "usage": None,
              "incomplete_details": None}  # fmt: skip
     events = [
@@ -257,7 +257,7 @@ def events_of(body: Wire) -> list[Wire]:
 
 
 def written(events: Iterable[Wire]) -> bytes:
-    """Events as bytes."""
+    """The events as server-sent event bytes."""
     return b"".join(
         f"event: {event['type']}\ndata: {json.dumps(event, ensure_ascii=False)}\n\n".encode()
         for event in events
@@ -268,7 +268,7 @@ STREAMS = {name: written(events_of(body)) for name, body in BODIES.items()}
 
 
 def decoded(stream: bytes, cuts: Iterable[int] = ()) -> tuple[StreamDecoder, list[Event]]:
-    """A decoder that has read a stream, cut at these places, and the events it gave."""
+    """Decodes a stream split at these positions; returns the decoder and the events."""
     decoder = DIALECT.stream_decoder()
     events: list[Event] = []
     start = 0
@@ -279,20 +279,20 @@ def decoded(stream: bytes, cuts: Iterable[int] = ()) -> tuple[StreamDecoder, lis
 
 
 def encoded(events: Iterable[Event]) -> tuple[StreamEncoder, bytes]:
-    """An encoder that has written events, and what it wrote."""
-    encoder = StreamEncoder()  # without the envelopes for others' state
+    """Encodes the events; returns the encoder and the bytes."""
+    encoder = StreamEncoder()  # without envelopes for foreign sealed state
     stream = b"".join([encoder.feed(event) for event in events])
     return encoder, stream + encoder.close()
 
 
 def answered(events: Iterable[Event]) -> bytes:
-    """What a client of the dialect gets, envelopes included."""
+    """The stream that a client of the dialect receives, including envelopes."""
     encoder = DIALECT.stream_encoder()
     return b"".join([encoder.feed(event) for event in events]) + encoder.close()
 
 
 def said(response: Response) -> Wire:
-    """All that a response says: as data, without the ids that are ours."""
+    """The response as data, without generated ids."""
     document: Wire = json.loads(response.to_json())["value"]
     made: dict[str, str] = {}
     for choice in document.get("choices", ()):

@@ -1,4 +1,4 @@
-"""Calls that the client runs (shells, patches, a computer): as calls, and back as they came."""
+"""Calls that the client runs (shell, patch, computer) are tool calls and round-trip."""
 
 from __future__ import annotations
 
@@ -37,31 +37,31 @@ KINDS = sorted(CALLS)
 
 
 def asked(kind: str, call_id: str = "call_1", **fields: Any) -> dict[str, Any]:
-    """A call as the provider sends it."""
+    """A call item as the provider sends it."""
     item = {"type": kind, "id": "x_1", "call_id": call_id, "status": "completed"}
     return {**item, **CALLS[kind], **fields}
 
 
 def answer(kind: str, call_id: str = "call_1", **fields: Any) -> dict[str, Any]:
-    """What the client answers."""
+    """The output item that the client sends."""
     named = "id" if kind == "local_shell_call" else "call_id"
     return {"type": f"{kind}_output", named: call_id, **OUTPUTS[kind], **fields}
 
 
 def read(*items: Any, **fields: Any) -> Request:
-    """A request with these items."""
+    """Decodes a request with these items."""
     return DIALECT.decode_request({"model": "gpt-5", "input": [USER, *items], **fields})
 
 
 def items(request: Request, **options: Any) -> list[Any]:
-    """The items of a request after the first."""
+    """The request's encoded items, without the first one."""
     found: list[Any] = DIALECT.encode_request(request, **options).body["input"][1:]
     return found
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_call_of_the_client_is_a_call(kind: str) -> None:
-    """It has a name, arguments and a result like any other, and is sent back as it came."""
+def test_client_run_call_is_a_tool_call(kind: str) -> None:
+    """A call that the client runs has a name, arguments and a result, and round-trips."""
     request = read(asked(kind), answer(kind))
     [call], [result] = request.messages[1].tool_calls, request.messages[2].tool_results
     said = CALLS[kind].get("action") or CALLS[kind]["operation"]
@@ -74,8 +74,8 @@ def test_a_call_of_the_client_is_a_call(kind: str) -> None:
     assert items(again) == [asked(kind), answer(kind)]
 
 
-def test_results_say_what_the_tool_gave() -> None:
-    """Text where it is all there is; else the wire's own JSON; screenshots are pictures."""
+def test_results_have_text_json_or_images() -> None:
+    """Text-only results hold text, others the wire's JSON; screenshots are images."""
     pairs = [item for kind in KINDS for item in (asked(kind, kind), answer(kind, kind))]
     many = {"type": "shell_call_output", "call_id": "m", "output": [RAN, RAN]}
     request = read(*pairs, asked("shell_call", "m"), many)
@@ -90,8 +90,8 @@ def test_results_say_what_the_tool_gave() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_stored_histories_with_the_older_form_are_sent_alike(kind: str) -> None:
-    """Calls and outputs were parts of the provider's before: those still become their items."""
+def test_older_stored_histories_encode_to_the_same_items(kind: str) -> None:
+    """Histories stored with server tool parts encode to the same items."""
     name, origin = kind.removesuffix("_call"), Origin(dialect="openai-responses")
     call = ServerToolCall(name, "call_1", input=CALLS[kind], item_id="x_1", origin=origin)
     fields = {key: value for key, value in OUTPUTS[kind].items() if key != "status"}
@@ -105,8 +105,8 @@ def test_stored_histories_with_the_older_form_are_sent_alike(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_response_with_such_a_call_wants_results(kind: str) -> None:
-    """Its finish says so, whole and streamed, and so does what a client of ours is sent."""
+def test_response_with_a_client_run_call_finishes_with_tool_calls(kind: str) -> None:
+    """The finish reason of such a response is `TOOL_CALLS`, and the response round-trips."""
     body = {"id": "r", "object": "response", "status": "completed", "model": "m",
             "output": [asked(kind)]}  # fmt: skip
     response = DIALECT.decode_response(body)
@@ -115,8 +115,8 @@ def test_a_response_with_such_a_call_wants_results(kind: str) -> None:
     assert DIALECT.encode_response(response).body == body
 
 
-def test_the_providers_own_shell_is_its_own_call() -> None:
-    """What runs in a container over there has its output already, and nobody is to answer it."""
+def test_shell_run_by_the_provider_is_a_server_tool() -> None:
+    """A shell call that runs in the provider's container is a server tool call with its result."""
     there = {"type": "container_reference", "container_id": "c"}
     ran = asked("shell_call", environment=there)
     output = {"type": "shell_call_output", "id": "sho_1", "call_id": "call_1", "output": [RAN]}
@@ -128,8 +128,8 @@ def test_the_providers_own_shell_is_its_own_call() -> None:
     assert len(read(local).messages[1].tool_calls) == 1
 
 
-def test_an_output_that_came_back_with_an_id_is_still_the_clients() -> None:
-    """The API gives ids to what it was sent; whose it is, its call tells."""
+def test_client_output_with_an_id_is_still_a_tool_result() -> None:
+    """An output with an id from the API is a tool result if its call is run by the client."""
     output = answer("shell_call", id="sho_1")
     request = read(asked("shell_call"), output)
     assert [message.role.value for message in request.messages] == ["user", "assistant", "tool"]
@@ -140,8 +140,8 @@ def test_an_output_that_came_back_with_an_id_is_still_the_clients() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_an_edited_call_is_written_with_what_it_says_now(kind: str) -> None:
-    """New arguments are in the item; under another name it is a function's call."""
+def test_edited_call_is_written_with_its_new_arguments(kind: str) -> None:
+    """Edited arguments are written to the item; a renamed call becomes a function call."""
     request = read(asked(kind), answer(kind))
     message = request.messages[1]
     [call] = message.tool_calls
@@ -162,8 +162,8 @@ def test_an_edited_call_is_written_with_what_it_says_now(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_result_by_hand_answers_in_the_tools_own_form(kind: str) -> None:
-    """Whatever made it: the output is of the kind that the call asks for, also for failures."""
+def test_result_built_in_code_gets_the_output_type_of_its_call(kind: str) -> None:
+    """The output has the type that its call requires, for errors too."""
     for is_error in (False, True):
         request = read(asked(kind))
         result = ToolResult("call_1", "a text", is_error=is_error)
@@ -177,8 +177,8 @@ def test_a_result_by_hand_answers_in_the_tools_own_form(kind: str) -> None:
             assert item["status"] == "incomplete"
 
 
-def test_a_screen_that_shows_nothing_is_reported() -> None:
-    """An output without a picture is none there: one is made up, and the text is a loss."""
+def test_computer_result_without_an_image_is_reported() -> None:
+    """A text result for a computer call gets a placeholder image, and the text is a loss."""
     request = read(asked("computer_call"))
     messages = (*request.messages, Message.tool(ToolResult.error("call_1", "no screen")))
     encoded = DIALECT.encode_request(request.replace(messages=messages))
@@ -187,8 +187,8 @@ def test_a_screen_that_shows_nothing_is_reported() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_result_whose_call_is_with_the_provider_is_known_by_its_tool(kind: str) -> None:
-    """Where only what is new is sent, the name of the tool tells which kind of output it is."""
+def test_output_type_follows_the_tool_name_without_the_call(kind: str) -> None:
+    """If the call is stored by the provider, the tool name determines the output type."""
     name = kind.removesuffix("_call")
     picture = Image(data="iVBORw0KGgo=", mime="image/png")
     result = ToolResult("call_1", (picture,), tool_name=name)
@@ -200,7 +200,7 @@ def test_a_result_whose_call_is_with_the_provider_is_known_by_its_tool(kind: str
     assert item["type"] == f"{kind}_output"
 
 
-# --- anything at all
+# --- arbitrary items
 
 _JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-5, 5) | st.text(max_size=4),
@@ -227,8 +227,8 @@ _GOOD = st.sampled_from(["call_1", "incomplete", "failed", "completed", "", SCRE
         max_size=4,
     )
 )
-def test_anything_is_sent_back_as_it_came(given_items: list[Any]) -> None:
-    """Odd ids, values of the wrong type, fields that nobody knows: all of it is kept."""
+def test_arbitrary_items_round_trip(given_items: list[Any]) -> None:
+    """Unusual ids, values of the wrong type and unknown fields round-trip."""
     made: list[Any] = []
     for kind, fields, is_good in given_items:
         base = {}
@@ -241,14 +241,14 @@ def test_anything_is_sent_back_as_it_came(given_items: list[Any]) -> None:
     stored = Request.from_json(request.to_json())
     assert DIALECT.encode_request(stored).body == wire
     for name in dragoman.dialects():
-        dragoman.dialect(name).encode_request(request)  # nothing breaks it
+        dragoman.dialect(name).encode_request(request)  # must not raise
 
 
 # --- streams
 
 
-def test_a_stream_ends_in_the_call_that_it_has() -> None:
-    """A shell's commands and a patch's diff come in pieces; the call is there when it is whole."""
+def test_streamed_client_call_is_complete_at_the_end() -> None:
+    """A patch call streamed in deltas is complete at the end, in every dialect."""
     events: list[dict[str, Any]] = [
         {"type": "response.created",
          "response": {"id": "r", "status": "in_progress", "output": []}},
@@ -280,8 +280,8 @@ def _sse(frame: dict[str, Any]) -> bytes:
     return f"data: {json.dumps(frame)}\n\n".encode()
 
 
-def test_a_call_in_a_response_keeps_its_own_form_for_our_clients() -> None:
-    """An answer that is handed on has the items that it came with."""
+def test_response_calls_keep_their_item_type() -> None:
+    """Client-run calls in a stored response are written with their original items."""
     body = {"id": "r", "object": "response", "status": "completed", "model": "m",
             "output": [asked(kind, kind) for kind in KINDS]}  # fmt: skip
     response = Response.from_json(DIALECT.decode_response(body).to_json())

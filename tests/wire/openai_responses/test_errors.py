@@ -1,4 +1,4 @@
-"""Errors of the Responses API: bodies, events, and responses that failed."""
+"""Errors of the Responses API: bodies, events and failed responses."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def event(code: str | None, message: str = "It failed.") -> dict[str, Any]:
 
 
 def failed(code: str, message: str = "It failed.") -> dict[str, Any]:
-    """A response that failed."""
+    """A failed response."""
     error = {"code": code, "message": message}
     return {"id": "resp_1", "object": "response", "status": "failed", "error": error, "output": []}
 
@@ -42,8 +42,8 @@ CODES = [
 
 
 @pytest.mark.parametrize(("code", "kind"), CODES)
-def test_an_error_in_mid_stream_is_of_its_class(code: str, kind: type[Exception]) -> None:
-    """As an event, as a failed response, inside a lifecycle event, as an object or as text."""
+def test_mid_stream_error_has_the_right_class(code: str, kind: type[Exception]) -> None:
+    """The error class is the same for error events, failed responses and lifecycle events."""
     response = failed(code)
     for body in (event(code), response, {"type": "response.failed", "response": response}):
         for form in (body, json.dumps(body), json.dumps(body).encode()):
@@ -67,20 +67,20 @@ def test_an_error_in_mid_stream_is_of_its_class(code: str, kind: type[Exception]
         (502, b"<html>Bad Gateway</html>", errors.ServerError),
     ],
 )  # fmt: skip
-def test_a_body_is_of_its_class(status: int, body: Any, kind: type[Exception]) -> None:
-    """OpenAI's, and those of hosts that speak its dialect."""
+def test_error_body_has_the_right_class(status: int, body: Any, kind: type[Exception]) -> None:
+    """Error bodies of OpenAI and compatible hosts map to the right class."""
     assert type(DIALECT.decode_error(status, body)) is kind
 
 
-def test_what_is_quoted_stays_inside() -> None:
-    """No text of the provider is found in our error, wherever it stood."""
+def test_provider_text_is_not_in_the_error() -> None:
+    """No text from the provider appears in our error."""
     for body in (event(SECRET, SECRET), {"response": failed(SECRET, SECRET)}, failed("x", SECRET)):
         error = DIALECT.decode_error(None, body)
         assert SECRET not in f"{error} {error!r} {vars(error)}"
 
 
-def test_an_error_is_told_as_openai_does() -> None:
-    """With message, type, param and code."""
+def test_error_is_encoded_in_openai_format() -> None:
+    """The encoded error has message, type, param and code."""
     error = errors.InvalidRequest("no", status=400, code="empty_array", param="input")
     assert DIALECT.encode_error(error) == (
         400,

@@ -1,4 +1,4 @@
-"""The Responses dialect: our own pairs in both directions, items, ids, foreign and broken parts."""
+"""The Responses dialect: fixtures in both directions, items, ids, foreign and malformed parts."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ LOOSE = Target(
 
 
 def encode_request(request: Request) -> Encoded:
-    """The request as it is said to such a host."""
+    """Encodes the request for the `LOOSE` target."""
     return encode(without_shared_settings(request, DIALECT.description, []), LOOSE)
 
 
@@ -64,13 +64,13 @@ def decoded(*items: Any, **fields: Any) -> Request:
 
 
 def again(*items: Any) -> list[Any]:
-    """The items after a trip through the model."""
+    """The items after decoding and encoding."""
     found: list[Any] = encode_request(decoded(*items)).body["input"]
     return found
 
 
 def written(*messages: Message, **fields: Any) -> list[Any]:
-    """The items of messages made by hand, none of which may be lost."""
+    """The items of messages built in code; fails on any loss."""
     encoded = encode_request(Request(messages=messages, **fields))
     assert encoded.losses == ()
     found: list[Any] = encoded.body["input"]
@@ -78,7 +78,7 @@ def written(*messages: Message, **fields: Any) -> list[Any]:
 
 
 def lost(*messages: Message, **fields: Any) -> list[str]:
-    """The paths of what could not be said."""
+    """The paths of the losses."""
     encoded = encode_request(Request(messages=messages, **fields))
     return [loss.path for loss in encoded.losses]
 
@@ -114,7 +114,7 @@ def output(call_id: str | None, text: str = "12:00", **fields: Any) -> dict[str,
 
 
 def without_ids(value: Request | Response) -> Any:
-    """The canonical document, without the ids that messages get on first need."""
+    """The canonical document, without the generated message ids."""
     written = json.loads(value.to_json())
     messages = written["value"].get("messages", [])
     for message in [*messages, *(c["message"] for c in written["value"].get("choices", []))]:
@@ -122,12 +122,12 @@ def without_ids(value: Request | Response) -> Any:
     return written
 
 
-# --- our own pairs
+# --- fixtures
 
 
 @pytest.mark.parametrize("file", sorted(FIXTURES.glob("*.json")), ids=lambda file: file.stem)
-def test_a_fixture_reads_and_writes(file: Path) -> None:
-    """Each fixture's wire form is read as its canonical form, which is written as its wire form."""
+def test_fixture_round_trips(file: Path) -> None:
+    """Each fixture's wire form decodes to its canonical form, which encodes to its wire form."""
     pair = json.loads(file.read_text(encoding="utf-8"))
     value = document.read(json.dumps(pair["canonical"]))
     if isinstance(value, Request):
@@ -141,8 +141,8 @@ def test_a_fixture_reads_and_writes(file: Path) -> None:
     assert encoded.losses == ()
 
 
-def test_a_list_of_one_plain_text_is_the_text() -> None:
-    """The one normal form: in messages and in the outputs of tools."""
+def test_single_text_part_becomes_a_string() -> None:
+    """A list of one plain text is normalized to a string, in messages and in tool outputs."""
     block = {"type": "input_text", "text": "hi"}
     items = again(
         {"role": "user", "content": [block]},
@@ -152,19 +152,19 @@ def test_a_list_of_one_plain_text_is_the_text() -> None:
     assert [items[0]["content"], items[1]["content"], items[2]["output"]] == ["hi", "hi", "hi"]
 
 
-def test_a_lone_text_is_a_string_only_where_it_was_one() -> None:
-    """`input` as a string and as a list of one message stay apart."""
+def test_string_input_stays_a_string() -> None:
+    """`input` as a string and as a list of one message are kept distinct."""
     for given in ("hi", [{"role": "user", "content": "hi"}]):
         request = DIALECT.decode_request({"input": given})
         assert request.messages == (Message.user("hi"),)
         assert encode_request(request).body == {"input": given}
 
 
-# --- which items make a message
+# --- grouping of items into messages
 
 
-def test_a_run_of_the_assistants_items_is_one_message() -> None:
-    """Reasoning, texts and calls up to the next output or user message are one turn."""
+def test_consecutive_assistant_items_are_one_message() -> None:
+    """Reasoning, texts and calls up to the next output or user message are one message."""
     request = decoded(
         {"role": "user", "content": "a"},
         {"type": "reasoning", "id": "rs_1", "summary": []},
@@ -196,18 +196,18 @@ def test_a_run_of_the_assistants_items_is_one_message() -> None:
         [output_message("msg_1"), output_message("msg_2", "b")],
     ],
 )
-def test_items_come_back_as_they_were_cut(items: list[Any]) -> None:
-    """Neighbours are neither merged nor split, with and without ids."""
+def test_item_boundaries_are_kept(items: list[Any]) -> None:
+    """Neighbouring items are neither merged nor split, with and without ids."""
     assert again(*items) == items
 
 
-def test_without_an_id_each_text_is_an_item() -> None:
-    """Only an item with an id may hold several texts, so a message made by hand is cut up."""
+def test_texts_without_id_are_separate_items() -> None:
+    """Several texts share an item only if it has an id; otherwise each text is an item."""
     assert written(Message.assistant("a", "b")) == [said("a"), said("b")]
 
 
-def test_results_beside_text_become_items_of_their_own() -> None:
-    """A user message in another dialect's manner: results first, then what the user says."""
+def test_results_beside_text_become_separate_items() -> None:
+    """In a user message with results and text, the results become items before the text."""
     message = Message(Role.USER, (ToolResult("c1", "ok"), Text("go on"), Image(file_id="f")))
     image = {"type": "input_image", "file_id": "f", "detail": "auto"}
     assert written(message) == [
@@ -216,8 +216,8 @@ def test_results_beside_text_become_items_of_their_own() -> None:
     ]
 
 
-def test_changed_words_change_nothing_else() -> None:
-    """A part's overlay and its item's stay with it when only its text is replaced."""
+def test_editing_text_keeps_extra_fields() -> None:
+    """Extra fields of a part and its item are kept when only the text is replaced."""
     item = output_message("msg_1", "a", "b", phase="final_answer", odd=None)
     request = decoded(item)
     first, second = request.messages[0].parts
@@ -227,8 +227,8 @@ def test_changed_words_change_nothing_else() -> None:
     assert changed == [item]
 
 
-def test_an_edit_beats_the_overlay() -> None:
-    """An explicit null that the wire had does not overrule what the caller sets later."""
+def test_edits_override_extra_fields() -> None:
+    """An explicit null on the wire doesn't override a value that the caller sets later."""
     body: dict[str, Any] = {
         "input": "hi",
         "temperature": None,
@@ -254,8 +254,8 @@ def test_an_edit_beats_the_overlay() -> None:
 # --- ids
 
 
-def test_repeated_and_missing_call_ids_are_told_apart() -> None:
-    """Ids are unique in the model, results find their own call, and the wire gets its ids back."""
+def test_repeated_and_missing_call_ids_become_unique() -> None:
+    """Ids are unique in the model, results match their calls, and the wire ids round-trip."""
     items = [
         call("x"),
         output("x", "1"),
@@ -272,15 +272,15 @@ def test_repeated_and_missing_call_ids_are_told_apart() -> None:
     assert again(*items) == items
 
 
-def test_an_id_that_another_wire_lacked_is_written() -> None:
-    """A call without an id elsewhere (Gemini) is sent under the id it has in the model."""
+def test_call_without_wire_id_is_sent_with_its_model_id() -> None:
+    """A call that had no id in its dialect (Gemini) is sent with its id in the model."""
     made = ToolCall("call_7", "now", "{}", wire_id=None, origin=ELSEWHERE)
     items = written(Message(Role.ASSISTANT, (made,)), Message.tool("call_7", "12:00"))
     assert items == [call("call_7"), output("call_7")]
 
 
-def test_an_output_is_of_its_calls_type() -> None:
-    """A custom tool's result is a `custom_tool_call_output`, also where the call is stored away."""
+def test_output_type_follows_the_call_type() -> None:
+    """A custom tool's result is a `custom_tool_call_output`, even without its call."""
     custom = {"type": "custom_tool_call", "call_id": "c1", "name": "sh", "input": "ls"}
     answer = {"type": "custom_tool_call_output", "call_id": "c1", "output": "a.txt"}
     assert again(custom, answer) == [custom, answer]
@@ -291,17 +291,17 @@ def test_an_output_is_of_its_calls_type() -> None:
     ]  # fmt: skip
 
 
-def test_a_foreign_item_id_stays_behind() -> None:
-    """W21: an id with another prefix is refused, so it is left out."""
+def test_foreign_item_id_is_left_out() -> None:
+    """An item id with another provider's prefix is left out (W21)."""
     made = ToolCall("c1", "now", "{}", item_id="toolu_1")
     assert written(Message(Role.ASSISTANT, (made,), origin=ELSEWHERE)) == [call("c1")]
 
 
-# --- made by hand
+# --- built in code
 
 
-def test_what_people_make_is_valid() -> None:
-    """Messages, media, calls and results made by hand come out in the wire's own shapes."""
+def test_messages_built_in_code_are_valid() -> None:
+    """Messages, media, calls and results built in code are written in valid wire form."""
     items = written(
         Message.system("Be brief."),
         Message.user(
@@ -329,8 +329,8 @@ def test_what_people_make_is_valid() -> None:
     ]  # fmt: skip
 
 
-def test_settings_made_by_hand() -> None:
-    """Sampling, format, effort, state, tools and choice all have their place."""
+def test_settings_built_in_code() -> None:
+    """Sampling, format, effort, state, tools and tool choice are all written."""
     tool = ToolDefinition.create("now", "The time.")
     encoded = encode_request(
         Request(
@@ -366,8 +366,8 @@ def test_settings_made_by_hand() -> None:
     }  # fmt: skip
 
 
-def test_another_dialects_tool_is_not_strict() -> None:
-    """W16: left out, `strict` would be tried here, and it was not meant."""
+def test_foreign_tools_are_written_as_not_strict() -> None:
+    """A foreign tool gets `strict: false`, since strict is the default here (W16)."""
     tool = make_definition("a.b", origin=ELSEWHERE)
     body = encode_request(Request(tools=(tool,))).body
     nothing = {"type": "object", "properties": {}}
@@ -400,8 +400,8 @@ def test_another_dialects_tool_is_not_strict() -> None:
     ],
 )
 @pytest.mark.parametrize("parallel", [{}, {"parallel_tool_calls": False}])
-def test_every_choice_comes_back(chosen: Any, parallel: dict[str, Any]) -> None:
-    """Known choices are understood, unknown ones carried, with and without parallel calls."""
+def test_every_tool_choice_round_trips(chosen: Any, parallel: dict[str, Any]) -> None:
+    """Known and unknown tool choices round-trip, with and without parallel calls."""
     tools = [
         {"type": "function", "name": "now", "parameters": None, "strict": None},
         {"type": "custom", "name": "sh"},
@@ -423,8 +423,8 @@ def test_every_choice_comes_back(chosen: Any, parallel: dict[str, Any]) -> None:
         {"instructions": ["a"]}, {"tools": None}, {"model": 5}, {"stream": None},
     ],
 )  # fmt: skip
-def test_odd_settings_come_back(fields: dict[str, Any]) -> None:
-    """What is of another type, empty or null comes out as it went in, also after being stored."""
+def test_malformed_settings_round_trip(fields: dict[str, Any]) -> None:
+    """Settings of the wrong type, empty or null round-trip, even after being stored."""
     body = {"input": "hi", **fields}
     request = DIALECT.decode_request(json.dumps(body))
     reloaded = Request.from_json(request.to_json())
@@ -458,8 +458,8 @@ def test_odd_settings_come_back(fields: dict[str, Any]) -> None:
         None,
     ],
 )
-def test_every_part_comes_back(part: Any) -> None:
-    """Known parts, their odd spellings, and parts that nobody knows."""
+def test_every_part_round_trips(part: Any) -> None:
+    """Known parts, unusual variants and unknown parts round-trip."""
     items = [
         {"role": "user", "content": [part, {"type": "input_text", "text": "b"}]},
         {"role": "assistant", "content": [part, part]},
@@ -499,14 +499,14 @@ def test_every_part_comes_back(part: Any) -> None:
         (5, Role.ASSISTANT),
     ],
 )
-def test_every_item_comes_back(item: Any, role: Role) -> None:
-    """Items of every kind, malformed and unknown ones too, on the side where they belong."""
+def test_every_item_round_trips(item: Any, role: Role) -> None:
+    """Items of every type, malformed and unknown ones too, get the right role and round-trip."""
     assert [message.role for message in decoded(item).messages] == [role]
     assert again(item) == [item]
 
 
-def test_a_generated_picture_is_an_image() -> None:
-    """What the provider's own tool drew is among the message's media, and goes back to its call."""
+def test_generated_image_is_an_image() -> None:
+    """A generated image is in the message's media, and round-trips in its call."""
     item = {"type": "image_generation_call", "id": "ig_1", "status": "completed",
             "result": "iVBORw0KGgo=", "output_format": "webp"}  # fmt: skip
     request = decoded(item)
@@ -515,8 +515,8 @@ def test_a_generated_picture_is_an_image() -> None:
     assert again(item) == [item]
 
 
-def test_citations_of_other_dialects_keep_their_address() -> None:
-    """A source with an address is cited as one; others have no place."""
+def test_foreign_citations_keep_their_url() -> None:
+    """A foreign citation with a URL becomes a `url_citation`; others are losses."""
     sources = (
         Citation(kind="web_search_result_location", url="https://example.com"),
         Citation(kind="char_location", quote="a"),
@@ -535,18 +535,18 @@ def test_citations_of_other_dialects_keep_their_address() -> None:
 
 
 @pytest.mark.parametrize("annotations", [[{"type": "odd"}], [5, {"type": "url_citation"}], {}])
-def test_odd_annotations_come_back(annotations: Any) -> None:
-    """Also where a kind is unknown and has no other field, or an entry is not one at all."""
+def test_malformed_annotations_round_trip(annotations: Any) -> None:
+    """Unknown annotation types and annotations that aren't objects round-trip."""
     part = {"type": "output_text", "text": "a", "annotations": annotations}
     item = {"role": "assistant", "content": [part]}
     assert again(item) == [item]
 
 
-# --- what has no place here
+# --- what this dialect doesn't support
 
 
-def test_foreign_things_are_left_out_and_named() -> None:
-    """What only another dialect could carry is a loss, never a crash and never silent."""
+def test_foreign_parts_are_reported_as_losses() -> None:
+    """Parts that only another dialect supports are left out and reported."""
     message = Message(
         Role.ASSISTANT,
         (
@@ -566,8 +566,8 @@ def test_foreign_things_are_left_out_and_named() -> None:
     ]
 
 
-def test_losses_of_users_tools_and_settings() -> None:
-    """Films, names, foreign tools and settings that the wire does not know."""
+def test_unsupported_media_tools_and_settings_are_losses() -> None:
+    """Video, names, foreign tools and unsupported settings are reported as losses."""
     clip = Video(url="https://example.com/a.mp4")
     assert lost(Message.user(clip, name="Ann")) == ["messages[0].name", "messages[0].parts[0]"]
     result = Message(Role.TOOL, (ToolResult("c1", (clip, Refusal("no"))),))
@@ -590,8 +590,8 @@ def test_losses_of_users_tools_and_settings() -> None:
 # --- responses
 
 
-def test_a_response_made_by_hand_has_what_clients_demand() -> None:
-    """Ids for the response and its items, a status, and the fields that the types require."""
+def test_response_built_in_code_has_the_required_fields() -> None:
+    """A response built in code gets ids, a status and all fields that the types require."""
     message = Message.assistant(
         Thinking("hm", signature="s"), "Yes.", tool_calls=[ToolCall.create("c1", "now")], id="msg_7"
     ).replace(origin=ELSEWHERE)
@@ -614,8 +614,8 @@ def test_a_response_made_by_hand_has_what_clients_demand() -> None:
     assert not encoded.losses
 
 
-def test_a_second_answer_is_lost() -> None:
-    """The wire gives one answer."""
+def test_second_choice_is_a_loss() -> None:
+    """A response has one choice on this wire; further choices are losses."""
     choices = (Choice(0, Message.assistant("a")), Choice(1, Message.assistant("b")))
     encoded = DIALECT.encode_response(Response(choices=choices))
     assert [loss.path for loss in encoded.losses] == ["choices[1]"]
@@ -640,8 +640,10 @@ def test_a_second_answer_is_lost() -> None:
         ({}, None, None),
     ],
 )  # fmt: skip
-def test_why_it_ended(fields: dict[str, Any], finish: FinishReason | None, raw: str | None) -> None:
-    """W37: every status is understood on the choice and on the message, and comes back."""
+def test_status_maps_to_finish_reason(
+    fields: dict[str, Any], finish: FinishReason | None, raw: str | None
+) -> None:
+    """Each status is decoded into the finish of choice and message, and round-trips (W37)."""
     body = {"id": "resp_1", "output": [], **fields}
     response = DIALECT.decode_response(body)
     assert (response.finish, response.choices[0].finish_raw) == (finish, raw)
@@ -660,16 +662,16 @@ def test_why_it_ended(fields: dict[str, Any], finish: FinishReason | None, raw: 
         None,
     ],
 )
-def test_usage_of_every_shape_comes_back(usage: Any) -> None:
-    """Missing, zero and odd counts stay as they were."""
+def test_usage_round_trips(usage: Any) -> None:
+    """Missing, zero and malformed token counts round-trip."""
     body = {"output": [], "usage": usage, "created_at": 1.0}
     response = Response.from_json(DIALECT.decode_response(body).to_json())
     written = DIALECT.encode_response(response).body
     assert json.dumps(written, sort_keys=True) == json.dumps(body, sort_keys=True)
 
 
-def test_an_answer_goes_into_the_next_request_as_it_came() -> None:
-    """A response's message carries its origin, so that its reasoning may be replayed."""
+def test_answer_is_sent_back_unchanged_in_the_next_request() -> None:
+    """A response's message has its origin, so its reasoning is sent back in the next request."""
     items = [
         {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "eA=="},
         output_message("msg_1", "Yes.", phase="final_answer"),
@@ -682,7 +684,7 @@ def test_an_answer_goes_into_the_next_request_as_it_came() -> None:
     assert written(stripped)[0] == items[0]
 
 
-# --- broken bodies
+# --- malformed bodies
 
 
 @pytest.mark.parametrize(
@@ -694,16 +696,16 @@ def test_an_answer_goes_into_the_next_request_as_it_came() -> None:
         ({"input": {"part": "secret"}}, "$.input"),
     ],
 )
-def test_a_broken_request_is_a_wire_error(body: Any, path: str) -> None:
-    """The error says where, and quotes nothing."""
+def test_malformed_request_raises_wire_error(body: Any, path: str) -> None:
+    """The error names the path and quotes no content."""
     with pytest.raises(WireError) as caught:
         DIALECT.decode_request(body)
     assert (caught.value.dialect, caught.value.path) == (NAME, path)
     assert "secret" not in str(caught.value)
 
 
-def test_a_broken_response_is_a_wire_error() -> None:
-    """So is one without output, and one that is nested beyond all measure."""
+def test_malformed_response_raises_wire_error() -> None:
+    """A response without output, or nested too deeply, raises `WireError`."""
     deep: Any = "secret"
     for _ in range(200):
         deep = [deep]

@@ -1,4 +1,4 @@
-"""Plain messages are written by a shorter way, which must come to the same as the general one."""
+"""The fast path for plain messages gives the same result as the general path."""
 
 from __future__ import annotations
 
@@ -68,10 +68,10 @@ TARGETS = (TARGET, TARGET.relaxed)
 
 
 @pytest.mark.parametrize("fields", MESSAGES)
-def test_the_short_way_gives_what_the_general_one_gives(
+def test_fast_path_equals_general_path(
     fields: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """For every kind of part and role, alone and after a call of another id or kind."""
+    """Both paths agree for every part and role, also after a call with another id or kind."""
     requests = [
         Request(
             model="m",

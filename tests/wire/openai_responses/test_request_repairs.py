@@ -1,4 +1,4 @@
-"""What goes out to OpenAI fits together, whatever happened to the history before."""
+"""Requests sent to OpenAI are valid, even after the history was edited."""
 
 from __future__ import annotations
 
@@ -58,9 +58,9 @@ def output(number: int = 1, **fields: Any) -> dict[str, Any]:
 
 
 def sent(*items: Any, **fields: Any) -> tuple[list[Any], list[str]]:
-    """The items that go out for these, and the paths of what was lost.
+    """Encodes these items; returns the items sent and the paths of the losses.
 
-    Somebody has touched the messages, so that they are fitted to all that OpenAI demands.
+    The origins are removed, so the messages count as edited and every repair applies.
     """
     request = DIALECT.decode_request({"model": "m", "input": list(items), **fields})
     touched = tuple(message.replace_unchecked(origin=None) for message in request.messages)
@@ -82,8 +82,8 @@ def kinds(items: list[Any]) -> list[str]:
 @pytest.mark.parametrize(
     "file", sorted((FIXTURES / "openai-responses").glob("*.json")), ids=lambda file: file.stem
 )
-def test_what_openai_takes_is_not_touched(file: Path) -> None:
-    """Our own requests go out as they came, sound apart, which OpenAI does not take."""
+def test_valid_requests_are_unchanged(file: Path) -> None:
+    """Our own fixtures are encoded unchanged, except audio, which OpenAI doesn't support."""
     pair = json.loads(file.read_text(encoding="utf-8"))
     if pair["canonical"]["kind"] == "Request" and file.stem != "media":
         encoded = DIALECT.encode_request(DIALECT.decode_request(pair["wire"]))
@@ -91,26 +91,26 @@ def test_what_openai_takes_is_not_touched(file: Path) -> None:
         assert encoded.losses == ()
 
 
-# --- the ids of items
+# --- item ids
 
 
 @pytest.mark.parametrize("item_id", ["toolu_1", "fc_1.2", "fc_" + "1" * 62, "fc_ü", ""])
-def test_an_id_that_openai_did_not_make_is_left_out(item_id: str) -> None:
-    """W21: a call can do without."""
+def test_invalid_item_id_is_left_out(item_id: str) -> None:
+    """An item id that OpenAI didn't issue is left out of a function call (W21)."""
     items, lost = sent(USER, call(id=item_id), output())
     assert items == [USER, {**plain_call(), "status": "completed"}, output()]
     assert lost == []
 
 
-def test_a_message_without_its_id_is_written_as_a_text() -> None:
-    """Without an id the types know a text only; its phase stays (W32)."""
+def test_message_without_id_is_written_as_plain_text() -> None:
+    """Without an id, a message's content is a plain string; its phase is kept (W32)."""
     items, lost = sent(USER, said("item-1", phase="commentary"), USER)
     assert items[1] == said(None, type="message", phase="commentary")
     assert lost == []
 
 
-def test_a_message_that_says_more_than_a_text_keeps_its_parts() -> None:
-    """What it cites, and that it refused."""
+def test_citations_and_refusals_survive_without_an_item_id() -> None:
+    """A message that loses its id keeps citations and refusals as content parts."""
     cited = said("x_1")
     cited["content"][0]["annotations"] = [
         {"type": "url_citation", "url": "u", "title": "t", "start_index": 0, "end_index": 1}
@@ -122,16 +122,16 @@ def test_a_message_that_says_more_than_a_text_keeps_its_parts() -> None:
     assert lost == []
 
 
-def test_what_needs_its_id_is_left_out_without() -> None:
-    """A search, or reasoning, whose id can't be is a loss."""
+def test_items_that_need_an_id_are_left_out_without_one() -> None:
+    """A web search or reasoning item with an invalid id is left out and reported as a loss."""
     search = {"type": "web_search_call", "id": "w.1", "status": "completed"}
     items, lost = sent(USER, search, thought(id="r.1"), said(), USER)
     assert kinds(items) == ["message"] * 3
     assert lost == ["messages[1].parts[0]", "messages[1].parts[1]"]
 
 
-def test_no_item_stands_there_twice() -> None:
-    """W28: the second has no id, or is left out where it needs one."""
+def test_duplicate_items_are_dropped() -> None:
+    """A repeated item is sent without its id, or left out if it needs one (W28)."""
     search = {"type": "web_search_call", "id": "ws_1", "status": "completed"}
     items, lost = sent(USER, search, said(), USER, search, said(), USER)
     assert kinds(items) == [
@@ -147,7 +147,7 @@ def test_no_item_stands_there_twice() -> None:
 
 
 def test_long_call_ids_are_the_same_for_call_and_output() -> None:
-    """W22: also where an id was used twice, and the wire's own is too long."""
+    """A call and its output get the same shortened id, even if the long id was used twice (W22)."""
     ids = {"call_id": "c" * 69}
     items, lost = sent(USER, plain_call() | ids, output() | ids, plain_call() | ids, output() | ids)
     assert items[1]["call_id"] == items[2]["call_id"]
@@ -156,8 +156,8 @@ def test_long_call_ids_are_the_same_for_call_and_output() -> None:
     assert lost == []
 
 
-def test_a_call_that_had_no_id_gets_one() -> None:
-    """W20: the output names its call, so there must be something to name."""
+def test_call_without_id_gets_one() -> None:
+    """A call without an id gets one, and its output refers to it (W20)."""
     nameless = {key: value for key, value in plain_call().items() if key != "call_id"}
     answer = {key: value for key, value in output().items() if key != "call_id"}
     items, _ = sent(USER, nameless, answer)
@@ -167,8 +167,8 @@ def test_a_call_that_had_no_id_gets_one() -> None:
 # --- reasoning
 
 
-def test_reasoning_goes_with_what_it_led_to() -> None:
-    """Whole turns stay as they are."""
+def test_complete_turns_with_reasoning_are_unchanged() -> None:
+    """Reasoning followed by its call or message is sent unchanged."""
     whole = [USER, thought(), thought(2), call(), output(), thought(3), said(), USER]
     assert sent(*whole) == (whole, [])
 
@@ -178,15 +178,15 @@ def test_reasoning_goes_with_what_it_led_to() -> None:
     [[], [USER], [output(), USER]],
     ids=["the end", "the user", "an output"],
 )
-def test_reasoning_that_led_nowhere_is_left_out(after: list[Any]) -> None:
-    """W23: what it led to is gone, so it goes, too, and is named."""
+def test_reasoning_without_a_following_item_is_left_out(after: list[Any]) -> None:
+    """Reasoning without the item that followed it is left out and reported as a loss (W23)."""
     items, lost = sent(USER, call(), thought(9), *after)
     assert "reasoning" not in kinds(items)
     assert "messages[1].parts[1]" in lost
 
 
-def test_reasoning_of_a_cut_off_answer_is_not_the_next_ones() -> None:
-    """Two answers in a row: the second did not come of the first one's reasoning."""
+def test_reasoning_is_not_attached_to_the_next_answer() -> None:
+    """Reasoning of a truncated answer isn't sent as the reasoning of the answer after it."""
     cut, next_ = (
         DIALECT.decode_response({"id": "resp_1", "output": found}).message
         for found in ([thought(1)], [said("msg_1")])
@@ -197,8 +197,8 @@ def test_reasoning_of_a_cut_off_answer_is_not_the_next_ones() -> None:
     assert lost == ["messages[1].parts[0]"]
 
 
-def test_an_edited_answer_goes_without_its_reasoning() -> None:
-    """As recorded: the new words have no id, and OpenAI misses what the reasoning led to."""
+def test_edited_answer_is_sent_without_its_reasoning() -> None:
+    """Reasoning is left out if the text after it was edited: OpenAI needs the original item."""
     message = DIALECT.decode_response({"id": "resp_1", "output": [thought(), said()]}).message
     edited = message.replace(parts=(message.parts[0], message.parts[1].with_text("42")))  # type: ignore[union-attr]
     items, lost = _sent(DIALECT.encode_request(Request(messages=(edited, Message.user("Hi")))))
@@ -207,11 +207,11 @@ def test_an_edited_answer_goes_without_its_reasoning() -> None:
     kept = DIALECT.decode_request(
         {"store": False, "input": [thought(encrypted_content="x"), said(None, "42"), USER]}
     )
-    assert _sent(DIALECT.encode_request(kept))[1] == []  # nothing is stored that it could look up
+    assert _sent(DIALECT.encode_request(kept))[1] == []  # nothing stored to look up
 
 
-def test_with_the_reasoning_goes_the_id_of_the_call() -> None:
-    """W24: an id that asks for reasoning which is not sent is left out; what needs it is lost."""
+def test_call_ids_are_dropped_with_their_reasoning() -> None:
+    """Without its reasoning, an item is sent without its id, or left out if it needs one (W24)."""
     search = {"type": "web_search_call", "id": "ws_1", "status": "completed"}
     bare = {"id": None}
     items, lost = sent(
@@ -222,8 +222,8 @@ def test_with_the_reasoning_goes_the_id_of_the_call() -> None:
     assert lost == ["messages[1].parts[0]", "messages[1].parts[2]"]
 
 
-def test_a_chain_of_reasoning_is_whole_or_not_there() -> None:
-    """One of two without its seal: neither goes."""
+def test_reasoning_chain_is_sent_whole_or_not_at_all() -> None:
+    """If one of two reasoning items lacks encrypted content, neither is sent."""
     items, lost = sent(
         USER, thought(1, encrypted_content="x"), thought(2), call(), output(), store=False
     )
@@ -231,8 +231,8 @@ def test_a_chain_of_reasoning_is_whole_or_not_there() -> None:
     assert sorted(lost) == ["messages[1].parts[0]", "messages[1].parts[1]"]
 
 
-def test_reasoning_that_was_taken_out_takes_the_ids_with_it() -> None:
-    """The message's own usage tells that its model had reasoned."""
+def test_removed_reasoning_also_removes_item_ids() -> None:
+    """If usage shows that reasoning was removed, the call is sent without its id."""
     message = DIALECT.decode_response({"id": "resp_1", "output": [thought(), call()]}).message
     trimmed = message.replace(parts=message.parts[1:])
     results = Message.tool("call_1", "ok")
@@ -243,8 +243,8 @@ def test_reasoning_that_was_taken_out_takes_the_ids_with_it() -> None:
         assert lost == []
 
 
-def test_without_thinking_there_are_no_ids_that_ask_for_it() -> None:
-    """W27: to recover from seals that can't be verified, a target is told to take none back."""
+def test_ids_are_dropped_when_thinking_is_never_sent_back() -> None:
+    """With `thinking.sent_back="never"`, calls are sent without their item ids (W27)."""
     request = DIALECT.decode_request({"input": [USER, thought(), call(), output()]})
     touched = tuple(message.replace_unchecked(origin=None) for message in request.messages)
     never = TARGET.with_flags({"thinking.sent_back": "never"})
@@ -252,8 +252,8 @@ def test_without_thinking_there_are_no_ids_that_ask_for_it() -> None:
     assert encoded.body["input"][1:] == [{**plain_call(), "status": "completed"}, output()]
 
 
-def test_bare_reasoning_is_not_sent_where_nothing_is_stored() -> None:
-    """W25: with `store: false` an id alone is not found."""
+def test_reasoning_without_encrypted_content_needs_stored_state() -> None:
+    """With `store: false`, reasoning that has only an id is left out (W25)."""
     turn = [USER, thought(), said(), USER]
     assert sent(*turn) == (turn, [])
     items, lost = sent(*turn, store=False)
@@ -261,8 +261,8 @@ def test_bare_reasoning_is_not_sent_where_nothing_is_stored() -> None:
     assert lost == ["messages[1].parts[0]"]
 
 
-def test_thinking_of_others_never_goes_out_as_reasoning() -> None:
-    """Another dialect's, another provider's, another model's: a loss, and the words stay."""
+def test_foreign_thinking_is_not_sent_as_reasoning() -> None:
+    """Thinking of another dialect, provider or model is a loss; the text is kept."""
     made = Thinking("hm", data="seal", form="summary", item_id="rs_1")
     target = TARGET.replace(model="gpt-example-2")
     for origin in (
@@ -287,7 +287,7 @@ def test_thinking_of_others_never_goes_out_as_reasoning() -> None:
 
 
 def test_calls_and_outputs_are_paired() -> None:
-    """An orphaned output is a loss; a call without one gets one that says so."""
+    """An orphaned output is sent as text and is a loss; an unanswered call gets a placeholder."""
     items, lost = sent(USER, output(7), call(), USER)
     assert kinds(items) == [
         "message",
@@ -296,7 +296,7 @@ def test_calls_and_outputs_are_paired() -> None:
         "function_call_output",
         "message",
     ]
-    assert items[1]["content"][1]["text"] == "ok"  # carried as text
+    assert items[1]["content"][1]["text"] == "ok"  # sent as text
     assert items[3]["output"] == UNKNOWN
     assert lost == ["messages[1].parts[0]"]
 
@@ -315,20 +315,20 @@ def test_calls_and_outputs_are_paired() -> None:
     ],
 )  # fmt: skip
 def test_built_in_calls_and_outputs_are_paired(asked: Any, answered: Any) -> None:
-    """What the client carries out itself has to be there from both sides."""
+    """Calls that the client runs itself are sent only together with their outputs."""
     asked = {**asked, "status": "completed"}
     assert sent(USER, asked, answered, USER) == ([USER, asked, answered, USER], [])
     items, lost = sent(USER, answered, USER)
     assert lost == ["messages[1].parts[0]"]
-    assert set(kinds(items)) == {"message"}  # carried as text, or left out
-    if "approval" not in asked["type"]:  # the model may be told something else instead
+    assert set(kinds(items)) == {"message"}  # sent as text, or left out
+    if "approval" not in asked["type"]:  # an approval request may stay unanswered
         items, lost = sent(USER, thought(), asked, USER)
         assert kinds(items)[1:-1] == ["reasoning", asked["type"], answered["type"]]
         assert lost == []
 
 
-def test_calls_and_outputs_are_paired_by_id_whatever_their_types() -> None:
-    """The provider takes a function's output for a custom call's, so it stays one."""
+def test_calls_and_outputs_are_paired_by_id_not_by_type() -> None:
+    """A custom tool's output answers a function call with the same id and keeps its type."""
     other = {"type": "custom_tool_call_output", "call_id": "call_1", "output": "ok"}
     items, lost = sent(USER, plain_call(), other)
     assert items[2] == other
@@ -344,15 +344,15 @@ def test_calls_and_outputs_are_paired_by_id_whatever_their_types() -> None:
     ids=["tool_search_call", "unknown"],
 )
 @pytest.mark.parametrize("answered", ["function_call_output", "tool_search_output"])
-def test_an_output_may_answer_any_item_with_its_call_id(asked: Any, answered: str) -> None:
-    """Recorded: a function's output answers a client-run tool search; it goes out as it came."""
+def test_output_may_answer_any_item_with_its_call_id(asked: Any, answered: str) -> None:
+    """An output is paired with any item that has its call id, and is sent unchanged."""
     asked = {**asked, "call_id": "call_1", "status": "completed"}
     output_item = {"type": answered, "call_id": "call_1", "output": "ok"}
     assert sent(USER, asked, output_item, USER) == ([USER, asked, output_item, USER], [])
 
 
-def test_a_failure_is_told_as_far_as_it_can_be() -> None:
-    """W31: a function's output has a status; a custom tool's has none, so that is a loss."""
+def test_tool_errors_use_the_status_where_there_is_one() -> None:
+    """A failed function output gets a status; for a custom tool the failure is a loss (W31)."""
     calls = (ToolCall.create("a", "f"), ToolCall.create("b", "g", "x", kind="custom"))
     results = (ToolResult.error("a", "no"), ToolResult.error("b", "no"))
     messages = (Message.assistant(tool_calls=calls), Message.tool(*results))
@@ -364,8 +364,8 @@ def test_a_failure_is_told_as_far_as_it_can_be() -> None:
     assert lost == ["messages[1].parts[1].is_error"]
 
 
-def test_media_in_outputs_are_native() -> None:
-    """W31: pictures and documents stay where they are; sound and film have no place."""
+def test_media_in_outputs_are_sent_natively() -> None:
+    """Images and files in outputs are sent natively; audio is a loss (W31)."""
     content = (
         Text("see"),
         Image.from_url("https://example.com/a.png"),
@@ -385,8 +385,8 @@ def test_media_in_outputs_are_native() -> None:
     assert lost == ["messages[1].parts[0].content[3]", "messages[1].parts[0].content[4]"]
 
 
-def test_names_of_arguments_are_cut_to_what_is_taken() -> None:
-    """W39: two long names that begin alike stay apart; the call stays in the history."""
+def test_long_argument_names_are_shortened() -> None:
+    """Long argument names are shortened and stay distinct; the call is kept (W39)."""
     arguments = {"n" * 300 + "a": 1, "n" * 300 + "b": [{"m" * 257: 2}], "short": 3}
     asked = plain_call() | {"arguments": json.dumps(arguments)}
     items, lost = sent(USER, asked, output())
@@ -397,8 +397,8 @@ def test_names_of_arguments_are_cut_to_what_is_taken() -> None:
     assert lost == ["messages[1].parts[0].arguments"]
 
 
-def test_arguments_that_are_no_json_stay_as_they_are() -> None:
-    """They are a text here, which nobody parses."""
+def test_invalid_json_arguments_are_unchanged() -> None:
+    """Arguments are a string on this wire, so invalid JSON is sent unchanged."""
     items, lost = sent(USER, plain_call() | {"arguments": "{broken"}, output())
     assert items[1]["arguments"] == "{broken"
     assert lost == []
@@ -407,8 +407,8 @@ def test_arguments_that_are_no_json_stay_as_they_are() -> None:
 # --- contents and settings
 
 
-def test_texts_have_the_type_of_their_speaker() -> None:
-    """W30: what another host took under the other's type goes out under its own."""
+def test_text_types_follow_the_role() -> None:
+    """Text parts are sent as `input_text` or `output_text`, depending on the role (W30)."""
     parts = [{"type": "text", "text": "a"}, {"type": "input_text", "text": "b"}]
     parts.append({"type": "output_text", "text": "c"})
     items, lost = sent({"role": "user", "content": parts}, {"role": "assistant", "content": parts})
@@ -417,24 +417,24 @@ def test_texts_have_the_type_of_their_speaker() -> None:
     assert lost == []
 
 
-def test_sound_is_told_in_words() -> None:
-    """The Responses API has no place for it; the loss is named."""
+def test_audio_is_replaced_by_text() -> None:
+    """Audio isn't supported here: it is replaced by a text and reported as a loss."""
     request = Request(messages=(Message.user("Listen:", Audio.from_format("UklGRg==", "wav")),))
     items, lost = _sent(DIALECT.encode_request(request))
     assert [part["type"] for part in items[0]["content"]] == ["input_text", "input_text"]
     assert lost == ["messages[0].parts[1]"]
 
 
-def test_a_cap_that_is_too_low_is_raised() -> None:
-    """At least 16 tokens have to be allowed; that it was raised is told."""
+def test_low_max_tokens_is_raised() -> None:
+    """`max_output_tokens` is raised to the minimum of 16, and the change is reported."""
     request = Request(messages=(Message.user("Hi"),), sampling=Sampling(max_tokens=5))
     encoded = DIALECT.encode_request(request)
     assert encoded.body["max_output_tokens"] == 16
     assert [loss.path for loss in encoded.losses] == ["sampling.max_tokens"]
 
 
-def test_a_schema_that_can_t_be_strict_is_not() -> None:
-    """W14: where a schema allows names of its own, closing it would change what it means."""
+def test_open_schemas_are_not_strict() -> None:
+    """A schema with `additionalProperties` is sent without strict mode (W14)."""
     schema = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"],
               "additionalProperties": {"type": "string"}}  # fmt: skip
     closed = {**schema, "additionalProperties": False}
@@ -456,15 +456,15 @@ def test_a_schema_that_can_t_be_strict_is_not() -> None:
         {"type": "grammar", "syntax": "regex", "definition": "a+"},
     ],
 )
-def test_a_grammar_is_flat(form: dict[str, Any]) -> None:
-    """Chat has it in an object of its own."""
+def test_nested_grammar_format_is_flattened(form: dict[str, Any]) -> None:
+    """Chat's nested grammar format is written in the flat form of this dialect."""
     tool = make_definition("f", kind="custom", format=form, origin=Origin(dialect="openai-chat"))
     body = DIALECT.encode_request(Request(messages=(Message.user("Hi"),), tools=(tool,))).body
     assert body["tools"][0]["format"] == {"type": "grammar", "syntax": "regex", "definition": "a+"}
 
 
-def test_something_is_said_where_nothing_is_left() -> None:
-    """A history of which nothing can be sent is one that begins, unless the provider has more."""
+def test_empty_history_gets_an_opening_message() -> None:
+    """If nothing can be sent, an opening is added, unless the provider stores the history."""
     state = State(previous_response_id="resp_1")
     foreign = Message(Role.ASSISTANT, (Thinking("hm"),))
     encoded = DIALECT.encode_request(Request(messages=(foreign,)))
@@ -474,8 +474,8 @@ def test_something_is_said_where_nothing_is_left() -> None:
     assert DIALECT.encode_request(Request(messages=(foreign,), state=state)).body["input"] == []
 
 
-def test_an_edited_call_keeps_the_result_that_came() -> None:
-    """The result stands in a message that nobody touched: no other is made up beside it."""
+def test_edited_call_keeps_its_result() -> None:
+    """Editing a call doesn't add a placeholder output beside the existing one."""
     wire = {"model": "m", "input": [USER, plain_call(), output()]}
     request = DIALECT.decode_request(wire)
     first, said, answered = request.messages

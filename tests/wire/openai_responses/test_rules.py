@@ -1,4 +1,4 @@
-"""Each rule finds what breaks it, at its place, and leaves alone what does not."""
+"""Each rule finds its violations, with their paths, and accepts valid bodies."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def _format(schema: Any) -> dict[str, Any]:
 
 LONG = json.dumps({"a": [{"n" * 257: 1}]})
 SHORT = json.dumps({"a": [{"n" * 256: 1}]})
-# Rule: what breaks it, where it says so, and what does not.
+# Rule: invalid body, expected paths, valid body.
 ROWS: dict[str, list[Row]] = {
     "shape_model": [({"model": "", "input": "Hi"}, "model", {"model": "m", "input": "Hi"})],
     "shape_model_is_named": [({"input": "Hi"}, "model", {"prompt": {"id": "pmpt_1"}})],
@@ -395,7 +395,7 @@ BOOK = Book(
         "shape_reasoning_is_readable": LLAMA,
     },
 )
-# What depends on the host.
+# Rules that depend on the host.
 OPENAIS = (
     "limit_output_tokens", "w21_item_ids_are_plain", "w21_item_ids_have_their_prefix",
     "w21_reasoning_has_its_id", "w22_call_ids_are_short", "w23_reasoning_is_followed",
@@ -404,22 +404,22 @@ OPENAIS = (
 
 
 @pytest.mark.parametrize("name", OPENAIS)
-def test_other_hosts_mind_less(name: str) -> None:
-    """What OpenAI refuses because it looks items up, others take."""
+def test_other_hosts_are_less_strict(name: str) -> None:
+    """Hosts that don't look up stored items accept what OpenAI rejects."""
     for wrong, _, _ in ROWS[name]:
         assert BOOK.found(name, wrong, LOOSE) == []
 
 
-def test_a_host_may_have_chats_name_for_the_form_of_the_answer() -> None:
-    """Beside this dialect's own."""
+def test_a_host_may_accept_response_format() -> None:
+    """A host may accept Chat's `response_format` as well as `text.format`."""
     body = _said(response_format={"type": "json_object"})
     name = "w36_settings_have_their_own_names"
     assert BOOK.found(name, body) == ["response_format"]
     assert BOOK.found(name, body, LLAMA) == []
 
 
-def test_a_host_may_take_sound() -> None:
-    """The media that a host takes are the target's."""
+def test_a_host_may_accept_audio() -> None:
+    """The target's flags decide which media a host accepts."""
     body = _said(_user(type="input_audio"))
     assert BOOK.found("w30_people_say_input", body, LOOSE) == []
     assert BOOK.found("w30_people_say_input", body, LOOSE.with_flags({"media.kinds": None})) == []
@@ -434,8 +434,8 @@ def test_a_host_may_take_sound() -> None:
         ("gpt-5.2", _said(temperature=0.5, reasoning={"effort": "low"})),
     ],
 )
-def test_models_take_what_they_know(model: str, body: dict[str, Any]) -> None:
-    """What a model does not take is found where it is named (W12)."""
+def test_unsupported_settings_of_a_model_are_violations(model: str, body: dict[str, Any]) -> None:
+    """Settings that a model doesn't support are violations if the model is known (W12)."""
     target = dragoman.provider("openai").target(model, "openai-responses")
     assert {violation.rule for violation in RULEBOOK.check(body, target)} == {"W12"}
     assert RULEBOOK.check(body) == []
@@ -444,8 +444,8 @@ def test_models_take_what_they_know(model: str, body: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     "file", sorted((FIXTURES / "openai-responses").glob("*.json")), ids=lambda file: file.stem
 )
-def test_our_own_requests_pass(file: Path) -> None:
-    """Fixtures are requests that OpenAI takes, but for sound."""
+def test_our_own_requests_are_valid(file: Path) -> None:
+    """Our fixtures are requests that OpenAI accepts, except for audio."""
     fixture = json.loads(file.read_text(encoding="utf-8"))
     if fixture["canonical"]["kind"] == "Request":
         found = RULEBOOK.check(fixture["wire"], TARGET.with_flags({"media.kinds": None}))

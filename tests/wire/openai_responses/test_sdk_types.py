@@ -1,4 +1,4 @@
-"""OpenAI's own SDK takes what we write: requests by its types, responses by its models."""
+"""Encoded requests and responses match the types of OpenAI's SDK."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _responses() -> Any:
 
 
 def _check_request(body: Mapping[str, Any]) -> None:
-    """Raises where the types refuse the body; `Iterable`s are checked when they are read."""
+    """Raises if the types reject the body; `Iterable`s are validated as they are read."""
     plain = json.loads(json.dumps({"model": "m", **body}, default=dict))
     for item in plain.get("input", ()):
         _without_sources(item)
@@ -41,9 +41,9 @@ def _check_request(body: Mapping[str, Any]) -> None:
 
 
 def _without_sources(item: Any) -> None:
-    """Put right what the types don't know and the API takes, as recordings show.
+    """Adapts what the API accepts, as recordings show, but the types reject.
 
-    An answer without an id may cite, and sealed reasoning needs no id (W21).
+    An answer without an id may have citations, and encrypted reasoning needs no id (W21).
     """
     if isinstance(item, dict) and item.get("type") == "reasoning" and "encrypted_content" in item:
         item.setdefault("id", "rs_1")
@@ -62,15 +62,15 @@ def _exhausted(value: Any) -> None:
 
 
 @given(request=histories())
-def test_requests_are_of_the_sdks_types(request: Request) -> None:
-    """Whatever a history is like, what goes out is of `ResponseCreateParams`."""
+def test_requests_match_the_sdk_types(request: Request) -> None:
+    """Any history encodes to a valid `ResponseCreateParams`."""
     _check_request(DIALECT.encode_request(touched(request, DIALECT.name)).body)
 
 
 @pytest.mark.corpus
 @pytest.mark.parametrize("source", OTHERS)
-def test_recorded_requests_are_of_the_sdks_types(corpus: Corpus, source: str) -> None:
-    """So is what was recorded under another dialect."""
+def test_recorded_requests_match_the_sdk_types(corpus: Corpus, source: str) -> None:
+    """Recorded requests of other dialects encode to a valid `ResponseCreateParams`."""
     _requests()
     refused = []
     for body in bodies(corpus, source):
@@ -85,8 +85,8 @@ def test_recorded_requests_are_of_the_sdks_types(corpus: Corpus, source: str) ->
 
 @pytest.mark.corpus
 @pytest.mark.parametrize("source", OTHERS)
-def test_recorded_answers_are_of_the_sdks_types(corpus: Corpus, source: str) -> None:
-    """An answer of any other dialect has every field that OpenAI's model of a response wants."""
+def test_recorded_answers_match_the_sdk_types(corpus: Corpus, source: str) -> None:
+    """Recorded responses of other dialects have every field that OpenAI's model requires."""
     model = _responses()
     refused = []
     total = 0

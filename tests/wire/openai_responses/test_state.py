@@ -1,4 +1,4 @@
-"""What the provider keeps, and what it does not: both ways to hold a conversation."""
+"""Conversations stored by the provider, and conversations sent in full."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ OUTPUTS = [
 
 
 def body_of(request: Request) -> dict[str, Any]:
-    """What is sent for a request, which breaks no rule and loses nothing."""
+    """The encoded body, which violates no rule and has no losses."""
     encoded = DIALECT.encode_request(request)
     assert encoded.losses == ()
     assert [v for v in DIALECT.check(encoded.body) if v.path != "model"] == []
@@ -47,12 +47,12 @@ def body_of(request: Request) -> dict[str, Any]:
 
 
 def first() -> Response:
-    """The first answer, which calls two tools."""
+    """The first response, which calls two tools."""
     return DIALECT.decode_response(FIRST)
 
 
-def test_a_conversation_that_is_sent_whole() -> None:
-    """Nothing is stored: the history goes along, and reasoning comes back sealed."""
+def test_stateless_conversation_is_sent_in_full() -> None:
+    """With `store: false` the whole history is sent, and encrypted reasoning is requested."""
     state = State(store=False)
     asked = (Message.user("Hi"),)
     assert body_of(Request(model="m", messages=asked, state=state)) == {
@@ -70,8 +70,8 @@ def test_a_conversation_that_is_sent_whole() -> None:
 @pytest.mark.parametrize(
     "state", [State(previous_response_id="resp_1"), State(conversation="conv_1", store=True)]
 )
-def test_a_conversation_that_the_provider_keeps(state: State) -> None:
-    """Only what is new is sent; the calls that it answers are with the provider."""
+def test_stored_conversation_sends_only_new_messages(state: State) -> None:
+    """Only the new results are sent; the calls they answer are stored by the provider."""
     body = body_of(Request(model="m", messages=(RESULTS,), state=state))
     assert body.pop("input") == OUTPUTS
     assert body == {"model": "m"} | {
@@ -81,15 +81,15 @@ def test_a_conversation_that_the_provider_keeps(state: State) -> None:
     }
 
 
-def test_both_ways_say_the_same() -> None:
-    """The stateful request and the last part of the stateless one are the same items."""
+def test_stored_and_stateless_requests_have_the_same_new_items() -> None:
+    """The stateful request has the same items as the end of the stateless one."""
     whole = body_of(Request(messages=(Message.user("Hi"), first().message, RESULTS)))
     kept = State(previous_response_id=first().id)
     assert whole["input"][-2:] == body_of(Request(messages=(RESULTS,), state=kept))["input"]
 
 
-def test_without_the_call_the_result_says_its_kind() -> None:
-    """Results of calls that are elsewhere are of the kind that they say; others of their call's."""
+def test_result_kind_sets_the_output_type_without_the_call() -> None:
+    """The output type follows the call's kind or, without the call, the result's own kind."""
     for kind in ("function", "custom"):
         result = ToolResult("call_9", "ok", kind=kind)
         request = Request(
@@ -102,8 +102,8 @@ def test_without_the_call_the_result_says_its_kind() -> None:
     assert body_of(Request(messages=messages))["input"][1]["type"] == "custom_tool_call_output"
 
 
-def test_a_kind_is_not_what_was_said() -> None:
-    """A result reloads with its kind, and says the same as one without."""
+def test_result_kind_is_stored_but_not_compared() -> None:
+    """A result's kind survives storing, and doesn't count in equality."""
     result = ToolResult("call_9", "ok", kind="custom")
     message = Message.tool(result)
     again = Message.from_json(message.to_json())
@@ -114,8 +114,8 @@ def test_a_kind_is_not_what_was_said() -> None:
         result.replace(kind="odd")
 
 
-def test_calls_that_were_not_answered_are_with_state_too() -> None:
-    """The provider may have earlier calls, but not the output of one that is sent here."""
+def test_unanswered_calls_get_an_output_with_stored_state() -> None:
+    """An unanswered call in the request gets a placeholder output, even with stored state."""
     call = ToolCall.create("call_5", "f")
     request = Request(
         messages=(Message.assistant(tool_calls=[call]), Message.user("Well?")),
@@ -127,8 +127,8 @@ def test_calls_that_were_not_answered_are_with_state_too() -> None:
 
 
 @pytest.mark.parametrize("target", [n for n in dragoman.dialects() if n != "openai-responses"])
-def test_other_dialects_have_no_such_state(target: str) -> None:
-    """A history that is with one provider can't be continued at another, and that is told."""
+def test_stored_state_is_a_loss_in_other_dialects(target: str) -> None:
+    """Provider-stored state is reported as a loss in every other dialect."""
     state = State(previous_response_id="resp_1")
     request = Request(model="m", messages=(RESULTS, Message.user("And?")), state=state)
     encoded = dragoman.dialect(target).encode_request(request)
@@ -139,8 +139,8 @@ def test_other_dialects_have_no_such_state(target: str) -> None:
 @pytest.mark.parametrize(
     "came", [{"previous_response_id": "r"}, {"conversation": {"id": "c", "x": 1}}]
 )
-def test_a_host_that_keeps_nothing_is_asked_for_nothing(came: dict[str, Any]) -> None:
-    """W38: the same dialect at a host without a memory; that the past is missing is told."""
+def test_state_is_left_out_for_hosts_without_state(came: dict[str, Any]) -> None:
+    """For a host without stored state, the state fields are left out and reported (W38)."""
     (field,) = came
     request = DIALECT.decode_request({"model": "m", "input": "Hi", **came})
     asked = request.replace(messages=(Message.user("Hi"),))
@@ -149,7 +149,7 @@ def test_a_host_that_keeps_nothing_is_asked_for_nothing(came: dict[str, Any]) ->
     assert [loss.path for loss in encoded.losses] == [f"state.{field}"]
 
 
-# --- what should come along
+# --- the `include` field
 
 
 @pytest.mark.parametrize(
@@ -166,16 +166,16 @@ def test_a_host_that_keeps_nothing_is_asked_for_nothing(came: dict[str, Any]) ->
         {"include": 5},
     ],
 )
-def test_a_request_asks_for_what_it_asked_for(fields: dict[str, Any]) -> None:
-    """What came in this dialect does not ask for more than it did, also after being stored."""
+def test_include_is_unchanged_for_own_requests(fields: dict[str, Any]) -> None:
+    """A request of this dialect keeps its `include` unchanged, even after being stored."""
     body = {"model": "m", "input": "Hi", **fields}
     request = DIALECT.decode_request(body)
     for value in (request, Request.from_json(request.to_json())):
         assert DIALECT.encode_request(value).body == body
 
 
-def test_what_is_asked_for_is_added_and_taken_away() -> None:
-    """Edits count: log probabilities on and off, beside what else was asked for."""
+def test_edits_change_include() -> None:
+    """Turning log probabilities on and off changes `include` and keeps its other entries."""
     request = DIALECT.decode_request({"input": "Hi", "include": ["a", LOGPROBS]})
     off = request.replace(sampling=Sampling())
     assert body_of(off)["include"] == ["a"]
@@ -186,8 +186,8 @@ def test_what_is_asked_for_is_added_and_taken_away() -> None:
     )
 
 
-def test_the_provider_s_own_tools_may_come_first() -> None:
-    """An answer that thought in silence and searched first goes back as it came, ids and all."""
+def test_answer_that_starts_with_a_server_tool_is_unchanged() -> None:
+    """An answer with hidden reasoning and a search first is sent back unchanged, with its ids."""
     searched: list[dict[str, Any]] = [
         {"type": "web_search_call", "id": "ws_1", "status": "completed",
          "action": {"type": "search", "query": "x"}},

@@ -1,4 +1,4 @@
-"""Streams of the Responses API: our own pairs of plain and streamed form, cut, broken, mutated."""
+"""Streams of the Responses API: plain and streamed pairs, split, truncated and mutated."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ names = st.sampled_from(sorted(BODIES))
 
 
 def elsewhere(*events: Event) -> tuple[list[Any], Grammar, list[str]]:
-    """What the encoder makes of another provider's events: output, grammar, losses."""
+    """Encodes another provider's events; returns the output, the grammar and the losses."""
     encoder, stream = encoded([START, *events, *END])
     grammar = check_stream(stream)
     assert grammar.state == "completed"
@@ -86,8 +86,8 @@ def kinds_of(stream: bytes) -> list[str]:
 
 
 @pytest.mark.parametrize("name", BODIES)
-def test_our_streams_are_streams(name: str) -> None:
-    """The grammar takes what the provider would have sent."""
+def test_our_streams_are_valid(name: str) -> None:
+    """The stream grammar accepts the streams that we build for each body."""
     state = check_stream(STREAMS[name]).state
     assert state == BODIES[name]["status"]
 
@@ -123,16 +123,16 @@ def _with(kind: str, **fields: Any) -> Callable[[Wire], Wire | None]:
         _with("response.completed", response={**BODIES["parallel calls"], "id": "resp_2"}),
     ],
 )
-def test_the_grammar_refuses_what_is_no_stream(change: Callable[[Wire], Wire | None]) -> None:
-    """Without any one kind of event, or with one that says something else, it is none."""
+def test_grammar_rejects_invalid_streams(change: Callable[[Wire], Wire | None]) -> None:
+    """A stream with a missing or contradictory event is rejected."""
     changed = [change(event) for event in events_of(BODIES["parallel calls"])]
     stream = written(numbered([event for event in changed if event is not None]))
     with pytest.raises((AssertionError, LookupError)):
         check_stream(stream)
 
 
-def test_the_grammar_counts() -> None:
-    """Numbers that do not count up, names that are not types, and events after the end are none."""
+def test_grammar_checks_numbers_names_and_the_end() -> None:
+    """Wrong sequence numbers, wrong event names and events after the end are rejected."""
     events = events_of(BODIES["text"])
     for stream in (
         written([*events[:3], *events[4:]]),
@@ -144,7 +144,7 @@ def test_the_grammar_counts() -> None:
 
 
 @pytest.mark.parametrize("name", BODIES)
-def test_a_stream_says_what_the_plain_form_says(name: str) -> None:
+def test_stream_equals_the_plain_response(name: str) -> None:
     """The stream's response equals the plain one in content, finish, usage, ids and extras."""
     decoder, events = decoded(STREAMS[name])
     assert decoder.is_complete
@@ -158,8 +158,8 @@ def test_a_stream_says_what_the_plain_form_says(name: str) -> None:
 
 
 @given(name=names, data=st.data())
-def test_cuts_make_no_difference(name: str, data: st.DataObject) -> None:
-    """However the bytes are cut, the response is the same."""
+def test_chunk_boundaries_make_no_difference(name: str, data: st.DataObject) -> None:
+    """The response is the same however the bytes are split."""
     stream = STREAMS[name]
     cuts = data.draw(st.lists(st.integers(0, len(stream))))
     decoder, _ = decoded(stream, cuts)
@@ -168,12 +168,12 @@ def test_cuts_make_no_difference(name: str, data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("name", BODIES)
-def test_single_bytes_make_no_difference(name: str) -> None:
-    """Byte by byte, the events are the same too."""
+def test_single_bytes_make_no_difference_to_the_events(name: str) -> None:
+    """Fed byte by byte, the decoder returns the same events."""
     stream = STREAMS[name]
     _, events = decoded(stream)
     _, single = decoded(stream, range(len(stream)))
-    if name != "one id twice":  # whose second call gets an id of ours
+    if name != "one id twice":  # its second call gets a generated id
         assert len(single) == len(events)
         assert all(map(_identical, single, events))
     assert [type(event) for event in single] == [type(event) for event in events]
@@ -184,8 +184,8 @@ def _identical(one: Event, other: Event) -> bool:
 
 
 @pytest.mark.parametrize("name", BODIES)
-def test_an_early_end_is_never_complete(name: str) -> None:
-    """Cut off after any event, there is no end and no finish, no matter what was said before."""
+def test_truncated_stream_is_never_complete(name: str) -> None:
+    """Truncated after any event, a stream isn't complete and has no finish reason."""
     events = events_of(BODIES[name])
     for count in range(len(events)):
         decoder, found = decoded(written(events[:count]))
@@ -199,7 +199,7 @@ def test_an_early_end_is_never_complete(name: str) -> None:
 
 @given(name=names, data=st.data())
 def test_a_dropped_connection_is_never_complete(name: str, data: st.DataObject) -> None:
-    """Cut off after any byte, in the middle of a frame too, nothing raises and nothing ends."""
+    """Truncated after any byte, even inside a frame, a stream isn't complete and nothing raises."""
     stream = STREAMS[name]
     cut = data.draw(st.integers(0, len(stream) - len("}\n\n")))
     decoder, events = decoded(stream[:cut])
@@ -207,8 +207,8 @@ def test_a_dropped_connection_is_never_complete(name: str, data: st.DataObject) 
     assert check_stream(encoded(events)[1]).state == "failed"
 
 
-def test_a_text_is_passed_on_as_it_comes() -> None:
-    """Each piece of a text is an event of its own, after the part's start and before its stop."""
+def test_text_deltas_are_passed_on_immediately() -> None:
+    """Each text delta is an event of its own, between the part's start and stop."""
     _, events = decoded(written(events_of(plain(message(text("abcdefgh"))))))
     kinds = [type(event) for event in events]
     assert kinds == [ResponseStart, PartStart, PartDelta, PartDelta, PartStop,
@@ -216,8 +216,8 @@ def test_a_text_is_passed_on_as_it_comes() -> None:
     assert [event.text for event in events if isinstance(event, PartDelta)] == ["abcde", "fgh"]
 
 
-def test_what_has_arrived_is_there_before_the_end() -> None:
-    """Texts, thinking and calls that are not whole are in the response of a cut stream."""
+def test_partial_content_is_in_the_response_before_the_end() -> None:
+    """The response of a truncated stream has the partial texts, thinking and calls."""
     body = plain(
         {"id": "rs_1", "type": "reasoning", "summary": [{"type": "summary_text", "text": "hmmmm"}]},
         message(text("Right"), phase="commentary"),
@@ -234,8 +234,8 @@ def test_what_has_arrived_is_there_before_the_end() -> None:
     assert decoder.response.message.finish is None
 
 
-def test_a_program_that_was_cut_off_is_there() -> None:
-    """The pieces of what a server's tool was given are in the response of a cut stream."""
+def test_partial_server_tool_code_is_in_the_response() -> None:
+    """The response of a truncated stream has the code received so far for a server tool."""
     events = events_of(BODIES["server tools"])
     cut = next(n for n, e in enumerate(events) if e["type"].endswith("call_code.delta")) + 1
     decoder, _ = decoded(written(events[:cut]))
@@ -245,8 +245,8 @@ def test_a_program_that_was_cut_off_is_there() -> None:
     assert program.extras == {"openai-responses": {"status": "in_progress"}}
 
 
-def test_sealed_reasoning_is_taken_from_the_end_of_its_item() -> None:
-    """What the item begins with may be incomplete (W26)."""
+def test_encrypted_reasoning_is_read_from_the_done_event() -> None:
+    """Encrypted content is read from `output_item.done`, since the added item may lack it (W26)."""
     events = events_of(BODIES["summaries"])
     done = next(n for n, e in enumerate(events) if e["type"] == "response.output_item.done")
     before, _ = decoded(written(events[:done]))
@@ -258,8 +258,8 @@ def test_sealed_reasoning_is_taken_from_the_end_of_its_item() -> None:
     assert b"c2VhbGVk" not in again.partition(b"output_item.done")[0]
 
 
-def test_the_end_has_the_last_word() -> None:
-    """Where the last event says something else of an item than its own end did, that counts."""
+def test_final_response_overrides_earlier_items() -> None:
+    """If the last event contradicts an item's own done event, the last event wins."""
     events = events_of(BODIES["summaries"])
     last = json.loads(json.dumps(events[-1]))
     last["response"]["output"][0]["encrypted_content"] = "YW5vdGhlcg=="
@@ -273,8 +273,8 @@ def test_the_end_has_the_last_word() -> None:
 
 
 @pytest.mark.parametrize("output", [[], None, "gone"])
-def test_an_end_without_items_takes_nothing_away(output: Any) -> None:
-    """Codex' backend ends with an empty output: what was streamed is the answer."""
+def test_empty_final_output_keeps_the_streamed_items(output: Any) -> None:
+    """If the final output is empty, as from the Codex backend, the streamed items are kept."""
     events = events_of(BODIES["parallel calls"])
     events[-1] = {**events[-1], "response": {**events[-1]["response"], "output": output}}
     decoder, _ = decoded(written(events))
@@ -284,8 +284,8 @@ def test_an_end_without_items_takes_nothing_away(output: Any) -> None:
     assert decoder.response.finish is FinishReason.TOOL_CALLS
 
 
-def test_items_side_by_side_are_in_their_order() -> None:
-    """A part that begins late, in an item that began early, is where the plain form has it."""
+def test_interleaved_items_keep_their_order() -> None:
+    """Parts of interleaved items are in the same order as in the plain form."""
     body = plain(message(text("First.")), call("1", "now", "{}"))
     events = events_of(body)
     begins = [n for n, e in enumerate(events) if e["type"] == "response.output_item.added"]
@@ -296,13 +296,13 @@ def test_items_side_by_side_are_in_their_order() -> None:
     assert said(decoder.response) == said(DIALECT.decode_response(body))
 
 
-def test_pieces_bring_their_log_probabilities() -> None:
-    """Each piece has its own, the whole has all."""
+def test_deltas_carry_their_log_probabilities() -> None:
+    """Each delta has its own log probabilities, and the whole text has all of them."""
     decoder, events = decoded(STREAMS["log probabilities"])
     told = [e.extras for e in events if isinstance(e, PartDelta) and e.extras]
     assert told == [{"openai-responses": {"logprobs": _logprobs()}}]
     _, stream = encoded(events)
-    assert stream.count(b'"logprobs":[{') == 5  # a piece, text, part, item, response
+    assert stream.count(b'"logprobs":[{') == 5  # delta, text, part, item, response
     assert said(decoded(stream)[0].response) == said(decoder.response)
 
 
@@ -313,8 +313,8 @@ def _logprobs() -> Any:
 # --- errors
 
 
-def test_an_error_in_mid_stream_is_an_event() -> None:
-    """The provider's error is told and kept whole, and the answer is not complete."""
+def test_error_event_is_decoded() -> None:
+    """A mid-stream error becomes a `StreamError`, is written again in full, and ends incomplete."""
     error = {"type": "error", "code": "rate_limit_exceeded", "message": "Slow down",
              "param": None}  # fmt: skip
     events = events_of(BODIES["text"])
@@ -329,8 +329,8 @@ def test_an_error_in_mid_stream_is_an_event() -> None:
 
 
 @pytest.mark.parametrize("error", [{"error": "boom"}, {"type": "error"}, {"error": {"type": 7}}])
-def test_an_error_of_any_shape_is_an_event(error: dict[str, Any]) -> None:
-    """Errors without a message, a type or an object are errors all the same."""
+def test_malformed_error_event_is_decoded(error: dict[str, Any]) -> None:
+    """Errors without a message, a type or an object still become `StreamError`."""
     decoder, events = decoded(f"event: error\ndata: {json.dumps(error)}\n\n".encode())
     assert [type(event) for event in events] == [StreamError]
     assert not decoder.is_complete
@@ -338,8 +338,8 @@ def test_an_error_of_any_shape_is_an_event(error: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("has_event", [False, True])
-def test_a_response_that_failed_is_an_error(has_event: bool) -> None:
-    """With or without an error event before it, failure is no end, and comes out as it was."""
+def test_failed_response_is_an_error(has_event: bool) -> None:
+    """A failed response isn't complete, gives one `StreamError`, and is written again as failed."""
     failure = {"code": "server_error", "message": "Something broke"}
     body = plain(message(text("Half an")), status="failed", error=failure, usage=None)
     events = events_of(body)
@@ -364,8 +364,8 @@ def test_a_response_that_failed_is_an_error(has_event: bool) -> None:
         (StreamError("no", "invalid_prompt"), "invalid_prompt"),
     ],
 )
-def test_others_errors_are_a_failure(error: StreamError, code: str) -> None:
-    """A foreign error ends the stream with a failed response that has what was said so far."""
+def test_foreign_errors_become_failed_responses(error: StreamError, code: str) -> None:
+    """Another provider's error ends in `response.failed`, with the content received so far."""
     _, stream = encoded([START, PartStart(0, Text("")), PartDelta(0, "Half"), error])
     grammar = check_stream(stream)
     assert grammar.state == "failed"
@@ -375,19 +375,19 @@ def test_others_errors_are_a_failure(error: StreamError, code: str) -> None:
     assert (told.message, told.code) == (error.message, code)
 
 
-def test_a_stream_that_broke_off_is_no_clean_finish() -> None:
-    """Without the response's end there is a failure, even after the finish (G1)."""
+def test_truncated_events_are_written_as_a_failure() -> None:
+    """Without a `ResponseEnd`, the written stream ends in a failure, even after a finish (G1)."""
     for events in ([], [START], [START, PartStart(0, Text("")), END[0]]):
         _, stream = encoded(events)
         assert check_stream(stream).state == "failed"
         assert kinds_of(stream)[:2] == ["response.created", "response.in_progress"]
 
 
-# --- what others get wrong
+# --- what other servers do
 
 
-def test_what_nobody_knows_is_carried() -> None:
-    """Unknown events, fields and deltas are kept; padding and numbers are not (W18)."""
+def test_unknown_events_and_fields_are_kept() -> None:
+    """Unknown events and fields are kept; padding and sequence numbers aren't (W18)."""
     events = events_of(BODIES["text"])
     events[2:2] = [{"type": "response.weather", "sky": "blue", "sequence_number": 2}]
     events[5] |= {"odd": 1}
@@ -402,8 +402,8 @@ def test_what_nobody_knows_is_carried() -> None:
     assert said(decoded(stream)[0].response) == said(decoder.response)
 
 
-def test_news_of_a_server_s_tool_comes_through() -> None:
-    """How far a search, a program or a picture has come is told again, in the item's place."""
+def test_server_tool_progress_is_kept() -> None:
+    """Progress events of server tools are written again, at their item's index."""
     kinds = kinds_of(STREAMS["server tools"])
     _, found = decoded(STREAMS["server tools"])
     _, stream = encoded(found)
@@ -414,8 +414,8 @@ def test_news_of_a_server_s_tool_comes_through() -> None:
     assert [loss.path for loss in encoder.losses] == ["events"]
 
 
-def test_the_program_is_whole_before_it_runs() -> None:
-    """The news that a program runs comes after the end of its text."""
+def test_code_is_complete_before_it_runs() -> None:
+    """The `interpreting` event is written after the code's done event."""
     item = BODIES["server tools"]["output"][1]
     events = events_of(plain(item))
     done = next(n for n, e in enumerate(events) if e["type"] == "response.output_item.done")
@@ -428,8 +428,8 @@ def test_the_program_is_whole_before_it_runs() -> None:
     assert kinds[at + 1] == "response.output_item.done"
 
 
-def test_gateways_have_their_ways() -> None:
-    """`[DONE]` after the end, comments, keep-alives, names of events left out: all fine."""
+def test_gateway_variations_are_accepted() -> None:
+    """`[DONE]`, comments, keep-alives and missing event names are accepted."""
     stream = STREAMS["text"].replace(b"event: response.output_text.delta\n", b": hello\n")
     stream = b'data: {"type": "keepalive"}\n\n' + stream + b"data: [DONE]\n\n"
     decoder, _ = decoded(stream)
@@ -437,8 +437,8 @@ def test_gateways_have_their_ways() -> None:
     assert said(decoder.response) == said(decoded(STREAMS["text"])[0].response)
 
 
-def test_ids_may_change_on_the_way() -> None:
-    """GitHub's gateway gives everything another id in each event: places tell what is what."""
+def test_changing_item_ids_are_accepted() -> None:
+    """If ids differ in each event, as from GitHub's gateway, items are matched by index."""
     events = json.loads(json.dumps(events_of(BODIES["summaries"])))
     for number, event in enumerate(events):
         for wire in (event, event.get("item", {}), event.get("response", {})):
@@ -451,8 +451,8 @@ def test_ids_may_change_on_the_way() -> None:
     assert decoder.response.id == "id_0"
 
 
-def test_a_stream_that_starts_over_is_not_complete() -> None:
-    """Two answers spliced into one are not an answer."""
+def test_restarted_stream_is_not_complete() -> None:
+    """A stream that contains the start of a second response is an error."""
     events = events_of(BODIES["text"])
     other = {**events[0], "response": {**events[0]["response"], "id": "resp_2"}}
     decoder, found = decoded(written([*events[:5], other, *events[1:]]))
@@ -460,8 +460,8 @@ def test_a_stream_that_starts_over_is_not_complete() -> None:
     assert [type(event) for event in found if isinstance(event, StreamError)] == [StreamError]
 
 
-def test_what_comes_after_the_end_is_another_answer() -> None:
-    """A second response after the first one's end is carried, and changes nothing."""
+def test_response_after_the_end_is_ignored() -> None:
+    """A second response after the end is kept as opaque events and changes nothing."""
     decoder, found = decoded(STREAMS["text"] + STREAMS["summaries"])
     assert decoder.is_complete
     assert said(decoder.response) == said(DIALECT.decode_response(BODIES["text"]))
@@ -470,8 +470,8 @@ def test_what_comes_after_the_end_is_another_answer() -> None:
     assert len(encoder.losses) == 1
 
 
-def test_sloppy_servers_are_understood() -> None:
-    """Nothing announced, no places, no ids, content at once, items that never end."""
+def test_incomplete_events_are_tolerated() -> None:
+    """Missing start events, indexes, ids and item ends are tolerated."""
     stream = written([
         {"type": "response.output_text.delta", "delta": "Hel"},
         {"type": "response.output_text.delta", "delta": "lo"},
@@ -513,8 +513,8 @@ def test_sloppy_servers_are_understood() -> None:
         {"type": "response.audio.delta", "delta": "AAAA"},
     ],
 )
-def test_what_does_not_fit_is_carried(event: dict[str, Any]) -> None:
-    """An event that can't be about what it names changes nothing, and is not lost."""
+def test_inconsistent_events_are_kept_as_opaque(event: dict[str, Any]) -> None:
+    """An event that doesn't match its item changes nothing and is kept as an opaque event."""
     events = events_of(BODIES["text"])
     decoder, found = decoded(written([*events[:5], event, *events[5:]]))
     assert decoder.is_complete
@@ -523,8 +523,8 @@ def test_what_does_not_fit_is_carried(event: dict[str, Any]) -> None:
     assert check_stream(encoded(found)[1]).state == "completed"
 
 
-def test_one_place_and_one_id_for_two_items_are_two_items() -> None:
-    """A second item in the place of the first, under its id, takes nothing away from it."""
+def test_items_with_the_same_index_and_id_are_both_kept() -> None:
+    """A second item with the index and id of the first doesn't replace it."""
     events = [*events_of(plain(message(text("One."))))[:-1],
               *events_of(plain(message(text("Two."))))[2:-1]]  # fmt: skip
     decoder, found = decoded(written([*events, {"type": "response.completed"}]))
@@ -537,8 +537,8 @@ def test_one_place_and_one_id_for_two_items_are_two_items() -> None:
 @pytest.mark.parametrize(
     "data", ["{", "[1]", "null", '"a"', "nonsense", '{"type": "x"} {}', "1e999"]
 )
-def test_garbage_is_a_wire_error(data: str) -> None:
-    """A frame that is not a JSON object is refused without being quoted."""
+def test_invalid_frame_raises_wire_error(data: str) -> None:
+    """A frame that isn't a JSON object raises `WireError`, which doesn't quote it."""
     with pytest.raises(WireError) as caught:
         decoded(f"data: {data}\n\n".encode())
     assert caught.value.dialect == "openai-responses"
@@ -557,7 +557,7 @@ values = st.recursive(
 
 
 def _mutated(value: Any, data: st.DataObject) -> Any:
-    """A value in which one thing, at some depth, is another."""
+    """A copy of the value with one nested value replaced or removed."""
     if isinstance(value, list) and value and data.draw(st.integers(0, 3)):
         at = data.draw(st.integers(0, len(value) - 1))
         return [*value[:at], _mutated(value[at], data), *value[at + 1 :]]
@@ -570,10 +570,8 @@ def _mutated(value: Any, data: st.DataObject) -> Any:
 
 
 @given(name=names, data=st.data())
-def test_a_stream_with_things_wrong_is_events_or_a_wire_error(
-    name: str, data: st.DataObject
-) -> None:
-    """Frames lost, doubled, swapped or changed: nothing but a `WireError` gets out, both ways."""
+def test_mutated_stream_gives_events_or_wire_error(name: str, data: st.DataObject) -> None:
+    """Dropped, repeated, swapped or changed frames raise nothing but `WireError`, both ways."""
     events: list[Any] = list(events_of(BODIES[name]))
     for _ in range(data.draw(st.integers(1, 4))):
         at = data.draw(st.integers(0, len(events) - 1))
@@ -596,8 +594,8 @@ def test_a_stream_with_things_wrong_is_events_or_a_wire_error(
 
 
 @given(name=names, cut=st.integers(0, 2000), junk=st.binary(max_size=30))
-def test_junk_in_the_bytes_is_events_or_a_wire_error(name: str, cut: int, junk: bytes) -> None:
-    """Bytes put in anywhere do no harm."""
+def test_inserted_bytes_give_events_or_wire_error(name: str, cut: int, junk: bytes) -> None:
+    """Random bytes inserted anywhere raise nothing but `WireError`."""
     stream = STREAMS[name]
     with suppress(WireError):
         decoded(stream[:cut] + junk + stream[cut:])
@@ -607,8 +605,8 @@ def test_junk_in_the_bytes_is_events_or_a_wire_error(name: str, cut: int, junk: 
 
 
 @pytest.mark.parametrize("name", BODIES)
-def test_a_stream_written_again_says_the_same(name: str) -> None:
-    """Decoded, encoded and decoded again, the response is equal, and nothing was lost."""
+def test_stream_round_trips(name: str) -> None:
+    """Decoded, encoded and decoded again, the response is equal and nothing is lost."""
     decoder, events = decoded(STREAMS[name])
     encoder, stream = encoded(events)
     grammar = check_stream(stream)
@@ -618,8 +616,8 @@ def test_a_stream_written_again_says_the_same(name: str) -> None:
     assert encoder.losses == []
 
 
-def test_a_text_has_its_whole_life() -> None:
-    """Every event that clients wait for is there, in order (W34)."""
+def test_text_is_written_with_all_its_events() -> None:
+    """A text is written with every event that clients expect, in order (W34)."""
     _, stream = encoded([START, PartStart(0, Text("")), PartDelta(0, "Hi"), PartStop(0), *END])
     assert kinds_of(stream) == [
         "response.created",
@@ -637,8 +635,8 @@ def test_a_text_has_its_whole_life() -> None:
     assert response["usage"]["total_tokens"] == 7
 
 
-def test_each_event_is_written_at_once() -> None:
-    """The response starts with its start, and every piece of text goes out as it comes (G3)."""
+def test_each_event_is_written_immediately() -> None:
+    """Each event is written as soon as it is fed, and nothing is buffered (G3)."""
     encoder = StreamEncoder()
     assert b"response.in_progress" in encoder.feed(START)
     assert b"response.content_part.added" in encoder.feed(PartStart(0, Text("")))
@@ -647,8 +645,8 @@ def test_each_event_is_written_at_once() -> None:
     assert b"response.output_item.done" in encoder.feed(PartStop(0))
 
 
-def test_interleaved_calls_have_their_own_places() -> None:
-    """Parallel calls whose pieces come mixed up go out as they come, each to its place (W35)."""
+def test_interleaved_calls_are_written_at_their_own_index() -> None:
+    """Interleaved deltas of parallel calls are written to their own items (W35)."""
     output, grammar, losses = elsewhere(
         ToolCallDelta(0, "call_a", "one", ""),
         ToolCallDelta(1, "call_b", "two", ""),
@@ -668,8 +666,8 @@ def test_interleaved_calls_have_their_own_places() -> None:
     assert losses == []
 
 
-def test_a_call_goes_out_while_it_is_written() -> None:
-    """Only its head waits, for its name may go on."""
+def test_call_deltas_are_written_immediately() -> None:
+    """Only the start of a call is held back, since more of its name may follow."""
     encoder = StreamEncoder()
     encoder.feed(START)
     assert encoder.feed(ToolCallDelta(0, "a", "one")) == b""
@@ -679,8 +677,8 @@ def test_a_call_goes_out_while_it_is_written() -> None:
     assert b'"name":"two"' in encoder.feed(ToolCallDelta(1, arguments_delta='{"a'))
 
 
-def test_the_heads_of_calls_may_come_in_pieces() -> None:
-    """Late ids, names in pieces, no ids, the same id twice: each call gets one id and one name."""
+def test_call_ids_and_names_may_come_in_pieces() -> None:
+    """Late, missing and repeated ids and split names give one unique id and one name per call."""
     output, _, _ = elsewhere(
         ToolCallDelta(0, None, "we"),
         ToolCallDelta(0, "late", "ather"),
@@ -693,8 +691,8 @@ def test_the_heads_of_calls_may_come_in_pieces() -> None:
     assert len({item["call_id"] for item in output}) == 3
 
 
-def test_a_text_ends_where_another_part_begins() -> None:
-    """Clients that take items as they end get a text before the calls that follow it."""
+def test_text_ends_when_another_part_starts() -> None:
+    """A text item is done before the call after it; later text goes into a new item."""
     output, _, losses = elsewhere(
         PartStart(0, Text("")),
         PartDelta(0, "one"),
@@ -712,8 +710,8 @@ def test_a_text_ends_where_another_part_begins() -> None:
 
 
 @pytest.mark.parametrize("kind", [Refusal, Thinking])
-def test_what_was_interrupted_goes_on(kind: type[Refusal | Thinking]) -> None:
-    """As a text, a refusal and thinking go on in an item of their own."""
+def test_interrupted_parts_continue_in_a_new_item(kind: type[Refusal | Thinking]) -> None:
+    """Like text, an interrupted refusal or thinking continues in a new item."""
     output, _, _ = elsewhere(
         PartStart(0, kind("one")), PartStart(1, Text("x")), PartDelta(0, "two"), PartStop(0)
     )
@@ -724,10 +722,8 @@ def test_what_was_interrupted_goes_on(kind: type[Refusal | Thinking]) -> None:
 
 @pytest.mark.parametrize("final", [Text(""), Text("no"), Thinking(""), Thinking("no")])
 @pytest.mark.parametrize("is_interrupted", [True, False])
-def test_a_thought_that_is_taken_back_keeps_its_items(
-    final: Text | Thinking, is_interrupted: bool
-) -> None:
-    """The last event has as many items as the stream; what they can't take back is a loss."""
+def test_retracted_thinking_keeps_its_items(final: Text | Thinking, is_interrupted: bool) -> None:
+    """The final event has as many items as the stream; what can't be retracted is a loss."""
     interruption = [PartStart(1, Text("x"))] if is_interrupted else []
     encoder, stream = encoded(
         [
@@ -742,12 +738,12 @@ def test_a_thought_that_is_taken_back_keeps_its_items(
     )
     grammar = check_stream(stream, may_contradict=True)
     assert len(grammar.response["output"]) == (3 if is_interrupted else 1)
-    if is_interrupted or final != Thinking("no"):  # else the last event says it anew
+    if is_interrupted or final != Thinking("no"):  # otherwise the final event has the new text
         assert [loss.path for loss in encoder.losses] == ["choices[0].message.parts[0]"]
 
 
-def test_losses_after_an_interruption_point_at_their_parts() -> None:
-    """What goes on in an item of its own is no part more of the answer."""
+def test_loss_paths_after_an_interruption_name_the_right_part() -> None:
+    """Items added for an interrupted part don't shift the part index in loss paths."""
     encoder, _ = encoded(
         [
             START,
@@ -761,8 +757,8 @@ def test_losses_after_an_interruption_point_at_their_parts() -> None:
     assert [loss.path for loss in encoder.losses] == ["choices[0].message.parts[2]"]
 
 
-def test_the_final_word_on_a_part_is_completed() -> None:
-    """What a part's stop says beyond its deltas is still written (W26)."""
+def test_part_stop_content_is_written() -> None:
+    """Content in a part's stop that its deltas didn't have is still written (W26)."""
     output, grammar, _ = elsewhere(
         PartStart(0, Text("")),
         PartDelta(0, "on"),
@@ -778,8 +774,8 @@ def test_the_final_word_on_a_part_is_completed() -> None:
     assert grammar.items[1].arguments == '{"x": 1}'
 
 
-def test_others_thinking_is_shown() -> None:
-    """Thinking and summaries have their events; what can't be read has none."""
+def test_foreign_thinking_is_written_as_reasoning() -> None:
+    """Foreign thinking and summaries become one reasoning item; empty thinking is left out."""
     output, grammar, losses = elsewhere(
         PartStart(0, Thinking("")),
         PartStop(0),
@@ -798,8 +794,8 @@ def test_others_thinking_is_shown() -> None:
     assert losses == []
 
 
-def test_citations_go_along() -> None:
-    """Each source is an event, whether it came with a piece or at the end."""
+def test_citations_are_written() -> None:
+    """Each citation is written as an annotation event, from a delta or from the stop."""
     source = Citation(kind="url_citation", url="https://example.com", title="E", start=0, end=2)
     _, grammar, losses = elsewhere(
         PartStart(0, Text("")),
@@ -812,8 +808,8 @@ def test_citations_go_along() -> None:
     assert len(losses) == 1
 
 
-def test_a_custom_call_is_one_here_too() -> None:
-    """Free text is free text, an empty one too."""
+def test_custom_calls_are_written_as_custom_calls() -> None:
+    """The input of a custom call is written as free text, even if empty."""
     output, _, losses = elsewhere(
         ToolCallDelta(0, "a", "shell", "ls \n", kind="custom"),
         ToolCallDelta(0, arguments_delta='"x"', kind="custom"),
@@ -827,8 +823,8 @@ def test_a_custom_call_is_one_here_too() -> None:
     assert losses == []
 
 
-def test_what_comes_too_late_is_a_loss() -> None:
-    """Arguments after the end of their call are reported; another final word still counts."""
+def test_content_after_a_part_ended_is_a_loss() -> None:
+    """Arguments that arrive after their call ended are left out and reported."""
     output, _, losses = elsewhere(
         PartStart(0, ToolCall("a", "f", raw="{}")),
         PartStop(0),
@@ -840,8 +836,8 @@ def test_what_comes_too_late_is_a_loss() -> None:
     assert losses == ["content added to a part after its end is left out"]
 
 
-def test_what_can_t_be_said_is_a_loss() -> None:
-    """Others' events, media, choices and log probabilities are left out and reported."""
+def test_unsupported_events_are_losses() -> None:
+    """Foreign events, media, further choices and log probabilities are reported as losses."""
     encoder, stream = encoded([
         START,
         OpaqueEvent("openai-chat", {"x": 1}),
@@ -876,8 +872,8 @@ def test_what_can_t_be_said_is_a_loss() -> None:
         Thinking(data="c2VhbGVk", form="redacted", origin=Origin(dialect="anthropic")),
     ],
 )
-def test_others_sealed_state_is_a_loss(part: Any) -> None:
-    """It is no item here, and said to be lost (W21)."""
+def test_foreign_sealed_state_is_a_loss(part: Any) -> None:
+    """Another provider's sealed state isn't written as an item, and is a loss (W21)."""
     output, _, losses = elsewhere(PartStart(0, part), PartStop(0), PartStart(1, Text("hi")))
     assert [item["type"] for item in output] == ["message"]
     assert len(losses) == 1
@@ -893,16 +889,16 @@ def test_others_sealed_state_is_a_loss(part: Any) -> None:
         (FinishReason.CANCELLED, "incomplete", None),
     ],
 )
-def test_finishes_have_their_events(finish: FinishReason, kind: str, details: Any) -> None:
-    """A limit is no error and no clean end either (W37)."""
+def test_finish_reasons_set_the_final_event(finish: FinishReason, kind: str, details: Any) -> None:
+    """Each finish reason gives the right final event and `incomplete_details` (W37)."""
     _, stream = encoded([START, PartStart(0, Text("1, 2")), ChoiceFinish(finish), ResponseEnd()])
     grammar = check_stream(stream)
     assert grammar.state == kind
     assert grammar.response.get("incomplete_details") == details
 
 
-def test_a_start_that_says_nothing_waits() -> None:
-    """Azure's preamble has neither id nor model; clients keep the first that they see (W10)."""
+def test_start_without_id_or_model_is_held_back() -> None:
+    """A start without id and model (Azure) is held back: clients keep the first values (W10)."""
     encoder = StreamEncoder()
     assert encoder.feed(ResponseStart(origin=ELSEWHERE)) == b""
     assert b'"id":"chatcmpl-1"' in encoder.feed(START)

@@ -1,4 +1,4 @@
-"""The proof on recorded streams: read at any cut, written again, and written from elsewhere."""
+"""Recorded streams of this and other dialects are decoded with any chunking, and encoded."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ FAILED = _FOLDER + "openai-error.1.json"
 CORRECTED = _FOLDER + "openai-shell-container.1.json"
 """The whole of its text is another than its pieces were: edited by hand."""
 RENAMED = frozenset({
-    # GitHub's gateway gives another id in each event; the response's first one counts.
+    # GitHub's gateway changes the ids in each event; the response's first id counts.
     _FOLDER + "github-copilot-id-rotation.1.json",
     "openai_responses/rig__reasoning_roundtrip-streaming__00.json",
     "openai_responses/rig__reasoning_roundtrip-streaming__01.json",
 })  # fmt: skip
 SEVERAL = frozenset({
-    # The streams of several calls, one after the other in one file: the first is read.
+    # Files with the streams of several calls: only the first is read.
     _FOLDER + "azure-reasoning-encrypted-content.1.json",
     _FOLDER + "openai-reasoning-encrypted-content.1.json",
     _FOLDER + "openai-shell-tool.1.json",
@@ -50,7 +50,7 @@ SEVERAL = frozenset({
 
 
 def _of(corpus: Corpus, dialect: str) -> Iterator[tuple[Recording, bytes]]:
-    """The recorded streams of a dialect that were answered with 200."""
+    """The recorded streams of a dialect with status 200."""
     for recording in corpus.select(provider_api=SPOKEN_BY[dialect], status=200):
         path = recording.request_path.partition("?")[0]
         if ENDPOINTS[dialect].search(path) and recording.response_stream is not None:
@@ -73,15 +73,15 @@ def _frames(stream: bytes) -> list[dict[str, Any]]:
     return [json.loads(data) for data in frames if data != "[DONE]"]
 
 
-def test_the_grammar_takes_every_recorded_stream(corpus: Corpus) -> None:
-    """What providers send is a stream, to its end."""
+def test_grammar_accepts_every_recorded_stream(corpus: Corpus) -> None:
+    """Every recorded stream is valid up to its end."""
     for file, stream, _, _ in _recorded(corpus):
         state = check_stream(stream, is_recorded=True).state
         assert f"response.{state}" in _ENDS, file
 
 
-def test_every_recorded_stream_is_read_to_its_end(corpus: Corpus) -> None:
-    """All are complete but for the failure, and nothing is carried that could be understood."""
+def test_every_recorded_stream_is_decoded_completely(corpus: Corpus) -> None:
+    """All but the failed one are complete, and no known event is left as opaque."""
     assert len(_recorded(corpus)) > 30
     for file, stream, _, events in _recorded(corpus):
         assert decoded(stream)[0].is_complete == (file != FAILED), file
@@ -90,15 +90,15 @@ def test_every_recorded_stream_is_read_to_its_end(corpus: Corpus) -> None:
         assert file in SEVERAL or not EVENTS & set(unread), file
 
 
-def test_a_stream_is_the_response_that_ends_it(corpus: Corpus) -> None:
-    """The response, and the events folded, are what the plain form of the last event is."""
+def test_stream_equals_its_final_response(corpus: Corpus) -> None:
+    """The response and the accumulated events equal the plain form of the last event."""
     for file, stream, response, events in _recorded(corpus):
         wire = next(frame["response"] for frame in _frames(stream) if frame["type"] in _ENDS)
         expected = DIALECT.decode_response(wire)
         folded = MessageAccumulator()
         folded.extend(events)
         assert said(folded.response) == said(response), file
-        if not wire["output"]:  # Codex' backend
+        if not wire["output"]:  # the Codex backend
             expected = expected.replace(choices=response.choices)
         if file in RENAMED:
             assert response.message == expected.message, file
@@ -106,8 +106,8 @@ def test_a_stream_is_the_response_that_ends_it(corpus: Corpus) -> None:
         assert said(response) == said(expected), file
 
 
-def test_cuts_make_no_difference(corpus: Corpus) -> None:
-    """Cut at random places and byte by byte, the same events come out of it."""
+def test_chunk_boundaries_make_no_difference(corpus: Corpus) -> None:
+    """Split at random positions and byte by byte, a stream gives the same events."""
     chance = random.Random(7)
     for file, stream, response, events in _recorded(corpus):
         cuts = [chance.randrange(len(stream)) for _ in range(20)]
@@ -119,8 +119,8 @@ def test_cuts_make_no_difference(corpus: Corpus) -> None:
             assert said(decoder.response) == said(response), file
 
 
-def test_an_early_end_is_never_complete(corpus: Corpus) -> None:
-    """Fed event by event, a stream is not complete before its last event."""
+def test_truncated_stream_is_never_complete(corpus: Corpus) -> None:
+    """A stream isn't complete before its last event."""
     for file, stream, _, _ in _recorded(corpus):
         decoder = DIALECT.stream_decoder()
         for frame in stream.replace(b"\r\n", b"\n").split(b"\n\n"):
@@ -131,8 +131,8 @@ def test_an_early_end_is_never_complete(corpus: Corpus) -> None:
             assert not decoder.is_complete, file
 
 
-def test_every_recorded_stream_is_written_again(corpus: Corpus) -> None:
-    """It passes the grammar and says the same; what is left out is said, and is no content."""
+def test_every_recorded_stream_round_trips(corpus: Corpus) -> None:
+    """Encoded again, a stream is valid and gives the same response; exceptions are listed."""
     for file, _, response, events in _recorded(corpus):
         encoder, stream = encoded(events)
         state = check_stream(stream, may_contradict=file == CORRECTED).state
@@ -143,7 +143,7 @@ def test_every_recorded_stream_is_written_again(corpus: Corpus) -> None:
 
 
 def _told(response: Response) -> tuple[Any, ...]:
-    """What must be the same in any dialect."""
+    """What must be equal in any dialect."""
     usage = response.usage
     return (
         response.text,
@@ -153,15 +153,15 @@ def _told(response: Response) -> tuple[Any, ...]:
 
 
 @pytest.mark.parametrize("dialect", ["anthropic", "openai-chat"])
-def test_other_dialects_streams_are_streams_here(corpus: Corpus, dialect: str) -> None:
-    """Recorded elsewhere and written here, each passes the grammar with the same text and calls."""
+def test_recorded_streams_of_other_dialects_are_valid_here(corpus: Corpus, dialect: str) -> None:
+    """Streams of other dialects encode to valid streams with the same text and calls."""
     count = 0
     for recording, stream in _of(corpus, dialect):
         decoder = dragoman.dialect(dialect).stream_decoder()
         try:
             events = [*decoder.feed(stream), *decoder.close()]
         except DragomanError:
-            continue  # that dialect's own tests know why
+            continue  # tested in that dialect's own tests
         count += 1
         for written in (encoded(events)[1], answered(events)):
             grammar = check_stream(written)

@@ -1,4 +1,4 @@
-"""The streams that we write, read by OpenAI's own SDK over a loopback server."""
+"""Streams that we write, read by OpenAI's SDK over a loopback server."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(self.server.stream)
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - its name there
-        """Say nothing."""
+        """Logs nothing."""
 
 
 Read = Callable[[bytes], list[Any]]
@@ -89,7 +89,7 @@ Read = Callable[[bytes], list[Any]]
 
 @pytest.fixture(scope="module", name="read")
 def _read() -> Iterator[Read]:
-    """The SDK's own events of a stream, by its helper that adds them up and checks them."""
+    """Reads a stream with the SDK's accumulating helper and returns its events."""
     server = _Server(("127.0.0.1", 0), _Handler)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
@@ -108,7 +108,7 @@ def _read() -> Iterator[Read]:
 
 
 def _snapshot(events: Sequence[Any]) -> tuple[str, list[str]]:
-    """The text and the arguments that add up piece by piece, item by item."""
+    """The accumulated text and arguments, item by item."""
     texts: dict[tuple[int, int], str] = {}
     calls: dict[int, str] = {}
     for event in events:
@@ -122,7 +122,7 @@ def _snapshot(events: Sequence[Any]) -> tuple[str, list[str]]:
 
 
 def _check(events: Sequence[Any], response: dragoman.Response) -> None:
-    """What the SDK made of a stream is the response: as it adds up, and as it ends."""
+    """Asserts that the SDK's accumulated and final results equal the response."""
     text, calls = _snapshot(events)
     expected = "".join(part.text for part in response.message.parts if isinstance(part, Text))
     assert text == expected
@@ -147,7 +147,7 @@ def _check(events: Sequence[Any], response: dragoman.Response) -> None:
 
 
 def _is_plain(call: ToolCall) -> bool:
-    is_clients = client_tool_of(call) is not None  # its item is of another kind
+    is_clients = client_tool_of(call) is not None  # its item has another type
     return call.kind == "function" and not is_clients
 
 
@@ -156,13 +156,13 @@ _REFUSED = {"one id twice", "unknown things"}
 
 
 @pytest.mark.parametrize("name", sorted(set(BODIES) - _REFUSED))
-def test_the_sdk_reads_our_streams(name: str, read: Read) -> None:
-    """For each of our conversations it ends up with the response that the plain body is."""
+def test_sdk_reads_our_streams(name: str, read: Read) -> None:
+    """For each test body the SDK's final response equals the plain body."""
     decoder, events = decoded(STREAMS[name])
     found = read(answered(events))
     _check(found, decoder.response)
     last = found[-1].response.model_dump(exclude_unset=True, warnings=False)
-    for item in last["output"]:  # what the SDK adds to what it has parsed
+    for item in last["output"]:  # fields that the SDK adds after parsing
         item.pop("parsed_arguments", None)
         for part in item.get("content") or ():
             part.pop("parsed", None)
@@ -170,8 +170,8 @@ def test_the_sdk_reads_our_streams(name: str, read: Read) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(ELSEWHERE))
-def test_the_sdk_reads_what_others_said(name: str, read: Read) -> None:
-    """Texts, thinking, interleaved calls and limits of another provider add up there."""
+def test_sdk_reads_streams_of_other_providers(name: str, read: Read) -> None:
+    """Another provider's text, thinking, interleaved calls and limits are accumulated correctly."""
     events = ELSEWHERE[name]
     folded = dragoman.MessageAccumulator()
     folded.extend(events)
@@ -184,8 +184,8 @@ def test_the_sdk_reads_what_others_said(name: str, read: Read) -> None:
     assert "".join(shown) == (thinking or "")
 
 
-def test_to_the_sdk_a_broken_stream_has_failed(read: Read) -> None:
-    """An error, or an end before the end, is a failed response there, or raises (G1)."""
+def test_sdk_sees_a_broken_stream_as_failed(read: Read) -> None:
+    """An error or a truncated stream is a failed response for the SDK, or raises (G1)."""
     events = ELSEWHERE["text"]
     for broken in ([*events[:5], StreamError("busy", None, 529)], events[:5], events[:-1], []):
         found = read(answered(broken))
@@ -199,10 +199,10 @@ def test_to_the_sdk_a_broken_stream_has_failed(read: Read) -> None:
 
 
 @pytest.mark.corpus
-@pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")  # of what is newer than it
+@pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")  # for newer fields
 @pytest.mark.parametrize("dialect", ["anthropic", "openai-chat", "openai-responses"])
-def test_the_sdk_reads_recorded_streams(corpus: Corpus, dialect: str, read: Read) -> None:
-    """Streams recorded in any dialect, written in this one, add up to the same answer."""
+def test_sdk_reads_recorded_streams(corpus: Corpus, dialect: str, read: Read) -> None:
+    """Recorded streams of any dialect, encoded in this one, give the same answer."""
     count = 0
     for recording in corpus.select(provider_api=SPOKEN_BY[dialect], status=200):
         stream = recording.response_stream

@@ -1,4 +1,4 @@
-"""Recorded histories, torn in every way: what goes out is one that OpenAI takes."""
+"""Recorded histories with random edits are encoded as valid OpenAI requests."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.corpus, pytest.mark.usefixtures("corpus")]
 
 @cache
 def _histories(source: str) -> list[Request]:
-    """Recorded requests that have more than a question, and whose answers are known."""
+    """Recorded requests with more than one message, and recorded answers with a follow-up."""
     corpus = Corpus.open()
     found: list[Request] = []
     answers: dict[str, Message] = {}
@@ -31,7 +31,7 @@ def _histories(source: str) -> list[Request]:
             found.append(value)
         elif body.kind == "response" and value.choices and value.message.parts:
             answers.setdefault(body.recording.row.file, value.message)
-    # An answer that nobody has gone on from yet, and the user's next word.
+    # An answer and the next user message.
     found += [Request(messages=(m, Message.user("And then?"))) for m in answers.values()]
     return found
 
@@ -43,7 +43,7 @@ def _has_thought(request: Request) -> bool:
 @st.composite
 def _torn(draw: st.DrawFn, source: str) -> Request:
     histories = _histories(source)
-    if draw(st.booleans()):  # reasoning is what is easiest to tear
+    if draw(st.booleans()):  # reasoning is the most fragile
         histories = list(filter(_has_thought, histories)) or histories
     request = draw(st.sampled_from(histories))
     messages = list(request.messages)
@@ -79,16 +79,16 @@ def _errors(body: Any) -> list[Any]:
 
 @pytest.mark.parametrize("source", dragoman.dialects())
 @given(data=st.data())
-def test_a_torn_history_is_sent_as_a_valid_one(source: str, data: st.DataObject) -> None:
-    """Messages and parts that are gone, doubled or out of order: no rule is broken."""
+def test_edited_history_is_sent_as_a_valid_request(source: str, data: st.DataObject) -> None:
+    """Removed, repeated or reordered messages and parts don't lead to rule violations."""
     encoded = DIALECT.encode_request(data.draw(_torn(source)), DIALECT.target)
     assert _errors(encoded.body) == []
 
 
 @pytest.mark.parametrize("source", dragoman.dialects())
 @given(data=st.data())
-def test_what_users_said_is_never_lost(source: str, data: st.DataObject) -> None:
-    """Whatever is torn, the words of users arrive."""
+def test_user_text_is_never_lost(source: str, data: st.DataObject) -> None:
+    """Whatever is edited, all user text is sent."""
     request = data.draw(_torn(source))
     arrived = DIALECT.decode_request(DIALECT.encode_request(request).to_bytes())
     heard = "\n".join(_words(arrived))
