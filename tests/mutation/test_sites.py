@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -263,9 +264,11 @@ def test_a_mutant_behind_a_switch_is_the_mutant(
     tree, done = switched(source, {5: site})
     assert done == {5}
     for is_on, wanted in ((False, before), (True, after)):
-        names = {"__is_mutated__": lambda number, is_on=is_on: number == 5 and is_on}
+        names: dict[str, Any] = {
+            "__is_mutated__": lambda number, is_on=is_on: number == 5 and is_on
+        }
         exec(compile(tree, "f.py", "exec"), names)  # noqa: S102 - the source is above
-        assert names["f"](7) == wanted  # type: ignore[call-arg]
+        assert names["f"](7) == wanted
 
 
 @pytest.mark.parametrize(

@@ -195,7 +195,8 @@ class _MessageDocument(msgspec.Struct, forbid_unknown_fields=True, gc=False):
 
 
 # Histories are loaded message by message, so the common case is decoded in one step.
-_read_message = decoder_of(_MessageDocument).decode
+_decoder: msgspec.json.Decoder[_MessageDocument] = decoder_of(_MessageDocument)
+_read_message = _decoder.decode
 _UNREADABLE = (msgspec.DecodeError, UnicodeError, RecursionError)
 
 
