@@ -248,7 +248,8 @@ def odd_headers(asked: Asked, at: socket.socket) -> None:
 @behaviour
 def redirects(asked: Asked, at: socket.socket) -> None:
     """Elsewhere, with the body and the key."""
-    _send(asked, at, SECRET.encode(), "location: http://127.0.0.1:1/trap", status="307 Moved")
+    where = f"location: http://127.0.0.1:{at.getsockname()[1]}/trap"  # here: it would be noticed
+    _send(asked, at, SECRET.encode(), where, status="307 Moved")
 
 
 @behaviour
