@@ -46,7 +46,9 @@ def _bytes(body: dict[str, Any]) -> bytes:
 
 
 def _ours(raw: bytes, target: str = _TO, source: str = "openai-chat", **options: Any) -> Job:
-    return lambda: dragoman.translate(raw, source=source, target=target, **options).to_bytes()
+    if options:
+        return lambda: dragoman.translate(raw, source=source, target=target, **options).to_bytes()
+    return lambda: dragoman.translate(raw, source=source, target=target).to_bytes()
 
 
 def _theirs(raw: bytes) -> dict[str, Job]:

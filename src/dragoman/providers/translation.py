@@ -41,8 +41,9 @@ def translate(
     ...           source="openai-chat", target="gemini").body
     {'contents': [{'role': 'user', 'parts': [{'text': 'Hi'}]}]}
     """
-    asked = _asked(source, target, path, repair=repair) if headers is None else None
-    encoded = None if asked is None else translated(body, asked)
+    encoded = None
+    if headers is None and (asked := _asked(source, target, path, repair)) is not None:
+        encoded = translated(body, asked)
     if encoded is None:
         encoded = _general(body, source, target, path, headers, repair=repair).encoded
     return encoded.or_raise() if strict else encoded
@@ -81,17 +82,17 @@ class _Kept(Struct, frozen=True, eq=False):
 
 
 _CACHE_SIZE = 1024
-_kept: dict[tuple[str, str | int, str | None, bool], _Kept] = {}
+_kept: dict[tuple[object, object, object, object], _Kept] = {}
 _keeping = Lock()
 
 
 def _asked(
-    source: str, target: str | Target | Provider, path: str | None, *, repair: bool
+    source: str, target: str | Target | Provider, path: str | None, repair: bool, /
 ) -> Asked | None:
     """Everything that determines the translation except the body; None if there is no lane."""
     if type(source) is not str or (path is not None and type(path) is not str):
         return None
-    place = (source, target if type(target) is str else id(target), path, bool(repair))
+    place = (source, target if type(target) is str else (id(target),), path, bool(repair))
     kept = _kept.get(place)
     if kept is not None and (kept.stamp is None or kept.stamp == stamp()):
         return kept.asked

@@ -103,7 +103,7 @@ def test_a_short_end_is_found_beside_a_longer_one(monkeypatch: pytest.MonkeyPatc
 def test_a_first_request_is_not_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
     """A head that comes once costs only a lookup; the second time it is cached."""
     monkeypatch.setattr(lane, "LONG", 8192)
-    asked = _asked("openai-chat", "anthropic", None, repair=True)
+    asked = _asked("openai-chat", "anthropic", None, True)
     assert asked is not None
     body = json.dumps({"model": "m", "messages": json.loads(_HI), "max_tokens": 9}).encode()
     with monkeypatch.context() as patched:
@@ -118,7 +118,7 @@ def test_a_first_request_is_not_decoded(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_the_cache_is_bounded() -> None:
     """In number and in bytes; evicted entries are split again."""
-    asked = _asked("openai-chat", "anthropic", None, repair=True)
+    asked = _asked("openai-chat", "anthropic", None, True)
     assert asked is not None
     kept = Surroundings(max_kept=20, max_bytes=8_000)
 
@@ -129,7 +129,7 @@ def test_the_cache_is_bounded() -> None:
 
     for number in range(100):
         body = keep({"n": number, "padding": "x" * (number % 50)})
-        found = kept.find(body, asked)
+        found = kept.find(body, asked.source)
         assert found is not None
         assert found[0].known == json.dumps(
             {"n": number, "padding": "x" * (number % 50)}, separators=(",", ":")
@@ -141,7 +141,7 @@ def test_the_cache_is_bounded() -> None:
     assert 0 < len(kept) <= 16
     size = kept.size
     body = keep({"large": "x" * 3_000})
-    assert kept.find(body, asked) is None
+    assert kept.find(body, asked.source) is None
     assert kept.size == size
     kept.clear()
     assert len(kept) == kept.size == 0

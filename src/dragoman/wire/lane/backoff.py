@@ -17,37 +17,37 @@ class Backoff:
     """The backoff state by head, bounded in number. Thread-safe."""
 
     def __init__(self) -> None:
-        self._failures: dict[int, tuple[int, int]] = {}
+        self.failures: dict[int, tuple[int, int]] = {}
         """The number of failures in a row, and how many requests to skip now."""
         self._lock = Lock()
 
     def __len__(self) -> int:
-        return len(self._failures)
+        return len(self.failures)
 
     def should_skip(self, head: Hashable) -> bool:
         """Whether to skip the lane for this request; each skipped request shortens the wait."""
-        if not self._failures or (hashed := hash(head)) not in self._failures:
+        if not self.failures or (hashed := hash(head)) not in self.failures:
             return False
         with self._lock:
-            times, wait = self._failures.get(hashed, (0, 0))
+            times, wait = self.failures.get(hashed, (0, 0))
             if wait:
-                self._failures[hashed] = times, wait - 1
+                self.failures[hashed] = times, wait - 1
         return wait > 0
 
     def record_failure(self, head: Hashable) -> None:
         """Record that a conversation left the lane: the wait grows from the second time on."""
         hashed = hash(head)
         with self._lock:
-            if len(self._failures) >= _MAX_ENTRIES:
-                self._failures.clear()
-            times = self._failures.get(hashed, (0, 0))[0]
-            self._failures[hashed] = times + 1, min(times, _MAX_SKIPS)
+            if len(self.failures) >= _MAX_ENTRIES:
+                self.failures.clear()
+            times = self.failures.get(hashed, (0, 0))[0]
+            self.failures[hashed] = times + 1, min(times, _MAX_SKIPS)
 
     def record_success(self, head: Hashable) -> None:
         """Record that a conversation was plain: resets the backoff."""
-        if self._failures:
-            self._failures.pop(hash(head), None)
+        if self.failures:
+            self.failures.pop(hash(head), None)
 
     def clear(self) -> None:
         """Remove all entries."""
-        self._failures.clear()
+        self.failures.clear()

@@ -157,6 +157,8 @@ class Head(Struct, frozen=True, eq=False):
     """The number of messages before those that the lane writes."""
     used_ids: frozenset[str]
     """The ids of calls and results in those messages."""
+    is_simple: bool
+    """Whether the conversation is written by the lane's writer alone, as a whole list."""
     vouch: Callable[[list[Any]], None] | None = None
     """`Lane.vouch`, if the target requires it."""
 
@@ -164,6 +166,17 @@ class Head(Struct, frozen=True, eq=False):
     def size(self) -> int:
         """Approximate size in bytes."""
         return len(self.before) + len(self.after)
+
+    def takes_ids(self, names: Names) -> bool:
+        """Whether the target accepts the call ids as they are."""
+        used = self.used_ids
+        return self.ids.accepts_all(names) and (not used or used.isdisjoint(names))
+
+    def writes(self, names: Names) -> bool:
+        """Whether a plain conversation with these calls needs nothing but the lane's writer."""
+        return self.is_simple and (
+            not names or (self.functions.issuperset(names.values()) and self.ids.accepts_all(names))
+        )
 
 
 def build_head(
@@ -218,7 +231,7 @@ def build_head(
         lane.vouch(written)
         marks = vouched_marks(turns, marks, first, groups=source.groups_results)
         made = _head(done, lane, loads(encode(written)), marks, first, called, templates)
-        return None if made is None else replace(made, vouch=lane.vouch)
+        return None if made is None else replace(made, vouch=lane.vouch, is_simple=False)
     except Exception:  # noqa: BLE001 - the general path will report it for the body itself
         return None
 
@@ -316,6 +329,8 @@ def _head(
     before, _, after = encode(body).partition(_MARK)
     aliased = frozenset(encoded.context.names.values())
     functions, others = _declared(done.request)
+    used_ids = _used_ids(done.request.messages[:leading])
+    reads_arguments = done.target.tools.parses_arguments and (passes or not lane.reads_arguments)
     if called & others:
         return None  # calls of such tools are translated by content
     return Head(
@@ -332,11 +347,12 @@ def _head(
         passes,
         done.is_named,
         done.target.ids,
-        done.target.tools.parses_arguments and (passes or not lane.reads_arguments),
+        reads_arguments,
         (functions | called) - aliased,
         templates,
         leading,
-        _used_ids(done.request.messages[:leading]),
+        used_ids,
+        is_simple=not (passes or first or is_text or reads_arguments or used_ids),
     )
 
 

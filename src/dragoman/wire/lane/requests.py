@@ -83,10 +83,16 @@ def translated(body: Any, asked: Asked, split: Mapping[str, Raw] | None = None) 
     """
     if type(body) is not bytes or not Switch.is_on:
         return None
-    found = SURROUNDINGS.find(body, asked) if asked.repair else None
+    found = SURROUNDINGS.find(body, asked.source) if asked.repair else None
     if found is not None:
+        given, raw = found
         try:
-            return _tried(*found, asked)
+            if len(raw) < LONG and not BACKOFF.failures and Memory.conversations is None:
+                return _translated(given, raw, asked)
+        except _ODD:
+            pass
+        try:
+            return _tried(given, raw, asked)
         except msgspec.DecodeError:
             pass  # no whole value: it has further fields, whose end is that of a known body
     return _split_and_tried(body, asked, split)
@@ -116,28 +122,35 @@ def _split_and_tried(body: bytes, asked: Asked, split: Mapping[str, Raw] | None)
 
 def _tried(given: Given, raw: Raw, asked: Asked) -> Encoded | None:
     """The request, if its conversation is plain; raises `DecodeError` if that is not JSON."""
-    if _ends_odd(raw, asked.source) if len(raw) >= LONG else BACKOFF.should_skip(given.sample):
+    if len(raw) >= LONG:
+        if _ends_odd(raw, asked.source):
+            return None
+    elif BACKOFF.failures and BACKOFF.should_skip(given.sample):
         return None
+    kept = Memory.conversations
     try:
-        made = _of_conversation(given, raw, asked)
+        if kept is None or asked.source.has_places:
+            made = _translated(given, raw, asked)
+        else:
+            made = _translated_growth(given, bytes(raw).strip(), asked, kept)
+    except (NotPlain, msgspec.ValidationError) as odd:
+        made = _tried_ending(given, raw, asked, odd)
     except _ODD as odd:
         if type(odd) is msgspec.DecodeError:
             raise
         BACKOFF.record_failure(given.sample)
         return None
-    if made is not None:
+    if made is not None and BACKOFF.failures:
         BACKOFF.record_success(given.sample)
     return made
 
 
-def _of_conversation(given: Given, raw: Raw, asked: Asked) -> Encoded | None:
-    kept = Memory.conversations
+def _tried_ending(given: Given, raw: Raw, asked: Asked, odd: Odd) -> Encoded | None:
     try:
-        if kept is None or asked.source.has_places:
-            return _translated(given, raw, asked)
-        return _translated_growth(given, bytes(raw).strip(), asked, kept)
-    except (NotPlain, msgspec.ValidationError) as odd:
         return _translated_ending(given, raw, asked, odd)
+    except _ODD:
+        BACKOFF.record_failure(given.sample)
+        return None
 
 
 def _translated_ending(given: Given, raw: Raw, asked: Asked, odd: Odd) -> Encoded | None:
@@ -156,7 +169,7 @@ def _translated_ending(given: Given, raw: Raw, asked: Asked, odd: Odd) -> Encode
         forms, marks = forms_in(turns, marks)
     shape = with_marks(shape, marks) | BEHIND
     head = _head(given, beginning, shape, forms, names, asked, 0)
-    if head is None or not _takes_ids(names, head):
+    if head is None or not head.takes_ids(names):
         return None
     if head.reads_arguments:
         _check_arguments(turns)
@@ -201,6 +214,18 @@ def _is_odd(raw: Raw, lane: Lane) -> bool:
 def _translated(given: Given, raw: Raw, asked: Asked) -> Encoded | None:
     turns, marks = asked.source.read(raw)
     shape, names, leading = surveyed(turns)
+    if not marks and not leading and not shape & ATTACHMENTS:  # most requests, so kept short
+        head = HEADS.find((given.sample, b"", shape, (), asked.key), given.known)[0]
+        if head is not None and not given.labels and head.writes(names):
+            items, headers = encode(head.lane.write(turns, names)), head.headers
+            return Encoded.of_bytes(
+                b"".join((head.before, items, head.after)),
+                head.path,
+                headers.copy() if type(headers) is dict else headers,
+                head.losses.fixed,
+                head.repairs.fixed,
+                head.context,
+            )
     forms: Forms = ()
     if shape & ATTACHMENTS:
         forms, marks = forms_in(turns, marks)
@@ -209,7 +234,7 @@ def _translated(given: Given, raw: Raw, asked: Asked) -> Encoded | None:
     head = _head(given, leading, shape, forms, names, asked, len(raw))
     if head is None:
         return None
-    if names and not _takes_ids(names, head):
+    if names and not head.takes_ids(names):
         shape |= refused_form(names, head.ids)
         head = _head(given, leading, shape, forms, names, asked, len(raw))
         if head is None:
@@ -246,7 +271,7 @@ def _translated_growth(
     head = _head(given, leading, with_marks(shape, marks), (), names, asked, len(raw))
     if head is None:
         return None
-    if head.vouch is not None or (fresh and not _takes_ids(fresh, head)):
+    if head.vouch is not None or (fresh and not head.takes_ids(fresh)):
         return _translated(given, Raw(raw), asked)
     if fresh and head.reads_arguments:
         _check_arguments(turns)
@@ -338,12 +363,6 @@ def _is_ours(body: bytes, lane: Lane) -> bool:
     if _ENVELOPE in body or (lane.shows_calls and _COUNTERPART in body):
         return True
     return is_signing() and _ESCAPED.search(body) is not None
-
-
-def _takes_ids(names: Names, head: Head) -> bool:
-    """Whether the target accepts the call ids as they are."""
-    used = head.used_ids
-    return head.ids.accepts_all(names) and (not used or used.isdisjoint(names))
 
 
 def _check_arguments(turns: Turns) -> None:

@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from dragoman.wire.lane.heads import Asked, Given, given_in
+from dragoman.wire.lane.plain import Lane
 
 _START, _END = 8, 32
 """The number of bytes at each end of a body by which it is looked up."""
@@ -32,14 +33,13 @@ class Surrounding(Struct, frozen=True, gc=False):
     before: bytes
     after: bytes
     given: Given
-    begin: int
-    rest: int
-    """The lengths of both."""
+    between: slice
+    """Selects the conversation from a body."""
 
     @property
     def size(self) -> int:
         """Approximate size in bytes."""
-        return 3 * (self.begin + self.rest)
+        return 3 * (len(self.before) + len(self.after))
 
     def is_like(self, other: Surrounding) -> bool:
         """Whether another one has the same bytes."""
@@ -64,14 +64,16 @@ class Surroundings:
         """The number of bytes held."""
         return self._size
 
-    def find(self, body: bytes, asked: Asked) -> tuple[Given, Raw] | None:
+    def find(self, body: bytes, source: Lane) -> tuple[Given, Raw] | None:
         """The fields of a body, and what must be its conversation if it is a whole JSON value."""
-        kept, source, start = self._kept, asked.source, body[:_START]
-        alike = kept.get((source, start, body[-_END:]), ())
-        found = _among(alike, body)
-        if found is None and (alike := kept.get((source, start, b""), ())):
-            found = _among(alike, body)
-        return found
+        kept, start = self._kept, body[:_START]
+        for end in (body[-_END:], b""):
+            for each in kept.get((source, start, end), ()):
+                if body.startswith(each.before) and body.endswith(each.after):
+                    raw = body[each.between]
+                    if raw and _CLOSING.get(raw[0]) == raw[-1]:
+                        return each.given, Raw(raw)
+        return None
 
     def keep(self, body: bytes, raw: Raw, asked: Asked) -> None:
         """Remember what surrounds the conversation in a body."""
@@ -84,7 +86,7 @@ class Surroundings:
             before = self._kept.pop(key, ())
             others = [each for each in before if not each.is_like(made)][: _MAX_ALIKE - 1]
             # The longest ending first: a shorter one may be its end.
-            alike = sorted((made, *others), key=lambda each: -each.rest)
+            alike = sorted((made, *others), key=lambda each: -len(each.after))
             self._add(alike, before)
             self._kept[key] = tuple(alike)
             while self._count > self._max_kept or self._size > self._max_bytes:
@@ -101,16 +103,6 @@ class Surroundings:
             self._count = self._size = 0
 
 
-def _among(alike: tuple[Surrounding, ...], body: bytes) -> tuple[Given, Raw] | None:
-    for each in alike:
-        begin, stop = each.begin, len(body) - each.rest
-        if body[stop:] != each.after or body[:begin] != each.before or begin >= stop:
-            continue
-        if _CLOSING.get(body[begin]) == body[stop - 1]:
-            return each.given, Raw(body[begin:stop])
-    return None
-
-
 def _surrounding(body: bytes, raw: bytes, asked: Asked) -> Surrounding | None:
     """What surrounds a conversation; None if its field is not the first of that name.
 
@@ -125,4 +117,4 @@ def _surrounding(body: bytes, raw: bytes, asked: Asked) -> Surrounding | None:
     if bytes(fields.pop(asked.source.field)) != _PROBE:
         return None
     given = given_in(fields, asked.source)
-    return Surrounding(before, after, given, len(before), len(after))
+    return Surrounding(before, after, given, slice(len(before), -len(after)))
