@@ -103,7 +103,7 @@ def test_a_short_end_is_found_beside_a_longer_one(monkeypatch: pytest.MonkeyPatc
 def test_a_first_request_is_not_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
     """A head that comes once costs only a lookup; the second time it is cached."""
     monkeypatch.setattr(lane, "LONG", 8192)
-    asked = _asked("openai-chat", "anthropic", None, True)
+    asked = _asked("openai-chat", "anthropic", None, repair=True)
     assert asked is not None
     body = json.dumps({"model": "m", "messages": json.loads(_HI), "max_tokens": 9}).encode()
     with monkeypatch.context() as patched:
@@ -118,7 +118,7 @@ def test_a_first_request_is_not_decoded(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_the_cache_is_bounded() -> None:
     """In number and in bytes; evicted entries are split again."""
-    asked = _asked("openai-chat", "anthropic", None, True)
+    asked = _asked("openai-chat", "anthropic", None, repair=True)
     assert asked is not None
     kept = Surroundings(max_kept=20, max_bytes=8_000)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from threading import Lock
 
-_MAX_SKIPS = 7
+_MAX_SKIPS = 15
 _MAX_ENTRIES = 1024
 
 

@@ -52,7 +52,7 @@ from dragoman.wire.lane.plain import (
 from dragoman.wire.lane.plain_endings import Odd, plain_ending
 from dragoman.wire.lane.prefixes import Conversations, Known, Memory, growth
 from dragoman.wire.lane.surroundings import Surroundings
-from dragoman.wire.lane.survey import ATTACHMENTS, BEHIND, ENDINGS, OPENINGS, surveyed
+from dragoman.wire.lane.survey import ATTACHMENTS, BEHIND, ENDINGS, OPENINGS, Survey, surveyed
 from dragoman.wire.lane.switch import Switch
 from dragoman.wire.shown_calls import MARK
 
@@ -226,6 +226,14 @@ def _translated(given: Given, raw: Raw, asked: Asked) -> Encoded | None:
                 head.repairs.fixed,
                 head.context,
             )
+    return _translated_specially(given, raw, asked, turns, marks, (shape, names, leading))
+
+
+def _translated_specially(
+    given: Given, raw: Raw, asked: Asked, turns: Turns, marks: Marks, survey: Survey
+) -> Encoded | None:
+    """Translate a conversation with more than plain texts and calls, or whose head is new."""
+    shape, names, leading = survey
     forms: Forms = ()
     if shape & ATTACHMENTS:
         forms, marks = forms_in(turns, marks)

@@ -17,6 +17,7 @@ from dragoman.wire.lane.plain import Lane
 
 _START, _END = 8, 32
 """The number of bytes at each end of a body by which it is looked up."""
+_LARGE = 8 * 1024
 _MAX_ALIKE = 16
 """Maximum number of surroundings with the same edges."""
 _CLOSING = {ord("["): ord("]"), ord('"'): ord('"')}
@@ -67,10 +68,11 @@ class Surroundings:
     def find(self, body: bytes, source: Lane) -> tuple[Given, Raw] | None:
         """The fields of a body, and what must be its conversation if it is a whole JSON value."""
         kept, start = self._kept, body[:_START]
+        whole = body if len(body) < _LARGE else memoryview(body)  # a copy would be large too
         for end in (body[-_END:], b""):
             for each in kept.get((source, start, end), ()):
                 if body.startswith(each.before) and body.endswith(each.after):
-                    raw = body[each.between]
+                    raw = whole[each.between]
                     if raw and _CLOSING.get(raw[0]) == raw[-1]:
                         return each.given, Raw(raw)
         return None
