@@ -56,9 +56,10 @@ def _theirs(raw: bytes) -> dict[str, Job]:
 
 
 def _new_heads(body: dict[str, Any], **fields: Any) -> Job:
-    """Each time with another number in these fields: by default in such as make a new head."""
-    numbers = count()
-    raw = _bytes({**body, **(fields or {"metadata": {"trace": "NUMBER"}})})
+    """Each time with another number in these fields, where they have `NUMBER`."""
+    numbers = count(1000)
+    raw = _bytes({**body, **fields}).replace(b'"NUMBER"', b"NUMBER")
+    assert raw.count(b"NUMBER") == 1
     return lambda: dragoman.translate(
         raw.replace(b"NUMBER", str(next(numbers)).encode(), 1), source="openai-chat", target=_TO
     ).to_bytes()
@@ -80,13 +81,21 @@ def _small() -> list[Ratio]:
     """Five messages and a tool: what most requests are like."""
     body = conversations.chat(1)
     raw = _bytes(body)
+    (tool,) = body["tools"]
+    described = {**tool["function"], "description": "The weather, as of NUMBER."}
+    new_tool = [{**tool, "function": described}]
+    new_prompt = [{"role": "system", "content": "Request NUMBER."}, *body["messages"]]
     jobs = {
         "head known": _ours(raw),
         "another user": _new_heads(body, user="u-NUMBER"),
-        "head new": _new_heads(body),
+        "head new: its limit": _new_heads(body, max_completion_tokens="NUMBER"),
+        "head new: its tool": _new_heads(body, tools=new_tool),
+        "head new: a system prompt": _new_heads(body, messages=new_prompt),
+        "head new: metadata": _new_heads(body, metadata={"trace": "t-NUMBER"}),
     }
     times = _timed(raw, {**jobs, **_theirs(raw)})
-    ratios = _against(times, {"head known": 3, "head new": 35})
+    bars = {name: 35 for name in jobs if name.startswith("head new")}
+    ratios = _against(times, {"head known": 3, **bars})
     show(f"Five messages and a tool ({len(raw):,} bytes)", times, ratios)
     return ratios
 
