@@ -9,7 +9,7 @@ import asyncio
 import inspect
 import os
 import signal
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -132,6 +132,15 @@ def homes(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def own_environment(monkeypatch: pytest.MonkeyPatch, homes: Path) -> None:
     """Nothing of the user's is read or written, and no optional package is installed."""
     environment.isolate(monkeypatch, homes)
+
+
+@pytest.fixture(scope="session")
+def postgres_schema() -> Iterator[str]:
+    """A schema in PostgreSQL for the tests of this process that only want it empty."""
+    from tests.history.storage.backend_postgres import schema
+
+    with schema() as name:
+        yield name
 
 
 @pytest.fixture
