@@ -18,7 +18,8 @@ from tests.environment import PATIENCE
 URL = os.environ.get("DRAGOMAN_TEST_POSTGRES", "postgresql://postgres@127.0.0.1:5432/test")
 
 _TABLES = (
-    "SELECT tablename FROM pg_tables WHERE schemaname = %s AND tablename <> 'dragoman_migrations'"
+    "SELECT tablename FROM pg_tables WHERE schemaname = %s"
+    " AND tablename NOT IN ('dragoman_migrations', 'key_store')"  # the versions of the tables
 )
 
 
@@ -45,8 +46,8 @@ def emptied(name: str) -> Generator[Callable[[], Storage]]:
         with psycopg.connect(URL, autocommit=True, connect_timeout=30) as connection:
             connection.execute(f"SET lock_timeout = {int(PATIENCE * 1000)}")
             found = connection.execute(_TABLES, (name,)).fetchall()
-            deletes = (f'DELETE FROM "{name}"."{table}"' for (table,) in found)
-            connection.execute("; ".join(deletes).encode())
+            for (table,) in found:
+                connection.execute(sql(f'DELETE FROM our."{table}"', name))  # noqa: S608 - a name of ours
 
 
 @contextmanager
