@@ -76,12 +76,11 @@ lint: $(VENV)/.dev ## check style, types and layers
 	@echo "==> ruff"
 	@$(VENV)/bin/ruff check --quiet
 	@$(VENV)/bin/ruff format --check --quiet
-	@echo "==> mypy and pyright, side by side"
+	@echo "==> mypy; side by side with it pyright, then import-linter"
 	@$(VENV)/bin/mypy --no-error-summary & mypy=$$!; \
 	  $(VENV)/bin/pyright --pythonpath $(VENV)/bin/python --warnings; pyright=$$?; \
-	  wait $$mypy && exit $$pyright
-	@echo "==> import-linter"
-	@out=$$($(VENV)/bin/lint-imports --no-cache 2>&1) || { echo "$$out"; exit 1; }
+	  out=$$($(VENV)/bin/lint-imports --no-cache 2>&1); layers=$$?; [ $$layers = 0 ] || echo "$$out"; \
+	  wait $$mypy && [ $$pyright = 0 ] && [ $$layers = 0 ]
 
 docs: $(DOCS)/.docs ## build the documentation site into build/site; warnings and broken links are errors
 	@echo "==> building build/site"

@@ -7,7 +7,8 @@ servers look at each request: see `tests/agent/loopback.py`.
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import product
 from typing import Any
 
 import pytest
@@ -56,11 +57,20 @@ async def talked(places: World, order: Order, agent: Agent, *, streams: bool) ->
     return history
 
 
-@STREAMS
-@pytest.mark.parametrize("links", [False, True], ids=["whole", "linked"])
-@pytest.mark.parametrize("order", ROTATIONS + PERMUTATIONS, ids="-".join)
+def ways() -> Iterator[Any]:
+    """Each order, whole and linked, plain and streamed; two of the four unless `thorough`."""
+    modes = tuple(product((False, True), repeat=2))
+    for number, order in enumerate(ROTATIONS + PERMUTATIONS):
+        for links, streams in modes:
+            names = *order, "linked" if links else "whole", "streamed" if streams else "plain"
+            is_more = (number + links + streams) % 2
+            marks = pytest.mark.thorough if is_more else ()
+            yield pytest.param(order, links, streams, id="-".join(names), marks=marks)
+
+
+@pytest.mark.parametrize(("order", "links", "streams"), [*ways()])
 async def test_a_conversation_through_all_dialects(
-    order: Order, streams: bool, links: bool
+    order: Order, links: bool, streams: bool
 ) -> None:
     """Each model gets the whole conversation; sealed state goes only to the model it is from."""
     names = tuple(dict.fromkeys(order))

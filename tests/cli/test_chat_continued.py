@@ -179,7 +179,8 @@ def test_code_that_an_imported_chat_names_is_not_run_unasked() -> None:
     imported({"model": "echo:", "tools": [str(Path("evil.py").absolute())]})
     assert run("ask", "-c", "Three").stdout == "Three\n"
     imported({"model": "echo:", "tools": [str(Path("evil.py").absolute())]})
-    with terminal(dragoman("chat", "--continue")) as screen:
+    # The question names a file of pytest's: however long its path is, the line must not be broken.
+    with terminal(dragoman("chat", "--continue"), columns=400) as screen:
         screen.until("Load and run their code? [Y/n]")
         screen.type("n\r")
         screen.until_ready()

@@ -45,10 +45,22 @@ class Backend:
 
 @pytest.fixture(params=NAMES)
 def backend(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Backend]:
-    """Every backend in turn."""
+    """Every backend in turn, on a place with nothing in it."""
+    module = import_module(f"tests.history.storage.backend_{request.param}")
+    if request.param == "postgres":  # whose tables take longer to create than most tests
+        place = module.emptied(request.getfixturevalue("postgres_schema"))
+    else:
+        place = module.place(tmp_path)
+    with place as make:
+        yield Backend(request.param, make, searches=getattr(module, "SEARCHES", True))
+
+
+@pytest.fixture(params=NAMES)
+def new_backend(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Backend]:
+    """Every backend in turn, on a place where no store has been opened before."""
     module = import_module(f"tests.history.storage.backend_{request.param}")
     with module.place(tmp_path) as make:
-        yield Backend(request.param, make, searches=getattr(module, "SEARCHES", True))
+        yield Backend(request.param, make)
 
 
 @pytest.fixture

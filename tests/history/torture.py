@@ -16,6 +16,7 @@ from dragoman import ChatHistory, Message, SessionIdentity
 from dragoman.history.records import message_of
 
 IN_FULL = os.environ.get("DRAGOMAN_PROFILE") == "torture"
+IN_SHORT = os.environ.get("DRAGOMAN_PROFILE") == "quick"
 """Whether as often as was promised (`make torture`), or as often as every test run can afford."""
 _READY = b"ready"
 

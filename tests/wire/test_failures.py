@@ -307,14 +307,12 @@ def test_an_error_class_survives_a_gateway(
 
 @pytest.mark.parametrize("source", DIALECTS)
 @pytest.mark.parametrize("target", DIALECTS)
-@pytest.mark.parametrize(("status", "body", "kind"), CASES)
-def test_errors_are_translated_between_dialects(
-    source: str, target: str, status: int, body: Any, kind: str
-) -> None:
+def test_errors_are_translated_between_dialects(source: str, target: str) -> None:
     """An error of one dialect has the same class in the other."""
-    error = _speaker(source).decode_error(status, body)
-    told = _speaker(target).decode_error(*_speaker(target).encode_error(error))
-    assert type(told).__name__ == kind
+    for status, body, kind in CASES:
+        error = _speaker(source).decode_error(status, body)
+        told = _speaker(target).decode_error(*_speaker(target).encode_error(error))
+        assert type(told).__name__ == kind, (status, body)
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)

@@ -11,7 +11,7 @@ import pytest
 
 from dragoman.gateway.keys import Keys
 from tests.history.storage.backend_postgres import URL as POSTGRES
-from tests.history.storage.backend_postgres import schema
+from tests.history.storage.backend_postgres import emptied, schema
 from tests.history.storage.backend_redis import URL as REDIS
 from tests.history.storage.backend_redis import fresh_prefix
 
@@ -70,8 +70,20 @@ PLACES: dict[str, Callable[[Path], Any]] = {
 }
 
 
+@pytest.fixture(scope="session")
+def keys_schema() -> Generator[str]:
+    """A schema in PostgreSQL for the tests of this process."""
+    with schema() as name:
+        yield name
+
+
 @pytest.fixture(params=PLACES)
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Generator[Place]:
     """A store of each kind; skips where its server is not there."""
+    if request.param == "postgres":  # whose tables take longer to create than most tests
+        name = request.getfixturevalue("keys_schema")
+        with emptied(name):
+            yield Place(f"{POSTGRES}?schema={name}")
+        return
     with PLACES[request.param](tmp_path) as url:
         yield Place(url)

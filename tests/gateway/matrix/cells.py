@@ -65,6 +65,23 @@ def cover() -> Iterator[Place]:
             yield Place(client, scenario, BACKS[(number + row // 2 + row % 2 * 2) % 5], stream)
 
 
+def is_sampled(place: Place) -> bool:
+    """Whether a cell of the cover is in the half of it where any two still meet."""
+    number = CLIENTS.index(place.client) + SCENARIOS.index(place.scenario)
+    return place.stream == bool(number % 2)
+
+
+def sampled(places: Iterator[Place]) -> list[object]:
+    """As `params`; those that are not sampled are `thorough`."""
+    return [
+        pytest.param(
+            place, id=str(place),
+            marks=[*skipped(place.client), *([] if is_sampled(place) else [pytest.mark.thorough])],
+        )
+        for place in places
+    ]  # fmt: skip
+
+
 def params(places: Iterator[Place]) -> list[object]:
     """Cells as parameters of a test; those of SDKs that are not installed are skipped."""
     return [pytest.param(place, id=str(place), marks=skipped(place.client)) for place in places]

@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import combinations
 
 import pytest
 
 from tests.gateway.matrix.behind import Behind, gateway
-from tests.gateway.matrix.cells import Place, cover, params, replay, replayed, run, whole
+from tests.gateway.matrix.cells import (
+    Place,
+    cover,
+    is_sampled,
+    params,
+    replay,
+    replayed,
+    run,
+    sampled,
+    whole,
+)
 
 Served = tuple[str, Behind]
 
@@ -19,10 +30,22 @@ def served() -> Iterator[Served]:
         yield serving.url, behind
 
 
-@pytest.mark.parametrize("place", params(cover()))
+@pytest.mark.parametrize("place", sampled(cover()))
 def test_a_cover_of_the_matrix(served: Served, place: Place) -> None:
     """Any client, provider and scenario meet; what is lost is what is known to be."""
     run(place, *served)
+
+
+def test_what_is_sampled_meets_in_pairs() -> None:
+    """Any client, provider, scenario and mode meet in a cell that `make test` plays."""
+
+    def names(place: Place) -> tuple[str, str, str, bool]:
+        return place.client.name, place.scenario.name, place.back, place.stream
+
+    every, some = map(names, whole()), map(names, filter(is_sampled, cover()))
+    pairs = [{(at, pair) for row in rows for at, pair in enumerate(combinations(row, 2))}
+             for rows in (every, some)]  # fmt: skip
+    assert pairs[0] == pairs[1]
 
 
 @pytest.mark.slow

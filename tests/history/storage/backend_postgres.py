@@ -13,8 +13,14 @@ import pytest
 
 from dragoman.history.storage.postgres import PostgresStorage
 from dragoman.history.storage.protocol import Storage
+from tests.environment import PATIENCE
 
 URL = os.environ.get("DRAGOMAN_TEST_POSTGRES", "postgresql://postgres@127.0.0.1:5432/test")
+
+_TABLES = (
+    "SELECT tablename FROM pg_tables WHERE schemaname = %s"
+    " AND tablename NOT IN ('dragoman_migrations', 'key_store')"  # the versions of the tables
+)
 
 
 def sql(template: str, schema: str) -> bytes:
@@ -27,6 +33,21 @@ def place(_tmp_path: Path) -> Generator[Callable[[], Storage]]:
     """A schema that nobody else uses."""
     with schema() as name:
         yield lambda: PostgresStorage(URL, schema=name, connections=4)
+
+
+@contextmanager
+def emptied(name: str) -> Generator[Callable[[], Storage]]:
+    """A schema that other tests use too, one after the other: its tables stay, its rows go."""
+    try:
+        yield lambda: PostgresStorage(URL, schema=name, connections=4)
+    finally:
+        import psycopg
+
+        with psycopg.connect(URL, autocommit=True, connect_timeout=30) as connection:
+            connection.execute(f"SET lock_timeout = {int(PATIENCE * 1000)}")
+            found = connection.execute(_TABLES, (name,)).fetchall()
+            for (table,) in found:
+                connection.execute(sql(f'DELETE FROM our."{table}"', name))  # noqa: S608 - a name of ours
 
 
 @contextmanager

@@ -57,9 +57,9 @@ async def test_opening_and_closing_twice_does_nothing(backend: Backend) -> None:
     await storage.close()
 
 
-async def test_many_may_open_a_new_place_at_once(backend: Backend) -> None:
+async def test_many_may_open_a_new_place_at_once(new_backend: Backend) -> None:
     """The schema is made once, and all of them can write."""
-    storages = [backend.new() for _ in range(6)]
+    storages = [new_backend.new() for _ in range(6)]
     await asyncio.gather(*(storage.open() for storage in storages))
     for storage in storages:
         await storage.append(ONE, [entry("a")])

@@ -21,7 +21,7 @@ from dragoman.history.storage.files import FileStorage, ids
 from dragoman.history.storage.integrity import damage_to
 from dragoman.history.storage.protocol import MAIN, Row
 from tests.history.storage.making import ONE, TWO, entry
-from tests.history.torture import IN_FULL
+from tests.history.torture import IN_FULL, IN_SHORT
 
 pytestmark = pytest.mark.skipif("not hasattr(__import__('os'), 'fork')", reason="POSIX files")
 LONG = SessionIdentity(chat="long", user="Ana")
@@ -252,7 +252,7 @@ SOME = [
 
 
 def _damages(way: Way) -> Iterator[tuple[int, Random]]:
-    times = (1_000 if way in MANY else 200) if IN_FULL else 25
+    times = (1_000 if way in MANY else 200) if IN_FULL else 8 if IN_SHORT else 25
     for number in range(times):
         yield number, Random(f"{way.__name__} {number}")
 

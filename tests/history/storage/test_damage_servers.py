@@ -16,9 +16,9 @@ from dragoman.history.storage.protocol import MAIN, Group, Storage
 from tests.history.storage import damaging
 from tests.history.storage.damaging import KINDS, Damager, Kind
 from tests.history.storage.making import ONE, TWO, entry
-from tests.history.torture import IN_FULL
+from tests.history.torture import IN_FULL, IN_SHORT
 
-TIMES = 1_000 if IN_FULL else 5
+TIMES = 1_000 if IN_FULL else 2 if IN_SHORT else 5
 PLACES = {"postgres": damaging.postgres, "redis": damaging.redis}
 THREE = SessionIdentity(chat="cleared", user="Ana")
 PEOPLE = (ONE, TWO, THREE)

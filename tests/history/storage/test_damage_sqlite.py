@@ -22,11 +22,11 @@ from dragoman.history.storage.integrity import damage_to
 from dragoman.history.storage.protocol import MAIN, Storage
 from dragoman.history.storage.sqlite import SQLiteStorage
 from tests.history.storage.making import NOON, ONE, TWO, entry, fill
-from tests.history.torture import IN_FULL
+from tests.history.torture import IN_FULL, IN_SHORT
 
 THREE = SessionIdentity(agent="guide", chat="9", user="Cleo")
 WHO = (ONE, TWO, THREE)
-TIMES = 1000 if IN_FULL else 30
+TIMES = 1000 if IN_FULL else 12 if IN_SHORT else 30
 
 
 class Seen(NamedTuple):
