@@ -74,7 +74,7 @@ const Row = memo(({ item, index, total, isCurrent, formats, onDialog }) => {
   const close = () => onDialog(null);
   const patch = (body) => ask(`conversations/${encodeURIComponent(item.id)}`, { method: 'PATCH', body }).then(changed).catch(failed);
   const fork = () => ask(`conversations/${encodeURIComponent(item.id)}/fork`, { method: 'POST', body: { message_id: item.message_id ?? null } }).then((made) => { changed(); go('talk', made.id); }).catch(failed);
-  const items = [
+  const items = () => [
     { icon: 'lens', text: 'Open in the lens', action: () => { lensSource.set({ conversation: item.id, title: item.title || item.first_line }); go('lens'); } },
     { icon: 'fork', text: 'Fork', action: fork },
     { icon: 'edit', text: 'Rename', action: () => onDialog(html`<${Rename} title=${item.title} onClose=${close} onRename=${(title) => rename(item.id, title).then(close).catch(failed)} />`) },
