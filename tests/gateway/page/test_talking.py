@@ -210,7 +210,7 @@ def test_first_message_shown_is_edited_after_the_one_before_it(looking: Looking)
     """The message before an edited one may not be loaded yet: the branch begins after it anyway."""
     page = looking.go("#/talk/c1", "#m-m1999")
     held: list[Any] = []
-    page.route("**/conversations/c1?*before=*", held.append)
+    page.route("**/conversations/c1?*before=*", lambda route: held.append(route))  # noqa: PLW0108
     first = page.locator(".message").first
     assert first.get_attribute("id") == "m-m1960"
     first.evaluate("(one) => one.focus({ preventScroll: true })")
