@@ -24,7 +24,14 @@ def url() -> Iterator[str]:
         yield made.url
 
 
-@pytest.mark.parametrize("number", range(3), ids=["curl", "openai", "anthropic"])
+@pytest.mark.parametrize(
+    "number",
+    [
+        pytest.param(0, id="curl"),
+        pytest.param(1, id="openai", marks=pytest.mark.slow),  # seconds: it imports the SDK
+        pytest.param(2, id="anthropic", marks=pytest.mark.slow),
+    ],
+)
 def test_printed_command_works_when_pasted(url: str, number: int) -> None:
     """A shell runs it as it is, and prints what the model said."""
     for name in ("openai", "anthropic"):

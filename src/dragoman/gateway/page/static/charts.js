@@ -1,7 +1,7 @@
 // Time series charts. The charting library is loaded with this view only.
 import { html, useEffect, useRef, useStore } from './ui.js';
 import { theme } from './state.js';
-import { clock, compact, cost, day, seconds } from './format.js';
+import { compact, cost, seconds, tick } from './format.js';
 
 const DAY = 86_400; // seconds
 
@@ -38,7 +38,7 @@ function Plot({ title, note, data, solid, dashed, format }) {
     const options = {
       ...size(), legend: { show: false }, cursor: { y: false, drag: { x: false, y: false } }, padding: [8, 4, 0, 0],
       scales: { y: { range: (_, low, high) => [0, high > 0 ? high * 1.1 : 1] } },
-      axes: [{ ...axis, space: 64, size: 24, values: (_, ticks, __, ___, between) => ticks.map((tick) => (between >= DAY ? day(tick) : clock(tick, false))) },
+      axes: [{ ...axis, space: 64, size: 24, values: (_, ticks, __, ___, between) => ticks.map((one) => tick(one, between >= DAY)) },
         { ...axis, size: 48, space: 28, values: (_, ticks) => ticks.map(format) }],
       series: [{}, ...lines.map((line) => line.look)],
     };

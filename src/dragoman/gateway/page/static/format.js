@@ -5,6 +5,7 @@ const SHORT = new Intl.NumberFormat(undefined, { notation: 'compact', maximumFra
 // A formatter takes far longer to make than to use, and each row of a list formats several times.
 const CLOCK = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit' });
 const CLOCK_SECONDS = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23' });
+const HOUR = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' });
 const DAY = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short' });
 const DAY_AND_YEAR = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short', year: 'numeric' });
 const EXACT = new Intl.DateTimeFormat(undefined, { dateStyle: 'short', timeStyle: 'medium' });
@@ -59,9 +60,10 @@ export function clock(value, withSeconds = true) {
   return date ? (withSeconds ? CLOCK_SECONDS : CLOCK).format(date) : '';
 }
 
-export function day(value) {
+/** The label of a point on a time axis: short, and in the 24-hour form of the traffic table. */
+export function tick(value, isDay) {
   const date = moment(value);
-  return date ? DAY.format(date) : '';
+  return date ? (isDay ? DAY : HOUR).format(date) : '';
 }
 
 export function exact(value) {

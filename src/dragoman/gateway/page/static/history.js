@@ -87,7 +87,7 @@ const Row = memo(({ item, index, total, isCurrent, formats, onDialog }) => {
     <a href=${address('talk', item.id, { message: item.message_id })} tabindex=${isCurrent ? 0 : -1}>
       <span class="title">${item.pinned && html`<${Icon} name="pin" /><span class="hidden">pinned</span>`}<span class="clip">${visible(title)}</span></span>
       <span class="first clip" style=${{ display: 'block' }}>${item.snippet ? marked(item.snippet, item.marks) : visible(item.first_line ?? '')}</span></a>
-    <span class="facts"><span class="model-name clip">${item.model ?? ''}</span><span>${plural(item.messages ?? 0, 'message')}</span><span class="price">${item.cost === undefined || item.cost === null ? '' : cost(item.cost)}</span><time class="date" title=${exact(item.updated_at)}>${when(item.updated_at)}</time></span>
+    <span class="facts"><span class="model-name clip">${item.model ?? ''}</span><span class="size">${plural(item.messages ?? 0, 'message')}</span><span class="price">${item.cost === undefined || item.cost === null ? '' : cost(item.cost)}</span><time class="date" title=${exact(item.updated_at)}>${when(item.updated_at)}</time></span>
     <${Menu} label=${`Actions for ${title}`} items=${items} />
   </div>`;
 });
