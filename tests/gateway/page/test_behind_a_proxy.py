@@ -20,7 +20,6 @@ _PREFIX = "/llm"
 _WAYS: dict[str, dict[str, Any]] = {
     "removes the prefix": {},
     "keeps the prefix": {"path_prefix": _PREFIX},
-    "changes the host": {"path_prefix": _PREFIX, "allowed_hosts": ("127.0.0.1",)},
 }
 _DROPPED = frozenset({"host", "transfer-encoding", "content-length", "content-encoding"})
 
@@ -35,8 +34,7 @@ def _proxy(to: str, way: str) -> Any:
         if way == "removes the prefix":
             path = path.removeprefix(_PREFIX)
         headers = {k: v for k, v in request.headers.items() if k.lower() not in _DROPPED}
-        if way != "changes the host":
-            headers["host"] = request.headers["host"]
+        headers["host"] = request.headers["host"]
         async with (
             aiohttp.ClientSession(auto_decompress=True) as session,
             session.request(
