@@ -131,6 +131,8 @@ $(VENV)/.local: pyproject.toml src/dragoman/_version.py | $(VENV)/bin/python
 	@$(VENV)/bin/python $(PIP) --only-binary xllamacpp -e '.[cli,gateway,local]' 2>/dev/null || { \
 	  echo "==> xllamacpp can't be had here; installing dragoman[cli,gateway]"; \
 	  $(VENV)/bin/python $(PIP) -e '.[cli,gateway]'; }
+	@$(VENV)/bin/python $(PIP) openai anthropic 2>/dev/null || \
+	  echo "==> the openai and anthropic SDKs, which make run shows in use, can't be had here"
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml src/dragoman/_version.py $(PINNED) | $(VENV)/bin/python

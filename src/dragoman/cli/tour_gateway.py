@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 import re
 import socket
+import sys
+from importlib.util import find_spec
+from shlex import quote
 from typing import Any, NamedTuple
 
 import click
@@ -123,19 +126,35 @@ def _say(line: str, model: str) -> None:
             click.echo("stopped")
         return
     url = found[1]
-    body = f'{{"model": "{model}", "messages": [{{"role": "user", "content": "Hello"}}]}}'
     click.echo(f"\n--- the gateway is running until Ctrl-C; its web page is {url}/ui/")
     click.echo("It serves any model to any client. Try these commands in another terminal:\n")
-    click.echo(f"curl {url}/v1/chat/completions -d '{body}'\n")
-    click.echo(
-        f"python -c \"from openai import OpenAI; print(OpenAI(base_url='{url}/v1', api_key='any')"
-        f".responses.create(model='{model}', input='Hello').output_text)\"\n"
+    missing = [name for name in ("openai", "anthropic") if find_spec(name) is None]
+    if missing:
+        click.echo(f"{_python()} -m pip install {' '.join(missing)}  # for the last two\n")
+    for command in commands(url, model):
+        click.echo(f"{command}\n")
+
+
+def commands(url: str, model: str) -> tuple[str, str, str]:
+    """Returns commands that send a request: with curl, the openai SDK and the anthropic SDK."""
+    body = f'{{"model": "{model}", "messages": [{{"role": "user", "content": "Hello"}}]}}'
+    return (
+        f"curl -s {url}/v1/chat/completions -d '{body}'",
+        (
+            f"{_python()} -c \"from openai import OpenAI; print(OpenAI(base_url='{url}/v1',"
+            f" api_key='any').responses.create(model='{model}', input='Hello').output_text)\""
+        ),
+        (
+            f"{_python()} -c \"from anthropic import Anthropic; print(Anthropic(base_url='{url}',"
+            f" api_key='any').messages.create(model='{model}', max_tokens=50,"
+            " messages=[{'role': 'user', 'content': 'Hello'}]).content[0].text)\""
+        ),
     )
-    click.echo(
-        f"python -c \"from anthropic import Anthropic; print(Anthropic(base_url='{url}',"
-        f" api_key='any').messages.create(model='{model}', max_tokens=50,"
-        " messages=[{'role': 'user', 'content': 'Hello'}]).content[0].text)\"\n"
-    )
+
+
+def _python() -> str:
+    """This interpreter: a terminal may have no `python`, or one without the packages."""
+    return quote(sys.executable or "python3")
 
 
 def _is_free(port: int) -> bool:

@@ -9,7 +9,9 @@ from typing import NamedTuple
 from dragoman.errors import ConfigError, Corrupt, NotFound
 from dragoman.history.branch_paths import Stretch, read_path, read_tail, stretches
 from dragoman.history.records import is_sealed, message_of
+from dragoman.history.storage.integrity import tally_of
 from dragoman.history.storage.protocol import MAIN, Row, Session, Storage
+from dragoman.history.storage.soundness import is_damaged
 from dragoman.model.messages import Message
 from dragoman.model.parts import Text
 from dragoman.model.roles import Role
@@ -56,8 +58,9 @@ async def looked_at(
 
 
 async def _listed(storage: Storage, session: Session) -> Listed:
-    messages = await storage.count(session.identity)
+    messages = 0
     try:
+        messages = await _count(storage, session)
         first, last = await _ends(storage, session, messages)
     except ConfigError:  # encrypted with a key that was not given
         return Listed(session, messages, None, None, "encrypted with another key")
@@ -66,6 +69,12 @@ async def _listed(storage: Storage, session: Session) -> Listed:
     model = next((row.model for row in reversed(last) if row.model), None)
     title = await _title(storage, session, first)
     return Listed(session, messages, model, *_first_line(first), title)
+
+
+async def _count(storage: Storage, session: Session) -> int:
+    """The number of messages: from the session's own tally, which saves a query, if it has one."""
+    tally = None if is_damaged(session) else tally_of(session)
+    return await storage.count(session.identity) if tally is None else tally.rows
 
 
 async def _ends(storage: Storage, session: Session, messages: int) -> tuple[list[Row], list[Row]]:

@@ -69,6 +69,7 @@ ATTACKS = (
     Attack("comment and CDATA", "<!--><script>window.pwned=1</script>--> <![CDATA[<script>window.pwned=1</script>]]>", ()),
     Attack("right-to-left override", "Open invoice\u202efdp.exe now", ("U+202E",), outcome="the characters are made visible"),
     Attack("isolates in code", "```c\nif (is_user\u2066) { // admin\u2069\n```", ("U+2066", "U+2069"), outcome="the characters are made visible"),
+    Attack("right-to-left override in a formula", "$\\text{invoice\u202efdp.exe}$ and $\\nope{\u202efdp.exe}$", ("invoice[U+202E]fdp.exe", "U+202E"), outcome="the characters are made visible"),
     Attack("hidden tag characters", "Hello\U000e0049\U000e0067 there", ("U+E0049",), outcome="the characters are made visible"),
     Attack("null and controls", "a\x00b\x07c", (), outcome="the characters are made visible"),
     Attack("prototype names", "[__proto__]: https://a.example\n\n[constructor] __proto__ `toString`", ("constructor",)),

@@ -10,12 +10,14 @@ from typing import Any
 
 import httpx
 import pytest
+from msgspec.structs import replace
 
 from dragoman.errors import PermissionDenied
 from dragoman.gateway.config.settings import GatewayConfig, ServerSettings
 from dragoman.gateway.keys import Keys
 from dragoman.gateway.page.access import check
 from tests.gateway.page.pages import ECHO, PAGE, TestPage, page_at
+from tests.gateway.page.real import gateway_at
 from tests.gateway.running import running
 
 
@@ -222,3 +224,16 @@ def test_with_keys_only_an_administrators_is_let_in(tmp_path: Path) -> None:
 
 def _bearer(key: str) -> dict[str, str]:
     return {"authorization": f"Bearer {key}"}
+
+
+def test_page_behind_a_proxy_that_changes_the_host_needs_an_allowed_host(tmp_path: Path) -> None:
+    """The origin is that of the proxy: it is accepted if the configuration names its host."""
+    with gateway_at(tmp_path, has_keys=True) as (page, secret):
+        headers = {"origin": "https://llm.example", "authorization": f"Bearer {secret}"}
+        assert page.ask("POST", "conversations", headers=headers, json={}).status_code == 403
+        config = page.gateway.config
+        server = replace(config.server, allowed_hosts=("llm.example",))
+        page.gateway.config = replace(config, server=server)
+        assert page.ask("POST", "conversations", headers=headers, json={}).status_code == 200
+        others = headers | {"origin": "https://evil.example"}
+        assert page.ask("POST", "conversations", headers=others, json={}).status_code == 403

@@ -17,6 +17,8 @@ from dragoman.model.parts import Text, Thinking
 from tests.gateway.answers import Provider
 from tests.gateway.page.pages import ECHO, TestPage, calls, page_at, url_of
 from tests.gateway.running import place, running, upstream
+from tests.interop.test_chat_exports import CLAUDE
+from tests.interop.test_chat_exports import TALK as CHATGPT
 
 
 @pytest.fixture(scope="module", params=["sqlite", "files"])
@@ -280,6 +282,30 @@ def test_an_import_takes_many_and_tells_what_is_broken(page: TestPage, id: str) 
     assert "broken" not in json.dumps(answer["losses"])
     assert len(ids(page)) == 4
     assert id in ids(page)
+
+
+def test_an_export_of_a_chat_application_keeps_title_times_and_branches(page: TestPage) -> None:
+    """The conversation has the title it had there, and its other branches can be switched to."""
+    for export, title in ((CHATGPT, "Bridges"), (CLAUDE, CLAUDE["name"])):
+        body = json.dumps([export]).encode()
+        answer = page.ask("POST", "import", params={"name": "conversations.json"}, content=body)
+        (made,) = answer.json()["conversations"]
+        assert (made["title"], answer.json()["losses"]) == (title, [])
+        assert page.read(f"conversations/{made['id']}")["title"] == title
+    body = json.dumps(CHATGPT).encode()
+    answer = page.ask("POST", "import", params={"name": "one.json"}, content=body).json()
+    (made,) = answer["conversations"]
+    opened = page.read(f"conversations/{made['id']}")
+    assert [each["number"] for each in opened["branches"]] == [0, 1]
+    assert opened["messages"][0]["created_at"] < 1_800_000_000
+    assert page.texts(made["id"], branch=1) == ["Who built the brige?"]
+
+
+def test_an_archive_is_to_be_unpacked(page: TestPage) -> None:
+    """Exports come as ZIP archives; the error says what to do."""
+    answer = page.ask("POST", "import", params={"name": "export.zip"}, content=b"PK\x03\x04rest")
+    assert answer.status_code == 400
+    assert "unpack it" in answer.json()["error"]["message"]
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 from secrets import token_hex
 from time import time
@@ -23,7 +24,6 @@ from dragoman.history.storage.protocol import (
     MAIN,
     NO_MESSAGE,
     Filter,
-    Hit,
     Row,
     Session,
     Storage,
@@ -52,13 +52,13 @@ async def listed(call: PageCall) -> Any:
     listing, storage = await call.page.listing(), await call.page.storage()
     pinned, cursor = await pins(storage), call.query.get("cursor", "")
     sessions, following = await listing.latest(limit, cursor, frozenset(pinned))
-    first = [] if cursor else await _pinned(listing, pinned)
+    first = [] if cursor else await _existing(listing, pinned)
     items = [_item(each, is_pinned=True) for each in await listing.summaries(first)]
     items += [_item(each) for each in await listing.summaries(sessions)]
     return {"items": items, "cursor": following, "total": await listing.total()}
 
 
-async def _pinned(listing: Listing, ids: list[str]) -> list[Session]:
+async def _existing(listing: Listing, ids: Iterable[str]) -> list[Session]:
     found: list[Session] = []
     for id in ids:
         try:
@@ -92,25 +92,14 @@ async def _searched(call: PageCall, query: str, limit: int) -> Any:
         hits = []
     shown = [hit for hit in hits if is_shown(hit.identity)][:limit]
     pinned = frozenset(await pins(storage))
-    summaries: dict[str, Listed] = {}
-    for hit in shown:
-        if hit.identity.digest not in summaries:
-            await _summarise(listing, hit, summaries)
+    sessions = await _existing(listing, dict.fromkeys(hit.identity.digest for hit in shown))
+    summaries = {each.session.identity.digest: each for each in await listing.summaries(sessions)}
     items = [
         _item(summaries[id], is_pinned=id in pinned) | _found(hit.row, query)
         for hit in shown
         if (id := hit.identity.digest) in summaries
     ]
     return {"items": items, "cursor": None, "total": len(items)}
-
-
-async def _summarise(listing: Listing, hit: Hit, into: dict[str, Listed]) -> None:
-    try:
-        session = await listing.session(hit.identity.digest)
-    except NotFound:  # deleted in the meantime
-        return
-    for each in await listing.summaries([session]):
-        into[hit.identity.digest] = each
 
 
 def _found(row: Row, query: str) -> dict[str, Any]:

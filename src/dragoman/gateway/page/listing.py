@@ -1,7 +1,8 @@
-"""An in-memory list of the store's conversations, latest first.
+"""The store's conversations, latest first.
 
-Stores list sessions by digest. This list keeps them ordered by time, and each call first loads the
-sessions that changed since the last one. A deleted session is noticed when it is about to be shown.
+SQLite lists sessions by time. Other stores list them by digest: for those, an in-memory list keeps
+them ordered by time, and each call first loads the sessions that changed since the last one. A
+deleted session is noticed when it is about to be shown.
 """
 
 from __future__ import annotations
@@ -17,7 +18,14 @@ from typing import NamedTuple
 from dragoman.errors import InvalidRequest, NotFound
 from dragoman.history.identity import SessionIdentity
 from dragoman.history.session_summaries import Listed, looked_at, sessions_with_digest
-from dragoman.history.storage.protocol import NO_SESSION, Filter, Session, Storage
+from dragoman.history.storage.protocol import (
+    NO_SESSION,
+    Filter,
+    Ordering,
+    Session,
+    Storage,
+    is_ordering,
+)
 from dragoman.history.transfer import every_session
 
 OWN = "dragoman.page"
@@ -81,6 +89,8 @@ class Listing:
 
     async def total(self) -> int:
         """Returns the number of conversations."""
+        if is_ordering(self._storage):
+            return await self._storage.number_of_sessions(_HIDDEN)
         await self._catch_up()
         return len(self._known)
 
@@ -88,9 +98,18 @@ class Listing:
         self, limit: int, cursor: str, left_out: Collection[str] = ()
     ) -> tuple[list[Session], str | None]:
         """Returns a page of conversations and the next cursor, or None at the end."""
+        place = _position(cursor) if cursor else None
+        if is_ordering(self._storage):
+            return await _listed_by(self._storage, limit, place, left_out)
+        sessions, following = await self._in_memory(limit, place, left_out)
+        return await self._existing(sessions), following
+
+    async def _in_memory(
+        self, limit: int, after: Position | None, left_out: Collection[str]
+    ) -> tuple[list[Session], str | None]:
         await self._catch_up()
         order = self._in_order()
-        start = bisect_right(order, _position(cursor)) if cursor else 0
+        start = bisect_right(order, after) if after else 0
         found: list[Session] = []
         place: Position | None = None
         for place in order[start:]:
@@ -138,10 +157,8 @@ class Listing:
         if known is None or known.updated_at != session.updated_at:
             self._order = None
 
-    # --- summaries
-
-    async def summaries(self, sessions: Sequence[Session]) -> list[Listed]:
-        """Returns the summary of each conversation; deleted ones are omitted."""
+    async def _existing(self, sessions: Sequence[Session]) -> list[Session]:
+        """Returns the sessions as they are now; deleted ones are omitted."""
         there: list[Session] = []
         for start in range(0, len(sessions), _CONCURRENT):
             some = sessions[start : start + _CONCURRENT]
@@ -151,10 +168,16 @@ class Listing:
                     self.forget(each.identity.digest)
                 else:
                     there.append(found)
-        unknown = [each for each in there if self._summary(each) is None]
+        return there
+
+    # --- summaries
+
+    async def summaries(self, sessions: Sequence[Session]) -> list[Listed]:
+        """Returns the summary of each conversation."""
+        unknown = [each for each in sessions if self._summary(each) is None]
         for listed in await looked_at(self._storage, unknown):
             self._remember(listed)
-        summaries = (self._summary(each) for each in there)
+        summaries = (self._summary(each) for each in sessions)
         return [each for each in summaries if each is not None]
 
     def _summary(self, session: Session) -> Listed | None:
@@ -166,6 +189,21 @@ class Listing:
             del self._summaries[next(iter(self._summaries))]
         session = listed.session
         self._summaries[session.identity.digest] = _state(session), listed
+
+
+async def _listed_by(
+    storage: Ordering, limit: int, after: Position | None, left_out: Collection[str]
+) -> tuple[list[Session], str | None]:
+    """Returns a page of conversations of a store that orders them, and the next cursor."""
+    before = None if after is None else (-after.age, after.digest)
+    most = limit + 1 + len(left_out)
+    found = await storage.sessions_by_time(limit=most, before=before, without=_HIDDEN)
+    shown = [each for each in found if each.session.identity.digest not in left_out]
+    sessions = [each.session for each in shown[:limit]]
+    if len(shown) <= limit:
+        return sessions, None
+    at, last = shown[limit - 1]
+    return sessions, _cursor(Position(-at, last.identity.digest))
 
 
 def is_shown(identity: SessionIdentity) -> bool:

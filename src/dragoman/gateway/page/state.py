@@ -11,6 +11,7 @@ from dragoman.errors import DragomanError
 from dragoman.gateway.guard import is_loopback
 from dragoman.gateway.page.branches import Branches
 from dragoman.gateway.page.listing import Listing
+from dragoman.gateway.page.traffic import prepare as prepare_charts
 from dragoman.gateway.state import Gateway
 from dragoman.history.storage.protocol import Storage
 from dragoman.history.storage_urls import storage_at
@@ -73,13 +74,16 @@ class Page:
         return found
 
     def prepare(self) -> None:
-        """Starts to load the list of conversations, which the page requests next."""
+        """Starts to load what takes longest, which the page may request next."""
         if self._preparing is None:
             self._preparing = asyncio.get_running_loop().create_task(self._prepared())
 
     async def _prepared(self) -> None:
         with suppress(DragomanError):  # the request for the list reports it
             await (await self.listing()).total()
+        if self._gateway.traffic is not None:
+            with suppress(DragomanError):
+                await prepare_charts(self._gateway.traffic)
 
     def branches(self, storage: Storage) -> Branches:
         """Returns the branch cache of a store."""

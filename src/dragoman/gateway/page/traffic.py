@@ -7,11 +7,13 @@ import sqlite3
 from collections.abc import Callable
 from time import monotonic, time
 from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 from dragoman.errors import InvalidRequest
 from dragoman.gateway.page import traffic_queries as queries
 from dragoman.gateway.page.calls import PageCall
 from dragoman.gateway.page.live_traffic import live_of
+from dragoman.gateway.page.traffic_series import Asked, Charts
 from dragoman.gateway.page.traffic_store import NAMED, Traffic
 
 T = TypeVar("T")
@@ -24,7 +26,7 @@ _NO_REQUEST = "there is no such request"
 _BAD_CURSOR = "invalid cursor"
 _BAD_STATUS = "`status` must be ok, error, left or a number"
 _BAD_TIME = "`since` must be a Unix timestamp in seconds"
-_SERIES_CACHE = 3.0  # seconds
+_FIRST_RANGE, _FIRST_STEP = 3600, 60  # seconds, of the chart that the view opens with
 _KEEPALIVE = 15.0  # seconds between comments that keep a connection open
 
 
@@ -61,10 +63,17 @@ async def series(call: PageCall) -> Any:
     if by not in NAMED:
         msg = f"`by` must be one of {', '.join(NAMED)}"
         raise InvalidRequest(msg, status=400)
-    steps = int((now - since) / step) + 1
-    found = await _cached(store, (since, step, steps, by))
-    return {"steps": [since + step * place for place in range(steps)], "step": step,
-            "series": found}  # fmt: skip
+    asked = Asked(since, step, int((now - since) / step) + 1, by)
+    return {"steps": [since + step * place for place in range(asked.steps)], "step": step,
+            "series": await _series(store, asked)}  # fmt: skip
+
+
+async def prepare(store: Traffic) -> None:
+    """Sums up what the Traffic view shows first."""
+    now = time()
+    since = now - _FIRST_RANGE
+    since -= since % _FIRST_STEP
+    await _series(store, Asked(since, _FIRST_STEP, int((now - since) / _FIRST_STEP) + 1, "model"))
 
 
 async def live(call: PageCall) -> None:
@@ -95,14 +104,12 @@ async def _read(store: Traffic, work: Callable[[sqlite3.Connection], T]) -> T:
     return await asyncio.to_thread(store.read, work)
 
 
-async def _cached(store: Traffic, asked: tuple[float, int, int, str]) -> list[dict[str, Any]]:
-    """Returns time series, cached for a few seconds for pages that show the same chart."""
-    kept = store.sums.get(asked)
-    if kept is None or monotonic() - kept[0] > _SERIES_CACHE:
-        found = await _read(store, lambda at: queries.series(at, *asked))
-        store.sums.clear()
-        kept = store.sums[asked] = (monotonic(), found)
-    return kept[1]
+_charts: WeakKeyDictionary[Traffic, Charts] = WeakKeyDictionary()
+
+
+async def _series(store: Traffic, asked: Asked) -> list[dict[str, Any]]:
+    charts = _charts.setdefault(store, Charts())
+    return await asyncio.to_thread(store.sum_up, lambda at: charts.series(at, asked))
 
 
 # --- filters

@@ -1,4 +1,4 @@
-"""Queries on the traffic database: a page of requests, one request, time series."""
+"""Queries on the traffic database: a page of requests, one request, sums by route."""
 
 from __future__ import annotations
 
@@ -21,11 +21,10 @@ STATUSES = {
     "left": "left",
 }
 """The SQL condition of each status filter."""
-_FAILED = f"sum({STATUSES['error']})"
+FAILED = f"sum({STATUSES['error']})"
+"""The SQL expression of the number of failed requests."""
 _MAX_NAMES = 200
-_MAX_SERIES = 12
 _SLACK = 15.0  # seconds by which workers may write out of order
-OTHERS = "others"
 Where = tuple[list[str], list[Any]]
 """SQL conditions and their values."""
 
@@ -149,76 +148,7 @@ def _detail_of(name: str, found: Mapping[str, Any]) -> str | None:
     return f"{found['provider']} {found['model'] or ''}".strip() if name == "heard" else None
 
 
-# --- time series
-
-
-def series(
-    connection: sqlite3.Connection, since: float, step: float, steps: int, by: str
-) -> list[dict[str, Any]]:
-    """Returns a time series per name; the rarest names are combined into one."""
-    column = by if by in NAMED else "model"
-    first = first_since(connection, since)
-    rows = connection.execute(
-        f"SELECT CAST((time - ?) / ? AS INTEGER), {column}, bin, count(*), {_FAILED},"  # noqa: S608 - names of ours
-        " sum(tokens_in), sum(tokens_out), sum(nanos) FROM requests WHERE id >= ? AND time >= ?"
-        " GROUP BY 1, 2, 3", (since, step, first, since))  # fmt: skip
-    sums: dict[str | None, _Sums] = {}
-    for place, name, number, *counts in rows:
-        if 0 <= place < steps:
-            found = sums.get(name)
-            if found is None:
-                found = sums[name] = _Sums(steps)
-            found.add(place, number, counts)
-    ordered = sorted(sums.items(), key=lambda each: -each[1].total)
-    shown = [{"name": name or "none", **found.shown()} for name, found in ordered[:_MAX_SERIES]]
-    if len(ordered) > _MAX_SERIES:
-        others = _Sums(steps)
-        for _, found in ordered[_MAX_SERIES:]:
-            others.join(found)
-        shown.append({"name": OTHERS, **others.shown()})
-    return shown
-
-
-class _Sums:
-    """The time series of one name."""
-
-    def __init__(self, steps: int) -> None:
-        self._counts = [[0, 0, 0, 0, 0] for _ in range(steps)]
-        self._bins: list[dict[int, int]] = [{} for _ in range(steps)]
-
-    @property
-    def total(self) -> int:
-        """The total number of requests."""
-        return sum(counts[0] for counts in self._counts)
-
-    def join(self, other: _Sums) -> None:
-        """Adds the series of another name."""
-        for place, (counts, bins) in enumerate(zip(other._counts, other._bins, strict=True)):
-            self._counts[place] = [
-                mine + its for mine, its in zip(self._counts[place], counts, strict=True)
-            ]
-            for number, count in bins.items():
-                self._bins[place][number] = self._bins[place].get(number, 0) + count
-
-    def add(self, place: int, number: int, counts: Sequence[int | None]) -> None:
-        """Adds the counts of one duration bin at a step."""
-        into = self._counts[place]
-        for index, count in enumerate(counts):
-            if count:
-                into[index] += count
-        bins = self._bins[place]
-        bins[number] = bins.get(number, 0) + (counts[0] or 0)
-
-    def shown(self) -> dict[str, list[Any]]:
-        """Returns one list per measure."""
-        names = ("requests", "errors", "tokens_in", "tokens_out")
-        found: dict[str, list[Any]] = {
-            name: [each[index] for each in self._counts] for index, name in enumerate(names)
-        }
-        found["cost"] = [each[4] / 1e9 for each in self._counts]
-        found["p50"] = [percentile(bins, 0.5) for bins in self._bins]
-        found["p95"] = [percentile(bins, 0.95) for bins in self._bins]
-        return found
+# --- sums
 
 
 def percentile(bins: Mapping[int, int], share: float) -> float | None:
@@ -234,7 +164,7 @@ def percentile(bins: Mapping[int, int], share: float) -> float | None:
 def by_route(connection: sqlite3.Connection, since: float) -> dict[str, dict[str, Any]]:
     """Returns requests, errors, fallbacks and the median duration of each route."""
     rows = connection.execute(
-        f"SELECT route, bin, count(*), {_FAILED}, sum(attempts > 1) FROM requests"  # noqa: S608 - names of ours
+        f"SELECT route, bin, count(*), {FAILED}, sum(attempts > 1) FROM requests"  # noqa: S608 - names of ours
         " WHERE id >= ? AND time >= ? AND route IS NOT NULL GROUP BY 1, 2",
         (first_since(connection, since), since),
     )

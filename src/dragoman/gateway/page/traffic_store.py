@@ -66,17 +66,13 @@ class Traffic:
         self.path = path
         self.dropped = 0
         """The number of requests that could not be written."""
-        self.sums: dict[Any, tuple[float, list[dict[str, Any]]]] = {}
-        """The time series computed last, and when."""
         self._most, self._pause = most, pause
         self._names: set[tuple[str, str]] = set()
         self._waiting: deque[Entry] = deque()
         self._wanted, self._written = threading.Event(), threading.Event()
         self._is_over = self._has_failed = False
         self._writing = _opened(path)
-        self._reading = connect(path, READING)
-        self._reading.execute("PRAGMA query_only = ON")
-        self._lock = threading.Lock()
+        self._reading, self._summing = _Reader(path), _Reader(path)
         self._thread = threading.Thread(target=self._run, name="traffic", daemon=True)
         self._thread.start()
 
@@ -90,14 +86,12 @@ class Traffic:
         self._waiting.append((time(), record))
 
     def read(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Runs a read function on the shared connection, one at a time. Call it in a thread."""
-        with self._lock:
-            try:
-                return work(self._reading)
-            except sqlite3.Error:
-                pass
-        msg = "the traffic database can't be read"
-        raise StoreError(msg)
+        """Runs a read function, one at a time. Call it in a thread."""
+        return self._reading.run(work)
+
+    def sum_up(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Like `read`, for functions that take longer: they don't make `read` wait."""
+        return self._summing.run(work)
 
     def flush(self, seconds: float = _JOIN_TIMEOUT) -> None:
         """Waits until all queued records are written."""
@@ -110,8 +104,8 @@ class Traffic:
         self._is_over = True
         self._wanted.set()
         self._thread.join(_JOIN_TIMEOUT)
-        with self._lock:
-            self._reading.close()
+        self._reading.close()
+        self._summing.close()
 
     # --- in the writer thread
 
@@ -186,6 +180,28 @@ class Traffic:
         if not self._has_failed:
             LOG.warning("requests could not be recorded: %s", type(error).__name__)
         self._has_failed = True
+
+
+class _Reader:
+    """A connection that only reads, for one thread at a time."""
+
+    def __init__(self, path: Path) -> None:
+        self._connection = connect(path, READING)
+        self._connection.execute("PRAGMA query_only = ON")
+        self._lock = threading.Lock()
+
+    def run(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        with self._lock:
+            try:
+                return work(self._connection)
+            except sqlite3.Error:
+                pass
+        msg = "the traffic database can't be read"
+        raise StoreError(msg)
+
+    def close(self) -> None:
+        with self._lock:
+            self._connection.close()
 
 
 def traffic_file(server: ServerSettings) -> Path | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from dragoman.errors import ConfigError, DragomanError, InvalidRequest
@@ -15,15 +15,15 @@ from dragoman.gateway.page.conversations import found_in, new_identity
 from dragoman.gateway.page.titles_and_pins import MAX_TITLE
 from dragoman.gateway.reports import report_headers
 from dragoman.history.branch_paths import read_path, stretches
-from dragoman.history.chat import ChatHistory
 from dragoman.history.records import message_of
 from dragoman.history.session_summaries import TITLE, looked_at
-from dragoman.history.transfer import exported_messages
+from dragoman.history.transfer import exported_messages, import_messages
+from dragoman.interop.chat_exports import ChatBranch
 from dragoman.model.collection import Messages
 from dragoman.model.messages import Message
 from dragoman.providers.documents.batches import batches
 from dragoman.providers.documents.conversations import messages_of
-from dragoman.providers.documents.reading import Reader, StoredMessages
+from dragoman.providers.documents.reading import Document, Reader, StoredMessages
 from dragoman.providers.documents.splitting import Piece
 from dragoman.providers.documents.writing import Destination, Written
 
@@ -32,6 +32,11 @@ _MAX_IMPORTED = 1000  # conversations in one file
 _MAX_LOSSES = 1000
 _CHUNK = 512 * 1024
 _UNSAFE = re.compile(r"[^\w .()-]+")
+_ZIP = b"PK\x03\x04"
+_UNPACK = (
+    "the file is a ZIP archive; unpack it and import the JSON files in it (conversations.json, of"
+    " an export from ChatGPT or Claude)"
+)
 _NO_FORMAT = "unknown format; `info` lists the supported formats"
 
 
@@ -73,25 +78,31 @@ async def imported(call: PageCall) -> Any:
     found, losses = await asyncio.to_thread(_read, body, name)
     storage = await call.page.storage()
     conversations: list[dict[str, Any]] = []
-    for messages in found:
+    for each in found:
         identity = new_identity()
-        history = await ChatHistory.open(identity, storage)
-        added = await history.extend(Messages.wrapping(messages))
+        await import_messages(storage, identity, each.messages, branches=each.branches)
         session = await storage.session(identity)
         listed = (await looked_at(storage, [session] if session is not None else []))[0]
         conversations.append(
             {
                 "id": identity.digest,
                 "title": listed.title or listed.first_line,
-                "messages": len(added),
+                "messages": listed.messages,
             }
         )
     return {"conversations": conversations, "losses": losses}
 
 
-def _read(body: bytes, name: str) -> tuple[list[list[Message]], list[dict[str, Any]]]:
-    found: list[list[Message]] = []
+class _Imported(NamedTuple):
+    messages: list[Message]
+    branches: tuple[ChatBranch, ...] = ()
+
+
+def _read(body: bytes, name: str) -> tuple[list[_Imported], list[dict[str, Any]]]:
+    found: list[_Imported] = []
     losses: list[dict[str, Any]] = []
+    if body.startswith(_ZIP):
+        raise InvalidRequest(_UNPACK, status=400)
     reader = Reader(read_session=_stored)
     for place, piece in enumerate(_documents(body, name)):
         if len(found) >= _MAX_IMPORTED or len(losses) >= _MAX_LOSSES:
@@ -101,22 +112,37 @@ def _read(body: bytes, name: str) -> tuple[list[list[Message]], list[dict[str, A
         if problem is None:
             try:
                 document = reader.read(piece.raw)
-                messages, _ = messages_of(document)
+                made = _imported(document)
             except DragomanError as error:
                 problem = str(error)
             else:
-                found.append(messages)
-                losses += [_loss(place, loss.reason, loss.path) for loss in document.losses]
+                found.append(made)
+                if document.chat is None:  # with the branches, nothing of an export is lost
+                    losses += [_loss(place, loss.reason, loss.path) for loss in document.losses]
         if problem is not None:
             losses.append(_loss(place, problem))
     _entitled(found, _title(name))
     return found, losses
 
 
-def _entitled(found: list[list[Message]], title: str) -> None:
+def _imported(document: Document) -> _Imported:
+    messages, _ = messages_of(document)
+    chat = document.chat
+    if chat is None:
+        return _Imported(messages)
+    _entitle(messages, chat.title or "")
+    return _Imported(messages, chat.branches)
+
+
+def _entitled(found: list[_Imported], title: str) -> None:
     """Uses the file name as the title if the file holds one conversation without a title."""
-    if len(found) == 1 and title and TITLE not in found[0][0].metadata:
-        found[0][0] = found[0][0].with_metadata(TITLE, title)
+    if len(found) == 1:
+        _entitle(found[0].messages, title)
+
+
+def _entitle(messages: list[Message], title: str) -> None:
+    if title and TITLE not in messages[0].metadata:
+        messages[0] = messages[0].with_metadata(TITLE, " ".join(title.split())[:MAX_TITLE])
 
 
 def _stored(raw: bytes) -> StoredMessages:

@@ -14,7 +14,7 @@ no branches.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal, Protocol, TypeGuard, get_args
+from typing import Any, Literal, NamedTuple, Protocol, TypeGuard, get_args
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -364,6 +364,36 @@ class Proving(Protocol):
 def is_proving(storage: object) -> TypeGuard[Proving]:
     """Whether a storage is a `Proving`; called for every history that is opened."""
     return hasattr(storage, "problem_of")  # thirty times as fast as `isinstance` with a protocol
+
+
+class Dated(NamedTuple):
+    """A session in a list by time. The time of a damaged session is not in `session`."""
+
+    at: float
+    """When it was last written to."""
+    session: Session
+
+
+class Ordering(Protocol):
+    """A storage that lists sessions by the time of their last write, without reading them all."""
+
+    async def sessions_by_time(
+        self, *, limit: int, before: tuple[float, str] | None = None, without: Sequence[str] = ()
+    ) -> list[Dated]:
+        """The sessions last written to, latest first, starting after a time and digest.
+
+        Omits sessions whose scope starts with one of `without`.
+        """
+        ...
+
+    async def number_of_sessions(self, without: Sequence[str] = ()) -> int:
+        """The number of sessions that `sessions_by_time` lists."""
+        ...
+
+
+def is_ordering(storage: object) -> TypeGuard[Ordering]:
+    """Whether a storage is an `Ordering`."""
+    return hasattr(storage, "sessions_by_time")
 
 
 class DuplicateIds(Conflict):

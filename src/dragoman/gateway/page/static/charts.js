@@ -1,7 +1,9 @@
 // Time series charts. The charting library is loaded with this view only.
 import { html, useEffect, useRef, useStore } from './ui.js';
 import { theme } from './state.js';
-import { compact, cost, seconds } from './format.js';
+import { compact, cost, seconds, tick } from './format.js';
+
+const DAY = 86_400; // seconds
 
 const COLOURS = { light: ['#0c6155', '#1e56a0', '#a8541d', '#7a3d8f', '#8a6d00', '#5b6470', '#b0306a'], dark: ['#6ccbb5', '#8fbcf5', '#f0ad7a', '#cf9fe0', '#e0c45c', '#b3bac4', '#f291bd'] };
 let plotter = null;
@@ -36,7 +38,7 @@ function Plot({ title, note, data, solid, dashed, format }) {
     const options = {
       ...size(), legend: { show: false }, cursor: { y: false, drag: { x: false, y: false } }, padding: [8, 4, 0, 0],
       scales: { y: { range: (_, low, high) => [0, high > 0 ? high * 1.1 : 1] } },
-      axes: [{ ...axis, space: 64, size: 24, values: (_, ticks) => ticks.map((tick) => new Date(tick * 1000).toLocaleTimeString(undefined, { hour: '2-digit', minute: '2-digit' })) },
+      axes: [{ ...axis, space: 64, size: 24, values: (_, ticks, __, ___, between) => ticks.map((one) => tick(one, between >= DAY)) },
         { ...axis, size: 48, space: 28, values: (_, ticks) => ticks.map(format) }],
       series: [{}, ...lines.map((line) => line.look)],
     };

@@ -2,6 +2,13 @@
 
 const WHOLE = new Intl.NumberFormat(undefined, { maximumFractionDigits: 0 });
 const SHORT = new Intl.NumberFormat(undefined, { notation: 'compact', maximumFractionDigits: 1 });
+// A formatter takes far longer to make than to use, and each row of a list formats several times.
+const CLOCK = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit' });
+const CLOCK_SECONDS = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23' });
+const HOUR = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' });
+const DAY = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short' });
+const DAY_AND_YEAR = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short', year: 'numeric' });
+const EXACT = new Intl.DateTimeFormat(undefined, { dateStyle: 'short', timeStyle: 'medium' });
 
 export const count = (value) => (value === null || value === undefined ? '–' : WHOLE.format(value));
 export const compact = (value) => (value === null || value === undefined ? '–' : SHORT.format(value));
@@ -45,16 +52,21 @@ export function when(value) {
   if (passed < 60 && passed > -60) return 'now';
   if (passed > 0 && passed < 3600) return `${Math.floor(passed / 60)} min ago`;
   if (date.toDateString() === new Date().toDateString()) return clock(value, false);
-  const year = date.getFullYear() === new Date().getFullYear() ? undefined : 'numeric';
-  return date.toLocaleDateString(undefined, { day: 'numeric', month: 'short', year });
+  return (date.getFullYear() === new Date().getFullYear() ? DAY : DAY_AND_YEAR).format(date);
 }
 
 export function clock(value, withSeconds = true) {
   const date = moment(value);
-  return date ? date.toLocaleTimeString(undefined, { hour: '2-digit', minute: '2-digit', ...(withSeconds && { second: '2-digit', hourCycle: 'h23' }) }) : '';
+  return date ? (withSeconds ? CLOCK_SECONDS : CLOCK).format(date) : '';
+}
+
+/** The label of a point on a time axis: short, and in the 24-hour form of the traffic table. */
+export function tick(value, isDay) {
+  const date = moment(value);
+  return date ? (isDay ? DAY : HOUR).format(date) : '';
 }
 
 export function exact(value) {
   const date = moment(value);
-  return date ? date.toLocaleString() : '';
+  return date ? EXACT.format(date) : '';
 }

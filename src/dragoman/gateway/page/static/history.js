@@ -74,7 +74,7 @@ const Row = memo(({ item, index, total, isCurrent, formats, onDialog }) => {
   const close = () => onDialog(null);
   const patch = (body) => ask(`conversations/${encodeURIComponent(item.id)}`, { method: 'PATCH', body }).then(changed).catch(failed);
   const fork = () => ask(`conversations/${encodeURIComponent(item.id)}/fork`, { method: 'POST', body: { message_id: item.message_id ?? null } }).then((made) => { changed(); go('talk', made.id); }).catch(failed);
-  const items = [
+  const items = () => [
     { icon: 'lens', text: 'Open in the lens', action: () => { lensSource.set({ conversation: item.id, title: item.title || item.first_line }); go('lens'); } },
     { icon: 'fork', text: 'Fork', action: fork },
     { icon: 'edit', text: 'Rename', action: () => onDialog(html`<${Rename} title=${item.title} onClose=${close} onRename=${(title) => rename(item.id, title).then(close).catch(failed)} />`) },
@@ -87,7 +87,7 @@ const Row = memo(({ item, index, total, isCurrent, formats, onDialog }) => {
     <a href=${address('talk', item.id, { message: item.message_id })} tabindex=${isCurrent ? 0 : -1}>
       <span class="title">${item.pinned && html`<${Icon} name="pin" /><span class="hidden">pinned</span>`}<span class="clip">${visible(title)}</span></span>
       <span class="first clip" style=${{ display: 'block' }}>${item.snippet ? marked(item.snippet, item.marks) : visible(item.first_line ?? '')}</span></a>
-    <span class="facts"><span class="model-name clip">${item.model ?? ''}</span><span>${plural(item.messages ?? 0, 'message')}</span><span class="price">${item.cost === undefined || item.cost === null ? '' : cost(item.cost)}</span><time class="date" title=${exact(item.updated_at)}>${when(item.updated_at)}</time></span>
+    <span class="facts"><span class="model-name clip">${item.model ?? ''}</span><span class="size">${plural(item.messages ?? 0, 'message')}</span><span class="price">${item.cost === undefined || item.cost === null ? '' : cost(item.cost)}</span><time class="date" title=${exact(item.updated_at)}>${when(item.updated_at)}</time></span>
     <${Menu} label=${`Actions for ${title}`} items=${items} />
   </div>`;
 });

@@ -104,10 +104,10 @@ function Sides({ found, choice, choose, source, onRules }) {
 
 function Head({ side, view, choice, source, onRules }) {
   const snippet = (form) => () => ask('snippet', { method: 'POST', body: { ...wanted(source), left: choice.left, right: choice.right, side, form } }).then(({ text }) => copy(text)).then((done) => done && toast('Copied.')).catch(failed);
-  return html`<div class="side-name"><strong>${view.target}</strong><span class="muted">${view.dialect} · <code>${view.path}</code></span><span class="grow"></span>
+  return html`<div class="side-name"><strong>${view.target}</strong><span class="muted">${view.dialect} · <code>${view.path}</code></span><span class="acts">
     <${Button} kind="plain small" text="Rules" label=${`Rules for ${view.target}`} onClick=${() => onRules(view.target)} />
     <${Menu} icon="copy" kind="plain small" label=${`Copy the ${side} side`} items=${[{ text: 'Copy as JSON', action: snippet('json') }, { text: 'Copy as curl', action: snippet('curl') }, { text: 'Copy as Python', action: snippet('python') }]} />
-  </div>`;
+  </span></div>`;
 }
 
 function Row({ row, found, rules }) {

@@ -1,6 +1,7 @@
 // Formulas as MathML. The typesetter is loaded with the first formula. Its tree is converted to
 // allowlisted elements and attributes, so a formula can't contain a link or a script.
 import { h, useState, useEffect } from './ui.js';
+import { spelled, visible } from './text.js';
 
 const ELEMENTS = new Set(['math', 'mrow', 'mi', 'mn', 'mo', 'ms', 'mtext', 'mspace', 'msub', 'msup', 'msubsup', 'mfrac',
   'msqrt', 'mroot', 'mover', 'munder', 'munderover', 'mtable', 'mtr', 'mtd', 'mstyle', 'mpadded', 'mphantom',
@@ -14,7 +15,7 @@ const loaded = () => (typesetter ??= import('./vendor/temml.js').then((module) =
 
 function node(tree, depth = 0) {
   if (depth > MAX_DEPTH) return null;
-  if (typeof tree.text === 'string') return tree.text;
+  if (typeof tree.text === 'string') return spelled(tree.text);
   const children = (tree.children ?? []).map((child) => node(child, depth + 1));
   if (!ELEMENTS.has(tree.type)) return children;
   const given = {};
@@ -25,8 +26,7 @@ function node(tree, depth = 0) {
 async function typeset(source, display) {
   const engine = await loaded();
   const tree = engine.__renderToMathMLTree(source, { displayMode: display, throwOnError: true, trust: false, maxExpand: 200, maxSize: [20, 2000] });
-  const found = node(tree);
-  return found;
+  return node(tree);
 }
 
 export function Maths({ source, display, live }) {
@@ -37,6 +37,6 @@ export function Maths({ source, display, live }) {
     typeset(source, display).then((found) => { if (!gone) setShown(found); }).catch(() => {});
     return () => { gone = true; };
   }, [source, display, live]);
-  const raw = h('code', { class: 'formula' }, source);
+  const raw = h('code', { class: 'formula' }, visible(source));
   return h('span', { class: display ? 'maths block' : 'maths' }, shown ?? raw);
 }

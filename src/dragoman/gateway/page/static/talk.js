@@ -3,7 +3,7 @@ import { html, useState, useEffect, useLayoutEffect, useRef, useMemo, useStore, 
 import { Icon } from './icons.js';
 import { ask } from './api.js';
 import { gateway, place, go, lensSource, changes, changed, address } from './state.js';
-import { conversation, open, loadEarlier, reach, switchBranch, talk, stop, approve, rename } from './conversation.js';
+import { conversation, open, hasEarlier, showEarlier, reach, switchBranch, talk, stop, approve, rename } from './conversation.js';
 import { Composer, attach, firstModel, settingsOf } from './composer.js';
 import { Message, Part, textOf } from './message.js';
 import { SentDrawer } from './sent.js';
@@ -13,6 +13,7 @@ import { when } from './format.js';
 
 const NO_OPTIONS = { system: '', temperature: '', max_tokens: '', thinking: '', tools: true };
 const NEAR = 80; // within this many pixels of the end, the thread keeps scrolling
+const EARLIER = 1200; // within this many pixels of the start, earlier messages are added
 
 export function Talk() {
   const { info, models } = useStore(gateway);
@@ -32,8 +33,8 @@ export function Talk() {
   const request = (more) => talk({ model, system: options.system, settings: settingsOf(options), tools: options.tools, ...more });
   const act = useMemo(() => ({}), []);
   Object.assign(act, { // a stable object, so that messages don't re-render
-    edit: (view, text) => request({ text, after: before(conversation.value.messages, view) }),
-    retry: (view) => request({ retry: true, after: keptFor(conversation.value.messages, view) }),
+    edit: (view, text) => idBefore(view, () => true).then((after) => request({ text, after })).catch(failed),
+    retry: (view) => idBefore(view, (one) => one.role === 'user').then((after) => request({ retry: true, after })).catch(failed),
     again: (view) => request({ retry: true, after: view.id }),
     sent: setSent,
     switchBranch,
@@ -61,13 +62,15 @@ export function Talk() {
   </div>`;
 }
 
-const before = (messages, view) => { const at = messages.findIndex((one) => one.id === view.id); return at > 0 ? messages[at - 1].id : ''; };
-
-/** The user message to retry from: the last one before the response and its tool rounds. */
-function keptFor(messages, view) {
-  const at = messages.findIndex((one) => one.id === view.id);
-  for (let index = at - 1; index >= 0; index -= 1) if (messages[index].role === 'user') return messages[index].id;
-  return '';
+/** The id of the last matching message before this one, which may not be shown yet; '' if there is none. */
+async function idBefore(view, matches) {
+  for (;;) {
+    const { id, messages } = conversation.value;
+    const found = messages.slice(0, messages.findIndex((one) => one.id === view.id)).findLast(matches);
+    if (found || !hasEarlier(conversation.value)) return found?.id ?? '';
+    await showEarlier();
+    if (conversation.value.id !== id || conversation.value.messages === messages) throw new Error('The earlier messages could not be loaded.');
+  }
 }
 
 const lastOwn = () => [...document.querySelectorAll('.message.user')].at(-1);
@@ -137,7 +140,7 @@ function Thread({ shown, act, info }) {
   const height = useRef(0); // of the content, as it was last seen
   const [isAway, setAway] = useState(false);
   const anchor = useRef(null);
-  const { messages, live, hasMore, id, loading, error } = shown;
+  const { messages, live, id, loading, error } = shown;
   const results = useMemo(() => resultsOf(messages), [messages]);
   const end = () => { if (box.current) box.current.scrollTop = height.current = box.current.scrollHeight; };
 
@@ -162,16 +165,22 @@ function Thread({ shown, act, info }) {
     const { scrollTop, scrollHeight, clientHeight } = box.current;
     atEnd.current = scrollHeight - scrollTop - clientHeight < NEAR;
     setAway(!atEnd.current);
-    if (scrollTop < 600 && hasMore) more();
+    if (scrollTop < EARLIER && hasEarlier(conversation.value)) more();
   };
-  const more = () => {
-    const node = box.current.querySelector('.message');
-    const off = conversation.watch(() => { // runs before the render: remember the position
-      if (conversation.value.messages === messages) return;
-      off();
-      if (node) anchor.current = { node, top: node.getBoundingClientRect().top };
+  const adding = useRef(false);
+  const more = async () => { // one slice per frame; what it adds makes the thread scroll, which asks for the next
+    if (adding.current) return;
+    adding.current = true;
+    const before = conversation.value.messages[0];
+    const off = conversation.watch(({ messages: [first] }) => { // runs before the render: remember the position
+      const node = box.current?.querySelector('.message');
+      if (first !== before && node) anchor.current = { node, top: node.getBoundingClientRect().top };
     });
-    loadEarlier().finally(off);
+    await showEarlier();
+    off();
+    await new Promise(requestAnimationFrame);
+    adding.current = false;
+    if (box.current?.scrollTop < EARLIER && conversation.value.messages[0] !== before && hasEarlier(conversation.value)) more();
   };
   const keys = (event) => { // J and K move between messages while one is focused
     if (!event.target.matches?.('[data-message]') || !['j', 'k', 'ArrowDown', 'ArrowUp'].includes(event.key) || event.ctrlKey || event.metaKey) return;
@@ -186,7 +195,7 @@ function Thread({ shown, act, info }) {
     <div class="column">
       ${loading && html`<${Loading} what="the conversation" />`}
       ${!loading && !rows.length && !live && !error && html`<${Welcome} info=${info} />`}
-      ${hasMore && html`<button class="link center" onClick=${more}>Load earlier messages</button>`}
+      ${hasEarlier(shown) && html`<button class="link center" onClick=${more}>Load earlier messages</button>`}
       ${rows.map((view) => html`<${Message} key=${view.id} view=${view} results=${results.of(view)} branch=${view.siblings?.length ? shown.branch : null} act=${act} busy=${Boolean(live)} isComing=${Boolean(live) && view === rows.at(-1)} />`)}
       ${live && html`<${Live} live=${live} results=${results.all} />`}
       ${error && html`<div class="notice bad" role="alert"><${Icon} name="warn" /><span class="grow">${error}</span>

@@ -21,13 +21,18 @@ export function decoded(text) {
 // Bidirectional overrides and isolates, tag characters that hide text, and control characters.
 const HIDDEN = /[\u202a-\u202e\u2066-\u2069\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f]|[\u{e0000}-\u{e007f}]+/gu;
 
+const named = (found) => `U+${found.codePointAt(0).toString(16).toUpperCase().padStart(4, '0')}`;
+
+/** The text, with characters that hide or reorder it replaced by their names; where no element can be. */
+export const spelled = (text) => text.replace(HIDDEN, (found) => `[${named(found)}]`);
+
 /** The text, with characters that hide or reorder it replaced by visible markers. */
 export function visible(text) {
   if (text.search(HIDDEN) < 0) return text;
   const pieces = [];
   let from = 0;
   for (const found of text.matchAll(HIDDEN)) {
-    const point = `U+${found[0].codePointAt(0).toString(16).toUpperCase().padStart(4, '0')}`;
+    const point = named(found[0]);
     pieces.push(text.slice(from, found.index), h('span', { class: 'control', title: `Invisible control character ${point}` }, point));
     from = found.index + found[0].length;
   }

@@ -1,7 +1,6 @@
 // The Traffic view: a live table of requests, filters, charts, and each request's path.
 import { html, memo, useState, useEffect, useRef, useCallback, useStore, Button, Select, Dialog, Empty, Loading, CopyButton, failed } from './ui.js';
 import { ask, events } from './api.js';
-
 import { gateway, place, restate } from './state.js';
 import { Charts } from './charts.js';
 import { VirtualRows, reveal } from './virtual.js';
@@ -14,9 +13,11 @@ const RANGES = [['900', '15 minutes', 15], ['3600', '1 hour', 60], ['21600', '6 
 const FILTERS = ['front', 'route', 'model', 'key', 'status'];
 const RECONNECT_DELAYS = [1, 2, 5, 10, 30]; // seconds before each reconnect to the live stream
 
-const isError = (one) => one.status >= 400 && !one.left;
+/** As in the filters of the API: a stream that failed has the status 200. */
+const isError = (one) => (one.status >= 400 || Boolean(one.error)) && !one.left;
+const isOk = (one) => !isError(one) && !one.left;
 const matches = (one, choice) => FILTERS.every((name) => !choice[name] || (name === 'status' ? matchesStatus(one, choice.status) : one[name] === choice[name]));
-function matchesStatus(one, wanted) { return wanted === 'ok' ? one.status < 400 : wanted === 'error' ? isError(one) : wanted === 'left' ? Boolean(one.left) : String(one.status) === wanted; }
+function matchesStatus(one, wanted) { return wanted === 'ok' ? isOk(one) : wanted === 'error' ? isError(one) : wanted === 'left' ? Boolean(one.left) : String(one.status) === wanted; }
 
 function useTraffic(choice, isPaused) {
   const [list, setList] = useState({ items: [], cursor: null, isReady: false, facets: {} });
@@ -38,7 +39,8 @@ function useTraffic(choice, isPaused) {
       if (!fresh.length) return;
       const own = fresh.reverse();
       fresh = [];
-      setList((old) => ({ ...old, items: [...own, ...old.items.filter((one) => !own.some((new_) => new_.id === one.id))].slice(0, MAX_ROWS) }));
+      const ids = new Set(own.map((one) => one.id));
+      setList((old) => ({ ...old, items: [...own, ...old.items.filter((one) => !ids.has(one.id))].slice(0, MAX_ROWS) }));
     }, 250);
     listen(control.signal, setLive, (one) => { if (matches(one, filter)) fresh.push(one); });
     return () => { control.abort(); clearInterval(flush); };

@@ -118,7 +118,7 @@ export function Dialog({ title, onClose, drawer = false, wide = false, actions, 
   </dialog>`;
 }
 
-/** A button that opens a menu of actions. Arrow keys move through it, Escape closes it. */
+/** A button that opens a menu of actions. Arrow keys move through it, Escape closes it. `items` may be a function. */
 export function Menu({ icon = 'more', label, text, kind = 'plain', items }) {
   const [open, setOpen] = useState(false);
   const [isUp, setUp] = useState(false);
@@ -143,7 +143,7 @@ export function Menu({ icon = 'more', label, text, kind = 'plain', items }) {
   return html`<div class="menu" ref=${ref} onKeyDown=${keys} onClick=${(event) => event.stopPropagation()}>
     <${Button} kind=${kind} icon=${icon} label=${label} text=${text} aria-haspopup="menu" aria-expanded=${open} onClick=${toggle} />
     ${open && html`<div class=${isUp ? 'menu-list up' : 'menu-list'} role="menu" aria-label=${label}>
-      ${items.filter(Boolean).map((item) => html`<button key=${item.text} type="button" role="menuitem" tabindex="-1" class=${item.kind ?? ''}
+      ${(typeof items === 'function' ? items() : items).filter(Boolean).map((item) => html`<button key=${item.text} type="button" role="menuitem" tabindex="-1" class=${item.kind ?? ''}
         onClick=${() => { close(); item.action(); }}>${item.icon && html`<${Icon} name=${item.icon} />`}<span>${item.text}</span></button>`)}
     </div>`}
   </div>`;

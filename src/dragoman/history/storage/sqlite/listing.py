@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from dragoman.errors import Corrupt
-from dragoman.history.storage.protocol import Filter, Group, Session, Total, columns_of
+from dragoman.history.identity import escaped, unescaped
+from dragoman.history.storage.protocol import Dated, Filter, Group, Session, Total, columns_of
 from dragoman.history.storage.soundness import listed_as_damaged
 from dragoman.history.storage.sqlite.columns import SESSION, identity_in, session_of
 from dragoman.model.usage import Usage
@@ -32,6 +33,50 @@ def sessions(
     return list(_readable(connection, found))
 
 
+# A damaged time sorts last. There is no index on it: every append would have to update it, and
+# scanning ten thousand sessions takes a few milliseconds.
+_AT = "CASE typeof(s.updated_at) WHEN 'real' THEN s.updated_at ELSE 0.0 END"
+
+
+def sessions_by_time(
+    connection: sqlite3.Connection,
+    limit: int,
+    before: tuple[float, str] | None,
+    without: Sequence[str],
+) -> list[Dated]:
+    """See `Ordering.sessions_by_time`."""
+    clauses, values = _without(without)
+    if before is not None:
+        clauses.append(f"({_AT} < ? OR ({_AT} = ? AND s.digest > ?))")
+        values += [before[0], *before]
+    found = connection.execute(
+        f"WITH found AS (SELECT s.id, {_AT} AS time FROM heads s WHERE {' AND '.join(clauses)}"
+        f" ORDER BY time DESC, s.digest LIMIT ?) SELECT found.time, {SESSION}"
+        " FROM found JOIN heads s ON s.id = found.id ORDER BY found.time DESC, s.digest",
+        (*values, limit),
+    ).fetchall()
+    return [Dated(at, each) for at, *columns in found for each in _readable(connection, [columns])]
+
+
+def number_of_sessions(connection: sqlite3.Connection, without: Sequence[str]) -> int:
+    """See `Ordering.number_of_sessions`."""
+    clauses, values = _without(without)
+    found = connection.execute(
+        f"SELECT count(*) FROM heads s WHERE {' AND '.join(clauses)}", values
+    ).fetchone()
+    return int(found[0])
+
+
+def _without(scopes: Sequence[str]) -> tuple[list[str], list[Any]]:
+    """Conditions that exclude sessions by the start of their scope, and their values."""
+    clauses, values = ["TRUE"], list[Any]()
+    for scope in scopes:
+        clauses.append("(s.scope IS NULL OR substr(s.scope, 1, ?) <> ?)")
+        start = escaped(scope)
+        values += [len(start), start]
+    return clauses, values
+
+
 def _readable(connection: sqlite3.Connection, found: list[Any]) -> Iterator[Session]:
     """The sessions; a damaged one does not abort a listing, but is marked."""
     for each in found:
@@ -45,8 +90,6 @@ def _readable(connection: sqlite3.Connection, found: list[Any]) -> Iterator[Sess
 
 def totals(connection: sqlite3.Connection, by: Group, which: Filter) -> list[Total]:
     """See `Storage.totals`."""
-    from dragoman.history.identity import unescaped
-
     clause, values = where(which)
     found = connection.execute(
         f"SELECT {_KEYS[by]} AS key, sum(input), sum(output), sum(cache_read), sum(cache_write),"

@@ -8,7 +8,7 @@ the same time, on a local disk.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
@@ -19,7 +19,7 @@ from dragoman.errors import Corrupt
 from dragoman.history.storage.anchoring import moved
 from dragoman.history.storage.backend import Operations
 from dragoman.history.storage.integrity import damage_in
-from dragoman.history.storage.protocol import Erasure, Filter
+from dragoman.history.storage.protocol import Dated, Erasure, Filter
 from dragoman.history.storage.soundness import is_damaged
 from dragoman.history.storage.sqlite import (
     checking,
@@ -163,6 +163,16 @@ class SQLiteStorage(ThreadedBackend[Connection]):
         raise raised
 
     # --- many sessions
+
+    async def sessions_by_time(
+        self, *, limit: int, before: tuple[float, str] | None = None, without: Sequence[str] = ()
+    ) -> list[Dated]:
+        """See `Ordering.sessions_by_time`."""
+        return await self._read(listing.sessions_by_time, limit, before, without)
+
+    async def number_of_sessions(self, without: Sequence[str] = ()) -> int:
+        """See `Ordering.number_of_sessions`."""
+        return await self._read(listing.number_of_sessions, without)
 
     async def _index(self, which: Filter) -> None:
         after: int | None = 0
