@@ -83,6 +83,20 @@ def place(operation: str, provider: str, model: str | None, url: str | None) -> 
     return Place(operation, provider, model, url)
 
 
+@lru_cache(maxsize=128)
+def described_agent(name: str, model: str) -> tuple[str, dict[str, Any]]:
+    """The name and attributes of an agent's spans, shared by all of its runs."""
+    provider, _, model_name = model.partition(":")
+    attributes = {
+        "gen_ai.operation.name": "invoke_agent",
+        "gen_ai.provider.name": PROVIDERS.get(provider, provider),
+        "gen_ai.request.model": text(model_name or model),
+    }
+    if name:
+        attributes["gen_ai.agent.name"] = text(name)
+    return f"invoke_agent {text(name)}".rstrip(), attributes
+
+
 def _server(url: str | None) -> dict[str, Any]:
     if url is None:
         return {}
