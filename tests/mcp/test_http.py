@@ -120,7 +120,10 @@ async def test_an_agent_uses_a_server_at_an_address(kind: str, protocol: str) ->
 async def test_a_result_of_megabytes_arrives(kind: str) -> None:
     """Such as a screenshot: also as one event, which the SDK limits to a megabyte by itself."""
     word = "x" * 2_500_000
-    async with serving(app_of(kind)) as address, client_of(kind, address) as server:
+    async with (
+        serving(app_of(kind)) as address,
+        client_of(kind, address, protocol="handshake") as server,
+    ):
         result = await server.call_tool("echo", {"word": word})
     assert result.text == word
 
