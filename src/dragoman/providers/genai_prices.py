@@ -116,7 +116,7 @@ def _found(place: str, model: str) -> tuple[Any, Any] | None:
     if _models.snapshot is not snapshot or len(_models.known) >= _CACHE_SIZE:
         _models.snapshot, _models.known = snapshot, {}
     key = place, model
-    found = _models.known.get(key, _UNSEEN)
+    found: tuple[Any, Any] | None = _models.known.get(key, _UNSEEN)
     if found is _UNSEEN:
         found = _models.known[key] = _searched(snapshot, _PLACES[place], model)
     return found
