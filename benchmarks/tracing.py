@@ -2,8 +2,11 @@
 
 All take turns in one process, on a server in another one; what counts is the CPU time of the
 agent's thread, in its best round of many short ones. Spans end in a `BatchSpanProcessor` whose
-exporter throws them away. Beside it are the SDK's own floor (bare spans with the attributes of a
-turn) and what pydantic-ai's instrumentation adds to a turn of its own.
+exporter throws them away.
+
+The SDK's own floor is the same turn without our tracing, with as many bare spans around it, each
+with the attributes of ours: what any instrumentation would cost. What we add beyond it is our
+share; both are reported, and so is what pydantic-ai's instrumentation adds to a turn of its own.
 """
 
 from __future__ import annotations
@@ -25,10 +28,15 @@ from benchmarks.transport import running
 Job = Callable[[], Awaitable[Any]]
 SMALL, LARGE = "a turn of one short message", "a turn on 40 messages, with 8 tools"
 STREAMED, PEER = "a streamed turn of 300 events", "pydantic-ai: a plain turn without a network"
+TOOLS = "a run with two tools"
 OFF, API, ON, OUT, METERED = "off", "API without SDK", "SDK on", "sampled out", "SDK and metrics"
+FLOOR, FLOOR_OUT = "the SDK's bare spans alone", "the same, sampled out"
+MODES = (OFF, API, FLOOR, ON, FLOOR_OUT, OUT, METERED)
+SPANS = {SMALL: (1, 0), LARGE: (1, 0), STREAMED: (1, 0), TOOLS: (2, 2)}
+"""Model calls and tool calls of a turn."""
 _EVENTS = 300
 _LINE = "Tell me more about the Old Bridge, its builders and the river it stands over. "
-_MOST = 1.05
+_MOST, _MOST_OURS = 1.05, 5.0
 
 
 class Modes:
@@ -43,11 +51,11 @@ class Modes:
         metrics: Any = import_module("opentelemetry.sdk.metrics")
         reader: Any = import_module("opentelemetry.sdk.metrics.export").InMemoryMetricReader
         self.provider = _processed(sdk.TracerProvider())
-        sampled_out = _processed(sdk.TracerProvider(sampler=sampling.ParentBased(
+        self.sampled_out = _processed(sdk.TracerProvider(sampler=sampling.ParentBased(
             sampling.ALWAYS_OFF)))  # fmt: skip
         meters = metrics.MeterProvider([reader()])
         self._all = {OFF: (None, None), API: (None, None), ON: (self.provider, None),
-                     OUT: (sampled_out, None), METERED: (self.provider, meters)}  # fmt: skip
+                     OUT: (self.sampled_out, None), METERED: (self.provider, meters)}  # fmt: skip
 
     def choose(self, mode: str) -> None:
         """Set it up, as a program would have at its start."""
@@ -112,20 +120,29 @@ async def _all(
     from dragoman.transport import Client
 
     ratios: list[Ratio] = []
-    url = f"{address}/{_EVENTS}/0/v1"
-    async with Client("openai:gpt-4.1", base_url=url, dialect="openai-chat") as client:
-        for what, job in _turns(client).items():
-            jobs = {mode: (partial(modes.choose, mode), job)
-                    for mode in (OFF, API, ON, OUT, METERED)}  # fmt: skip
+    for what, path in ((SMALL, "0"), (LARGE, "0"), (STREAMED, "0"), (TOOLS, "tools")):
+        url = f"{address}/{_EVENTS}/{path}/v1"
+        async with Client("openai:gpt-4.1", base_url=url, dialect="openai-chat") as client:
+            job = _turns(client)[what]
+            jobs = {mode: _prepared(modes, mode, job, *SPANS[what]) for mode in MODES}
             found = await measured(jobs, rounds, per_round)
-            ratios += _shown(what, found, bar=what != SMALL)
+            ratios += _compared(what, found)
     modes.choose(ON)
-    floor = await measured({"two spans": (_nothing, partial(_bare, modes))}, rounds, 10)
-    show("the SDK's own floor: bare spans with the attributes of a turn", floor, [])
     if peers:
         ways = {OFF: (_nothing, pydantic_job(None)), ON: (_nothing, pydantic_job(modes.provider))}
-        ratios += _shown(PEER, await measured(ways, rounds, per_round), bar=False)
+        ratios += _shown(PEER, await measured(ways, rounds, per_round))
     return ratios
+
+
+def _prepared(
+    modes: Modes, mode: str, job: Job, calls: int, tools: int
+) -> tuple[Callable[[], None], Job]:
+    """What sets a mode up, and what is measured in it."""
+    if mode not in {FLOOR, FLOOR_OUT}:
+        return partial(modes.choose, mode), job
+    provider = modes.provider if mode == FLOOR else modes.sampled_out
+    bare = partial(_bare, modes, provider.get_tracer("bare"), job, calls, tools)
+    return partial(modes.choose, OFF), bare
 
 
 def _turns(client: Any) -> dict[str, Job]:
@@ -136,6 +153,7 @@ def _turns(client: Any) -> dict[str, Job]:
     schema = {"type": "object", "properties": {"city": {"type": "string"}}}
     tools = [ToolDefinition(f"tool_{n}", _LINE, schema) for n in range(8)]
     plain, equipped = Agent(client), Agent(client, tools=tools, system=_LINE)
+    working = Agent(client, tools=[_tool(n) for n in range(2)], system=_LINE)
 
     async def streamed() -> None:
         async with plain.stream(_LINE) as stream:
@@ -146,7 +164,18 @@ def _turns(client: Any) -> dict[str, Job]:
         SMALL: lambda: plain.send("Where is it?"),
         LARGE: lambda: equipped.send(_LINE, history=history),
         STREAMED: streamed,
+        TOOLS: lambda: working.send(_LINE),
     }
+
+
+def _tool(number: int) -> Any:
+    from dragoman import tool
+
+    async def look(city: str) -> str:
+        """Look something up about a city."""
+        return f"{city}: {_LINE}"
+
+    return tool(look, name=f"tool_{number}")
 
 
 async def measured(
@@ -172,12 +201,26 @@ async def measured(
     return best
 
 
-def _shown(what: str, found: dict[str, float], *, bar: bool) -> list[Ratio]:
+def _compared(what: str, found: dict[str, float]) -> list[Ratio]:
+    """The total of each mode, and our share of it beyond the SDK's floor, in percent of a turn."""
+    has_bar = what != SMALL
     ratios = [
-        Ratio(f"{what}: {mode} / off", took / found[OFF],
-              at_most=_MOST if bar and mode != METERED else None)
-        for mode, took in found.items() if mode != OFF
+        Ratio(f"{what}: {mode} / off", found[mode] / found[OFF],
+              at_most=_MOST if has_bar and mode in {API, ON, OUT} else None)
+        for mode in MODES if mode != OFF
     ]  # fmt: skip
+    ratios += [
+        Ratio(f"{what}: {mode}, our share of a turn",
+              (found[mode] - found[floor]) / found[OFF] * 100,
+              at_most=_MOST_OURS if has_bar else None, unit="%")
+        for mode, floor in ((ON, FLOOR), (OUT, FLOOR_OUT))
+    ]  # fmt: skip
+    show(f"{what}; CPU time", found, ratios)
+    return ratios
+
+
+def _shown(what: str, found: dict[str, float]) -> list[Ratio]:
+    ratios = [Ratio(f"{what}: {ON} / off", found[ON] / found[OFF])]
     show(f"{what}; CPU time", found, ratios)
     return ratios
 
@@ -186,9 +229,8 @@ def _nothing() -> None:
     """There is nothing to set up."""
 
 
-async def _bare(modes: Modes) -> None:
-    """The two spans of a turn, as the SDK alone makes them."""
-    tracer = modes.provider.get_tracer("bare")
+async def _bare(modes: Modes, tracer: Any, job: Job, calls: int, tools: int) -> None:
+    """A turn among spans that the SDK alone makes, with the attributes of ours."""
     usage = {"gen_ai.usage.input_tokens": 9, "gen_ai.usage.output_tokens": 3,
              "operation.cost": 0.1}  # fmt: skip
     common = {"gen_ai.operation.name": "chat", "gen_ai.provider.name": "openai",
@@ -196,15 +238,21 @@ async def _bare(modes: Modes) -> None:
     chat = {**common, "gen_ai.system": "openai", "server.address": "h", "server.port": 80}
     answer = {**usage, "gen_ai.response.id": "c1", "gen_ai.response.model": "gpt-4.1",
               "gen_ai.response.finish_reasons": ["stop"], "gen_ai.usage.cost": 0.1}  # fmt: skip
+    called = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "tool_0",
+              "gen_ai.tool.call.id": "call_0", "gen_ai.tool.type": "function",
+              "gen_ai.tool.description": _LINE}  # fmt: skip
     outer = tracer.start_span("invoke_agent", attributes=common)
-    inner = tracer.start_span(
-        "chat gpt-4.1", kind=modes.trace.SpanKind.CLIENT, attributes=chat,
-        context=modes.trace.set_span_in_context(outer),
-    )  # fmt: skip
-    inner.set_attributes(answer)
-    inner.end()
-    outer.set_attributes(usage)
-    outer.end()
+    context = modes.trace.set_span_in_context(outer)
+    kind = modes.trace.SpanKind.CLIENT
+    made = [(tracer.start_span("chat gpt-4.1", kind=kind, attributes=chat, context=context), answer)
+            for _ in range(calls)]  # fmt: skip
+    for _ in range(tools):
+        tracer.start_span("execute_tool", attributes=called, context=context).end()
+    await job()
+    for span, found in (*made, (outer, usage)):
+        if span.is_recording():
+            span.set_attributes(found)
+        span.end()
 
 
 def pydantic_job(provider: Any) -> Job:

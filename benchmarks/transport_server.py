@@ -3,6 +3,7 @@
 `python -m benchmarks.transport_server`, a process of its own: its work is no part of a client's.
 It prints its port and ends with its standard input. Addresses begin with the number of pieces of
 text that a stream has and the microseconds between them, `/200/0/…`; at 0, all go out at once.
+`/0/tools/…` first calls two tools, and then says as much as recorded answers do.
 """
 
 from __future__ import annotations
@@ -35,7 +36,9 @@ class Answering(asyncio.Protocol):
     def _answer(self, path: str, body: bytes) -> None:
         _, pieces, pause, *_ = path.split("/")
         kind = "/messages" if path.endswith("/messages") else "/completions"
-        if b'"stream":true' not in body.replace(b": ", b":"):
+        if pause == "tools":
+            self._transport.write(_LONG if b'"tool_call_id"' in body else _CALLS)
+        elif b'"stream":true' not in body.replace(b": ", b":"):
             self._transport.write(plain(kind))
         elif pause == "0":
             self._transport.write(b"".join(streamed(kind, int(pieces))))
@@ -59,7 +62,11 @@ def _length(head: bytes) -> int:
 @lru_cache
 def plain(kind: str) -> bytes:
     """A whole answer."""
-    body = json.dumps(_PLAIN[kind]).encode()
+    return _http(_PLAIN[kind])
+
+
+def _http(answer: Any) -> bytes:
+    body = json.dumps(answer).encode()
     head = f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
     return f"{head}\r\nx-request-id: req_1\r\n\r\n".encode() + body
 
@@ -163,6 +170,27 @@ _PLAIN: dict[str, dict[str, Any]] = {
         "usage": {"input_tokens": 9, "output_tokens": 12},
     },
 }
+
+
+def _with(message: dict[str, Any], finish: str) -> bytes:
+    """An answer in OpenAI's Chat format, with the usage that it reports."""
+    none = {"reasoning_tokens": 0, "audio_tokens": 0, "accepted_prediction_tokens": 0,
+            "rejected_prediction_tokens": 0}  # fmt: skip
+    usage = {"prompt_tokens": 412, "completion_tokens": 260, "total_tokens": 672,
+             "prompt_tokens_details": {"cached_tokens": 0, "audio_tokens": 0},
+             "completion_tokens_details": none}  # fmt: skip
+    said = {"role": "assistant", "content": None, "refusal": None, "annotations": [], **message}
+    choice = {"index": 0, "message": said, "logprobs": None, "finish_reason": finish}
+    return _http({**_CHAT_HEAD, "object": "chat.completion", "choices": [choice], "usage": usage})
+
+
+def _call(number: int) -> dict[str, Any]:
+    function = {"name": f"tool_{number}", "arguments": json.dumps({"city": "Mostar"})}
+    return {"id": f"call_{number}", "type": "function", "function": function}
+
+
+_CALLS = _with({"tool_calls": [_call(0), _call(1)]}, "tool_calls")
+_LONG = _with({"content": _SAID * 24}, "stop")  # 1,200 characters: a recorded answer's median
 
 
 async def main() -> None:

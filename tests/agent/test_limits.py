@@ -75,6 +75,16 @@ def test_tokens() -> None:
         tally.check()
 
 
+def test_tokens_that_are_billed_besides_the_total_count() -> None:
+    """Anthropic's compaction and its calls of other models are in no total, and are paid for."""
+    details = {"compaction_input": 50, "compaction_output": 5, "other_models": 40, "input_text": 7}
+    tally = Tally(RunLimits(tokens=100))
+    tally.used(Usage(input=7, output=3, reported_total=10, details=details), None)
+    assert tally.tokens == 105
+    with pytest.raises(LimitExceeded, match=r"105 tokens of 100"):
+        tally.check()
+
+
 def test_cost() -> None:
     """Dollars are added up exactly; as for tokens."""
     tally = Tally(RunLimits(cost="0.30"))

@@ -8,7 +8,7 @@ import sys
 import time
 from typing import Any
 
-TOOLS = ("echo", "crash", "hang", "environment", "pid", "complain")
+TOOLS = ("echo", "crash", "hang", "environment", "pid", "complain", "drone", "large")
 MODE = sys.argv[1] if len(sys.argv) > 1 else ""
 
 
@@ -27,6 +27,10 @@ def result_of(name: str, arguments: dict[str, Any]) -> str:
     if name == "hang":
         while True:
             time.sleep(60)
+    while name == "drone":  # a line without an end
+        sys.stdout.write("x" * 65_536)
+    if name == "large":
+        return "é" * int(arguments["size"])
     if name == "environment":
         return json.dumps(dict(os.environ))
     if name == "complain":

@@ -116,6 +116,18 @@ async def test_an_agent_uses_a_server_at_an_address(kind: str, protocol: str) ->
     assert info.protocol == ("2025-11-25" if protocol == "handshake" else "2026-07-28")
 
 
+@pytest.mark.parametrize("kind", ["http", "json"])
+async def test_a_result_of_megabytes_arrives(kind: str) -> None:
+    """Such as a screenshot: also as one event, which the SDK limits to a megabyte by itself."""
+    word = "x" * 2_500_000
+    async with (
+        serving(app_of(kind)) as address,
+        client_of(kind, address, protocol="handshake") as server,
+    ):
+        result = await server.call_tool("echo", {"word": word})
+    assert result.text == word
+
+
 @pytest.mark.parametrize("kind", ["http", "sse"])
 async def test_cancelling_a_run_cancels_the_call_at_an_address(kind: str) -> None:
     """The server's own function is cancelled."""

@@ -48,6 +48,12 @@ def usages(draw: st.DrawFn) -> Usage:
     details = {"cache_write_1h": hour, "cache_write_5m": write - hour, "input_audio": audio}
     spoken = draw(st.integers(0, answer))
     details |= {"output_audio": spoken, "web_searches": draw(st.integers(0, 3))}
+    details |= {
+        "cached_audio": draw(st.integers(0, read)),
+        "input_image": draw(st.integers(0, fresh - audio)),
+        "output_image": draw(st.integers(0, answer - spoken)),
+        "tool_input": draw(st.integers(0, fresh - audio)),
+    }
     kept = draw(st.sets(st.sampled_from(sorted(details))))
     return Usage(
         input=fresh, output=answer, cache_read=read, cache_write=write, thinking=thinking,
@@ -59,6 +65,8 @@ def theirs(usage: Usage, place: str, model: str, tier: str | None) -> Decimal | 
     """What the package itself makes of it."""
     names = {"cache_write_1h": "cache_write_1h_tokens", "cache_write_5m": "cache_write_5m_tokens",
              "input_audio": "input_audio_tokens", "output_audio": "output_audio_tokens",
+             "cached_audio": "cache_audio_read_tokens", "input_image": "input_image_tokens",
+             "output_image": "output_image_tokens", "tool_input": "input_tool_tokens",
              "web_searches": "web_searches"}  # fmt: skip
     fields = {
         "input_tokens": usage.total_input,

@@ -35,9 +35,10 @@ class RunLimits:
     calls: int | None = None
     """Maximum tool calls. A round that would exceed it is not started."""
     tokens: int | None = None
-    """Maximum tokens of all requests and responses, including thinking and cached tokens, as
-    counted by the provider. They are counted after each response, so the last one may exceed the
-    limit. If the provider reports no counts, `ConfigError` is raised."""
+    """Maximum tokens of all requests and responses, including thinking and cached tokens and those
+    that the provider bills besides (Anthropic's compaction), as counted by the provider. They are
+    counted after each response, so the last one may exceed the limit. If the provider reports no
+    counts, `ConfigError` is raised."""
     cost: Amount | None = None
     """Maximum cost in US dollars, counted like `tokens`. If the price is unknown, `ConfigError` is
     raised: a limit that can't be enforced is not ignored."""
@@ -144,7 +145,7 @@ class Tally:
             self._parent.used(usage, cost)
         self._is_counted &= usage is not None
         self._is_priced &= cost is not None
-        self.tokens += 0 if usage is None else usage.total
+        self.tokens += 0 if usage is None else usage.billed
         self.cost += cost or 0
 
     def check(self) -> None:

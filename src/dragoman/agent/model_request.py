@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Coroutine, Sequence
+from itertools import chain
 from typing import Any
 
 from msgspec import UNSET
@@ -20,6 +21,7 @@ from dragoman.model.value import expect
 from dragoman.tracing.spans import AgentCall
 from dragoman.tracing.switch import is_traced
 from dragoman.transport.model import expect_awaitable, expect_stream
+from dragoman.transport.streaming import ResponseStream
 
 Piece = TextDelta | ThinkingDelta | PartialOutput | RetryRequested
 
@@ -60,9 +62,13 @@ async def _streamed(run: Run, request: Request) -> Response:
     expect_stream(stream, run.setup.model)
     listening = _Listening(run)
     try:
-        async for event in stream:
-            for piece in listening.pieces(event):
-                await run.emit(piece)
+        if isinstance(stream, ResponseStream):  # a chunk at a time: each coroutine costs time
+            aiter(stream)
+            while events := await stream.batch():
+                await run.emit_all(chain.from_iterable(map(listening.pieces, events)))
+        else:
+            async for event in stream:
+                await run.emit_all(listening.pieces(event))
     finally:
         await stream.close()
     return stream.response

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from decimal import Decimal
 from inspect import isawaitable
 from threading import Lock
@@ -193,6 +193,22 @@ class Run:
                     span.resume()
         if self.parent is not None:
             self._pass_on(event, self.parent)
+
+    @coroutine
+    def emit_all(self, events: Iterable[AgentEvent]) -> Generator[Any, Any, None]:
+        """Emit events that are already there; the span is paused once for all of them."""
+        span = self.span
+        if not self.is_followed or self.parent is not None or self.setup.hooks.on_event is not None:
+            for event in events:
+                yield from self.emit(event)
+        elif span is None:
+            yield from events
+        else:
+            span.pause()
+            try:
+                yield from events
+            finally:
+                span.resume()
 
     def _pass_on(self, event: AgentEvent, parent: Run) -> None:
         """Pass an event on to the outer run."""

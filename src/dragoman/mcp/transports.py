@@ -10,7 +10,12 @@ import os
 import re
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+    suppress,
+)
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Thread
@@ -23,6 +28,7 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
 from dragoman.errors import InvalidInputError
+from dragoman.mcp.stdio_lines import ENCODING, ending
 from dragoman.model.frozen import EMPTY
 from dragoman.model.value import expect
 
@@ -188,12 +194,16 @@ class Stdio:
         """Start the process; leaving the block stops it and all its children."""
         parameters = StdioServerParameters(
             command=self.command, args=[*self.args], env=dict(self.env), cwd=self.cwd,
-            encoding_error_handler="replace",
+            encoding=ENCODING, encoding_error_handler="replace",
         )  # fmt: skip
         reading, writing = os.pipe()
         notes.follow(reading)
         with os.fdopen(writing, "w", encoding="utf-8") as errors:
-            async with stdio_client(parameters, errlog=errors) as streams:
+            async with AsyncExitStack() as stack:
+                with ending(lambda: notes.lost()):  # noqa: PLW0108 - it is set later
+                    streams = await stack.enter_async_context(
+                        stdio_client(parameters, errlog=errors)
+                    )
                 errors.close()  # the process has its own copy: the pipe ends with it
                 yield streams
 
@@ -257,7 +267,9 @@ class Http:
         else:
             async with (
                 client() as http_client,
-                streamable_http_client(self.url, http_client=http_client) as streams,
+                streamable_http_client(
+                    self.url, http_client=http_client, max_sse_event_size=MAX_BYTES
+                ) as streams,
             ):
                 yield streams
 

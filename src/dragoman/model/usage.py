@@ -38,6 +38,9 @@ class FinishReason(StrEnum):
 
 
 _WHOLE = {int}
+_SEPARATE_INPUT = ("compaction_input", "compaction_cache_read", "compaction_cache_write",
+                   "other_models")  # fmt: skip
+_SEPARATE_OUTPUT = ("compaction_output",)
 _NUMBERS = {bool, int, float}
 
 
@@ -107,6 +110,23 @@ class Usage(Value, frozen=True):
         if self.reported_total is not None:
             return self.reported_total
         return self.total_input + self.total_output
+
+    @property
+    def separate_input(self) -> int:
+        """Input tokens billed besides the buckets, and all tokens of other models (Anthropic)."""
+        details = self.details
+        return sum(details.get(name, 0) for name in _SEPARATE_INPUT) if details else 0
+
+    @property
+    def separate_output(self) -> int:
+        """Output tokens billed besides the buckets (Anthropic)."""
+        details = self.details
+        return sum(details.get(name, 0) for name in _SEPARATE_OUTPUT) if details else 0
+
+    @property
+    def billed(self) -> int:
+        """All tokens that are billed: the total, and those besides it."""
+        return self.total + self.separate_input + self.separate_output
 
     def __add__(self, other: Usage) -> Usage:
         """Adds up two usages. Extras are dropped."""

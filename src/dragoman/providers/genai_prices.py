@@ -104,6 +104,7 @@ class _Models:
 
 
 _models = _Models()
+_UNSEEN: Any = object()
 
 
 def _found(place: str, model: str) -> tuple[Any, Any] | None:
@@ -114,10 +115,11 @@ def _found(place: str, model: str) -> tuple[Any, Any] | None:
     snapshot = package.data_snapshot.get_snapshot()
     if _models.snapshot is not snapshot or len(_models.known) >= _CACHE_SIZE:
         _models.snapshot, _models.known = snapshot, {}
-    known = _models.known
-    if (place, model) not in known:
-        known[place, model] = _searched(snapshot, _PLACES[place], model)
-    return known[place, model]
+    key = place, model
+    found: tuple[Any, Any] | None = _models.known.get(key, _UNSEEN)
+    if found is _UNSEEN:
+        found = _models.known[key] = _searched(snapshot, _PLACES[place], model)
+    return found
 
 
 def _searched(snapshot: Any, place: str, model: str) -> tuple[Any, Any] | None:

@@ -154,7 +154,7 @@ class Prices:
     ) -> Decimal | None:
         if usage is not None and not _is_possible(usage):
             usage = None
-        own = _first(self._overriding(place, name) for name in names)
+        own = _first(self._overriding(place, name) for name in names) if self._own else None
         if own is not None:
             return own.cost(usage) if usage is not None else _nothing(own)
         reported = reported_cost(usage, place)

@@ -14,6 +14,7 @@ _STANDARD = frozenset(
 )  # fmt: skip
 """The providers' names of the standard tier."""
 _FIELDS = ("service_tier", "serviceTier", "trafficType", "speed")
+_ALL_FIELDS = frozenset({*_FIELDS, "inference_geo"})
 _SAME = {"on_demand_priority": "priority", "on_demand_flex": "flex"}  # Vertex AI's
 _ANYWHERE = frozenset({"", "global", "not_available"})
 """Values of Anthropic's `inference_geo` that are billed at the list price."""
@@ -45,7 +46,7 @@ def with_tier(usage: Usage, tier: str, dialect: str) -> Usage:
 
 def _tiers(extras: Mapping[str, Any]) -> Iterator[str]:
     for fields in extras.values():
-        if not isinstance(fields, Mapping):
+        if not isinstance(fields, Mapping) or fields.keys().isdisjoint(_ALL_FIELDS):
             continue
         for name in _FIELDS:
             value = fields.get(name)

@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from dragoman.errors import ProviderError
-from dragoman.model.requests import Request
+from dragoman.model.requests import Request, Sampling
 from dragoman.model.responses import Response
 from dragoman.model.usage import Usage
 
@@ -30,6 +30,7 @@ _SETTINGS = {
     "frequency_penalty": "gen_ai.request.frequency_penalty",
     "choices": "gen_ai.request.choice.count",
 }
+_NO_SETTINGS = Request().sampling  # the default, which most requests share
 _MAX_LABELS = 64
 _MAX_NUMBER = 2**63 - 1
 """The largest number that OTLP has; a larger one would lose all spans of its batch."""
@@ -83,6 +84,20 @@ def place(operation: str, provider: str, model: str | None, url: str | None) -> 
     return Place(operation, provider, model, url)
 
 
+@lru_cache(maxsize=128)
+def described_agent(name: str, model: str) -> tuple[str, dict[str, Any]]:
+    """The name and attributes of an agent's spans, shared by all of its runs."""
+    provider, _, model_name = model.partition(":")
+    attributes = {
+        "gen_ai.operation.name": "invoke_agent",
+        "gen_ai.provider.name": PROVIDERS.get(provider, provider),
+        "gen_ai.request.model": text(model_name or model),
+    }
+    if name:
+        attributes["gen_ai.agent.name"] = text(name)
+    return f"invoke_agent {text(name)}".rstrip(), attributes
+
+
 def _server(url: str | None) -> dict[str, Any]:
     if url is None:
         return {}
@@ -98,7 +113,15 @@ def _server(url: str | None) -> dict[str, Any]:
 
 def request_attributes(request: Request) -> dict[str, Any]:
     """The settings of a request."""
-    sampling = request.sampling
+    found = {} if request.sampling is _NO_SETTINGS else _settings(request.sampling)
+    if request.stream:
+        found["gen_ai.request.stream"] = True
+    if request.output is not None and request.output.format != "text":
+        found["gen_ai.output.type"] = "json"
+    return found
+
+
+def _settings(sampling: Sampling) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for field, name in _SETTINGS.items():
         value = getattr(sampling, field)
@@ -106,10 +129,6 @@ def request_attributes(request: Request) -> dict[str, Any]:
             found[name] = value
     if sampling.stop:
         found["gen_ai.request.stop_sequences"] = [text(each) for each in sampling.stop]
-    if request.stream:
-        found["gen_ai.request.stream"] = True
-    if request.output is not None and request.output.format != "text":
-        found["gen_ai.output.type"] = "json"
     return found
 
 

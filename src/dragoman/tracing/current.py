@@ -108,11 +108,3 @@ class Span:
             span.end()
         except Exception:  # noqa: BLE001 - a custom processor
             return
-
-    def set(self, attributes: Mapping[str, Any]) -> None:
-        """Add attributes that are known before the end."""
-        try:
-            if self._span is not None:
-                self._span.set_attributes(attributes)
-        except Exception:  # noqa: BLE001 - a custom processor
-            return

@@ -21,7 +21,7 @@ from dragoman.model.responses import Response
 from dragoman.model.tools import ToolCall, ToolDefinition, ToolResult
 from dragoman.model.usage import Usage
 from dragoman.tracing.attributes import (
-    PROVIDERS,
+    described_agent,
     error_type,
     is_failure,
     place,
@@ -47,23 +47,26 @@ class ModelCall:
     """One call of a model, from the request to the end of the response."""
 
     __slots__ = (
-        "_began", "_first", "_has_content", "_is_open", "_loop", "_meter", "_place", "_span",
+        "_began", "_first", "_found", "_has_content", "_is_open", "_loop", "_meter", "_place",
+        "_span",
     )  # fmt: skip
 
     def __init__(
-        self, operation: str, provider: str, model: str | None, url: str | None,
-        attributes: Mapping[str, Any], making: Any, measuring: Any, *, took: float = 0.0,
+        self, operation: str, provider: str, model: str | None, url: str | None, making: Any,
+        measuring: Any, *, request: Request | None = None, took: float = 0.0,
     ) -> None:  # fmt: skip
         self._began = perf_counter() - took
         self._first: float | None = None
         self._loop: AbstractEventLoop | None = None
         self._meter = measuring
         self._place = here = place(operation, provider, model, url)
-        given = {**here.attributes, **attributes} if attributes else here.attributes
         began = time_ns() - int(took * 1e9) if took else None
-        self._span = Span(making, here.name, given, is_client=True, began=began)
-        self._has_content = self._span.is_recording and captures_content()
+        self._span = Span(making, here.name, here.attributes, is_client=True, began=began)
         self._is_open = True
+        self._has_content = False
+        self._found: dict[str, Any] = {}  # set all at once, at the end
+        if self._span.is_recording and request is not None:
+            self._describe(request)
 
     @classmethod
     def of(
@@ -74,15 +77,19 @@ class ModelCall:
         making, measuring = tracer(), meter()
         if making is None and measuring is None:
             return None
-        attributes = {} if making is None else request_attributes(request)
         seen = _calls.get()
         if seen is not None:
             seen.is_traced = True
-        call = cls("chat", provider, request.model, url(), attributes, making, measuring, took=took)
-        if call._has_content:
+        return cls(
+            "chat", provider, request.model, url(), making, measuring, request=request, took=took
+        )
+
+    def _describe(self, request: Request) -> None:
+        self._found = request_attributes(request)
+        self._has_content = captures_content()
+        if self._has_content:
             with suppress(Exception):
-                call._span.set(request_content(request))
-        return call
+                self._found |= request_content(request)
 
     def active(self) -> Span:
         """A context manager: the span is current within the block, so requests propagate it."""
@@ -108,32 +115,33 @@ class ModelCall:
         """The response has ended, complete or not."""
         if not self._is_open:
             return
-        found: dict[str, Any] = {}
         if self._span.is_recording:
-            found = self._outcome(response)
+            self._take_outcome(response)
             if cost is not None:
                 with suppress(Exception):
                     spent = cost(response)
                     if spent is not None:
-                        found["operation.cost"] = found["gen_ai.usage.cost"] = float(spent)
-        self._end(found, response.model, response.usage)
+                        price = float(spent)
+                        self._found |= {"operation.cost": price, "gen_ai.usage.cost": price}
+        self._end(response.model, response.usage)
 
     def used(self, usage: Usage | None, dimensions: int | None = None) -> None:
         """The call has ended, with this usage, and embeddings of this size."""
-        found = usage_attributes(usage)
+        self._found |= usage_attributes(usage)
         if dimensions is not None:
-            found["gen_ai.embeddings.dimension.count"] = dimensions
-        self._end(found, None, usage)
+            self._found["gen_ai.embeddings.dimension.count"] = dimensions
+        self._end(None, usage)
 
     def failed(self, error: BaseException, partial: Response | None = None) -> None:
         """The call has failed; the error's text may quote content, and is left out."""
         if not self._is_open:
             return
-        found = self._outcome(partial) if partial is not None and self._span.is_recording else {}
         if partial is None:
-            self._end(found, None, None, error_type(error))
-        else:
-            self._end(found, partial.model, partial.usage, error_type(error))
+            self._end(None, None, error_type(error))
+            return
+        if self._span.is_recording:
+            self._take_outcome(partial)
+        self._end(partial.model, partial.usage, error_type(error))
 
     def end_if_dropped(self) -> None:
         """End the span even if the call is never ended: a stream may be dropped unread."""
@@ -144,31 +152,24 @@ class ModelCall:
             return
         # Not here: garbage may be collected anywhere, such as while a processor holds its lock.
         with suppress(RuntimeError):  # the loop is closed
-            self._loop.call_soon_threadsafe(self._span.end, {})
+            self._loop.call_soon_threadsafe(self._span.end, self._found)
 
-    def _end(
-        self,
-        attributes: dict[str, Any],
-        model: str | None,
-        usage: Usage | None,
-        error: str | None = None,
-    ) -> None:
+    def _end(self, model: str | None, usage: Usage | None, error: str | None = None) -> None:
         if not self._is_open:
             return
         self._is_open = False
         if self._first is not None:
-            attributes["gen_ai.response.time_to_first_chunk"] = self._first
-        self._span.end(attributes, error)
+            self._found["gen_ai.response.time_to_first_chunk"] = self._first
+        self._span.end(self._found, error)
         if self._meter is not None:
             seconds = perf_counter() - self._began
             measure(self._meter, self._place, model, error, seconds, self._first, usage)
 
-    def _outcome(self, response: Response) -> dict[str, Any]:
-        found = response_attributes(response)
+    def _take_outcome(self, response: Response) -> None:
+        self._found |= response_attributes(response)
         if self._has_content:
             with suppress(Exception):
-                found |= response_content(response)
-        return found
+                self._found |= response_content(response)
 
 
 class AgentCall:
@@ -220,7 +221,7 @@ def embedding_call(
     provider: str, model: str, url: str | None
 ) -> Generator[Callable[[Usage | None, int | None], None], None, None]:
     """A span for an embedding call; yields a function that records usage and dimensions."""
-    call = ModelCall("embeddings", provider, model, url, {}, tracer(), meter())
+    call = ModelCall("embeddings", provider, model, url, tracer(), meter())
     try:
         with call.active():
             yield call.used
@@ -262,17 +263,10 @@ class AgentRun(_Block):
     __slots__ = ()
 
     def __init__(self, name: str, model: str, session: str | None) -> None:
-        provider, _, model_name = model.partition(":")
-        attributes = {
-            "gen_ai.operation.name": "invoke_agent",
-            "gen_ai.provider.name": PROVIDERS.get(provider, provider),
-            "gen_ai.request.model": text(model_name or model),
-        }
-        if name:
-            attributes["gen_ai.agent.name"] = text(name)
+        title, attributes = described_agent(name, model)
         if session is not None:
-            attributes["gen_ai.conversation.id"] = session
-        super().__init__(tracer(), f"invoke_agent {text(name)}".rstrip(), attributes)
+            attributes = {**attributes, "gen_ai.conversation.id": session}
+        super().__init__(tracer(), title, attributes)
 
     def ended(self, usage: Usage | None, cost: Decimal | None) -> None:
         """Record the outcome."""

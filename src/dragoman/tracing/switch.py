@@ -10,7 +10,9 @@ import os
 import re
 import sys
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
+from functools import lru_cache
 from typing import Any
 
 _CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
@@ -91,17 +93,21 @@ def propagated(headers: Mapping[str, str]) -> Mapping[str, str]:
     found: dict[str, str] = {}
     with suppress(Exception):  # a custom propagator may fail
         inject(found)
-        taken = _FRAMING.union(name.lower() for name in headers)
+        taken = {name.lower() for name in headers}
         return {**headers, **{n: v for n, v in found.items() if _is_new_header(n, v, taken)}}
     return headers
 
 
-def _is_new_header(name: str, value: str, taken: frozenset[str]) -> bool:
-    return (
-        _NAME.fullmatch(name) is not None
-        and _VALUE.fullmatch(value) is not None
-        and name.lower() not in taken
-    )
+def _is_new_header(name: str, value: str, taken: AbstractSet[str]) -> bool:
+    lower = _header_name(name)
+    return lower is not None and lower not in taken and _VALUE.fullmatch(value) is not None
+
+
+@lru_cache(maxsize=32)
+def _header_name(name: str) -> str | None:
+    """The name in lower case; None if it is not allowed."""
+    lower = name.lower()
+    return lower if _NAME.fullmatch(name) and lower not in _FRAMING else None
 
 
 def _version() -> str:

@@ -143,3 +143,13 @@ def test_periods_end_at_midnight_utc() -> None:
     assert seconds_left("day", NOON) == 43_200
     assert seconds_left("month", NOON) == 13.5 * 86_400
     assert seconds_left("total", NOON) is None
+
+
+def test_tokens_billed_besides_the_counts_are_spent() -> None:
+    """Anthropic's compaction is in no total, and counts against a budget of tokens all the same."""
+    details = {
+        "compaction_input": 50, "compaction_cache_read": 4, "compaction_cache_write": 2,
+        "compaction_output": 5, "other_models": 40, "input_text": 7,
+    }  # fmt: skip
+    spent = Spent.of(Usage(input=7, output=3, details=details), None, model="m", route="r")
+    assert (spent.tokens_in, spent.tokens_out, spent.tokens_cached) == (103, 8, 0)

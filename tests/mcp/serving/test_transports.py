@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 from pathlib import Path
@@ -51,6 +52,19 @@ def test_it_ends_when_standard_input_does(url: str) -> None:
     with started("--store", url) as spoken:
         assert spoken.shake_hands()["serverInfo"]["name"] == "dragoman"
         assert spoken.leave() == (0, b"", b"")
+
+
+def test_it_ends_when_its_client_is_gone(url: str) -> None:
+    """A client that died, or gave up, reads no answer: that is no bug of ours to report."""
+    with started("--store", url) as spoken:
+        assert spoken.process.stdin is not None
+        assert spoken.process.stdout is not None
+        assert spoken.process.stderr is not None
+        spoken.process.stdout.close()
+        spoken.send(json.dumps(INITIALIZE).encode())
+        spoken.process.stdin.close()
+        assert spoken.process.wait(60) == 0
+        assert spoken.process.stderr.read() == b""
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -109,7 +109,7 @@ class Spent(msgspec.Struct, frozen=True, kw_only=True):
     """What a request used. Only `tokens_in` and `tokens_out` count against token limits."""
 
     tokens_in: int = 0
-    """All input tokens, including cached ones."""
+    """All input tokens, including cached ones and those billed besides (`separate_input`)."""
     tokens_out: int = 0
     """All output tokens, including reasoning."""
     tokens_cached: int = 0
@@ -132,8 +132,8 @@ class Spent(msgspec.Struct, frozen=True, kw_only=True):
     def of(cls, usage: Usage, cost: Decimal | None, *, model: str, route: str) -> Spent:
         """Convert a `Usage`, whose counts do not overlap."""
         return cls(
-            tokens_in=max(0, usage.input + usage.cache_read + usage.cache_write),
-            tokens_out=max(0, usage.output + usage.thinking),
+            tokens_in=max(0, usage.total_input + usage.separate_input),
+            tokens_out=max(0, usage.total_output + usage.separate_output),
             tokens_cached=max(0, usage.cache_read),
             tokens_reasoning=max(0, usage.thinking),
             cost=cost, model=model, route=route,

@@ -6,6 +6,7 @@ import ipaddress
 import logging
 import socket
 from hmac import compare_digest
+from time import monotonic
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -13,14 +14,22 @@ import uvicorn
 from mcp.server.lowlevel import Server
 from mcp.server.subscriptions import ListenHandler
 from mcp.server.transport_security import TransportSecuritySettings
-from starlette.types import ASGIApp, Receive, Scope, Send
+from mcp_types import INVALID_REQUEST
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dragoman.errors import ConfigError
+from dragoman.model.jsontext import dumps
 
 PATH = "/mcp"
 TOKEN = "DRAGOMAN_MCP_TOKEN"  # noqa: S105 - the name of the variable
 _MIN_TOKEN = 16
 _SHUTDOWN = 2  # seconds for pending responses; streams of older clients never end
+_MAX_SESSIONS = 1000
+_MAX_CONNECTIONS = 500
+PATIENCE = 60.0
+"""Seconds that a client may take to send a request."""
+_INVALID = 400
+_QUOTING = b"Validation error"
 
 
 class Place(NamedTuple):
@@ -84,9 +93,43 @@ def app_of(server: Server[Any], place: Place, token: str | None) -> ASGIApp:
         allowed_origins=[name for host in hosts for name in (f"http://{host}", f"http://{host}:*")],
     )
     app = server.streamable_http_app(
-        streamable_http_path=PATH, transport_security=security, host=place.host
-    )
-    return app if token is None else _Guard(app, token)
+        streamable_http_path=PATH, transport_security=security, host=place.host,
+        max_sessions=_MAX_SESSIONS,
+    )  # fmt: skip
+    discreet = _Discreet(app)
+    return discreet if token is None else _Guard(discreet, token)
+
+
+class _Discreet:
+    """Removes details from the SDK's errors about invalid requests: they quote the request."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        start: Message | None = None
+
+        async def told(message: Message) -> None:
+            nonlocal start
+            if message.get("status") == _INVALID:
+                start = message  # sent with the body, whose length is in it
+                return
+            if start is not None:
+                if _QUOTING in message.get("body", b""):
+                    start, message = _without_details(start, message)
+                await send(start)
+                start = None
+            await send(message)
+
+        await self._app(scope, receive, told)
+
+
+def _without_details(start: Message, message: Message) -> tuple[Message, Message]:
+    error = {"code": INVALID_REQUEST, "message": "the body is not a JSON-RPC 2.0 message"}
+    body = dumps({"jsonrpc": "2.0", "id": None, "error": error})
+    kept = [each for each in start["headers"] if each[0].lower() != b"content-length"]
+    headers = [*kept, (b"content-length", str(len(body)).encode())]
+    return {**start, "headers": headers}, {**message, "body": body}
 
 
 class _Guard:
@@ -129,16 +172,37 @@ async def serve_http(app: ASGIApp, listening: socket.socket, server: Server[Any]
     config = uvicorn.Config(
         app, log_config=None, access_log=False, lifespan="on",
         timeout_graceful_shutdown=_SHUTDOWN, server_header=False,
+        limit_concurrency=_MAX_CONNECTIONS,
     )  # fmt: skip
     await _Uvicorn(config, server).serve(sockets=[listening])
 
 
 class _Uvicorn(uvicorn.Server):
-    """Shuts down without waiting for event streams."""
+    """Drops slow clients, and shuts down without waiting for event streams."""
 
     def __init__(self, config: uvicorn.Config, server: Server[Any]) -> None:
         super().__init__(config)
         self._server = server
+        self._waiting: dict[Any, tuple[Any, float]] = {}
+
+    async def on_tick(self, counter: int) -> bool:
+        """Called ten times a second."""
+        if counter % 10 == 0:
+            self._drop_slow(monotonic())
+        return await super().on_tick(counter)
+
+    def _drop_slow(self, now: float) -> None:
+        """Drop connections on which the same request is incomplete for too long."""
+        waiting = {}
+        for each in self.server_state.connections:
+            cycle: Any = getattr(each, "cycle", None)  # of its last request
+            if cycle is None or cycle.response_complete or cycle.more_body:
+                before, since = self._waiting.get(each, (cycle, now))
+                waiting[each] = cycle, since if before is cycle else now
+        self._waiting = waiting
+        for each, (_, since) in waiting.items():
+            if now - since > PATIENCE:
+                each.transport.abort()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """End the streams, then finish pending responses, up to the timeout."""

@@ -27,9 +27,17 @@ async def serve_stdio(server: Server[Any]) -> int | None:
         await asyncio.wait((serving, waiting), return_when=asyncio.FIRST_COMPLETED)
     waiting.cancel()
     if serving.done():
-        serving.result()  # raises its exception
+        _expect_success(serving)
         return None
     return told.number
+
+
+def _expect_success(serving: asyncio.Task[None]) -> None:
+    """Raise the task's exception, unless it only means that the client is gone."""
+    try:
+        serving.result()
+    except* BrokenPipeError:
+        pass
 
 
 async def _serve(server: Server[Any]) -> None:
