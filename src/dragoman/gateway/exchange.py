@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from dragoman.errors import DragomanError, InvalidRequest, StreamInterrupted
 from dragoman.gateway.client_request import ClientRequest
+from dragoman.gateway.passage import MAX_RESPONSE_BYTES, Passage
 from dragoman.gateway.response_summary import summarised, summary_of
 from dragoman.gateway.translation import NO_SETTINGS, Settings, Translations, encoded_for
 from dragoman.gateway.upstream_task import MIN_BYTES_PER_TOKEN, Sink, UpstreamTask
@@ -28,14 +29,13 @@ from dragoman.model.responses import Response
 from dragoman.model.usage import Usage
 from dragoman.transport.answers import events_of, read_answer
 from dragoman.transport.origins import made_at
-from dragoman.transport.protocol import Reply, Timeouts, read_body, too_much
+from dragoman.transport.protocol import Reply, Timeouts, read_body
 from dragoman.transport.stream_attempt import Incoming
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.front import Front, FrontEncoder, PassingFilter
 from dragoman.wire.lane.passing import PassingStream
 from dragoman.wire.whole_frames import WholeFrames
 
-MAX_RESPONSE_BYTES = 256 * 1024 * 1024
 _NOT_HERE = (
     "The request refers to a previous response, a conversation or an item that is not stored here,"
     " and the model's provider does not store any."
@@ -283,7 +283,7 @@ class Exchange(UpstreamTask):
         }
         await self.sink.begin(headers)
         try:
-            failure = await self._pass(first, pieces, passing, keep)
+            failure = await Passage(self.sink, passing, keep).forward(first, pieces)
         finally:  # clients may disconnect after the last event, before the end of the stream
             passing.close()
             self._note_passed(passing)
@@ -293,26 +293,6 @@ class Exchange(UpstreamTask):
             await self.abort(failure)
         else:
             await self.sink.end(keep.close())
-
-    async def _pass(
-        self, piece: bytes, pieces: AsyncIterator[bytes], passing: PassingStream,
-        keep: PassingFilter,
-    ) -> DragomanError | None:  # fmt: skip
-        """Forward chunks until the stream ends; return the error if it was interrupted."""
-        write, size = self.sink.write, 0
-        while piece:
-            size += len(piece)
-            if size > MAX_RESPONSE_BYTES:
-                return too_much(MAX_RESPONSE_BYTES)
-            passing.feed(piece)
-            data = keep.feed(piece)
-            if data:
-                await write(data)
-            try:
-                piece = await anext(pieces, b"")
-            except DragomanError as error:
-                return error
-        return None
 
     def _note_passed(self, passing: PassingStream) -> None:
         self.is_complete = passing.is_complete

@@ -217,6 +217,25 @@ class Call:
             await cycle.flow.drain()
         cycle.write(data)
 
+    @property
+    def is_direct(self) -> bool:
+        """Whether `write_now` can be used: a streamed response on a connection of our protocol."""
+        return self._is_direct
+
+    def write_now(self, data: bytes) -> bool:
+        """Send a chunk at once; returns False if `drain` must be awaited before the next one."""
+        cycle = self._cycle
+        assert cycle is not None  # noqa: S101 - `is_direct`
+        self._count(data)
+        cycle.write(data)
+        return not cycle.flow.write_paused
+
+    async def drain(self) -> None:
+        """Wait until the client has read most of what was sent."""
+        cycle = self._cycle
+        if cycle is not None and cycle.flow.write_paused and not cycle.disconnected:
+            await cycle.flow.drain()
+
     async def end(self, data: bytes = b"") -> None:
         """Send the last chunk."""
         cycle = self._cycle

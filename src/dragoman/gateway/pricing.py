@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from decimal import Decimal
+from time import time
 
 from dragoman.gateway.config.settings import Hop
 from dragoman.model.frozen import EMPTY
 from dragoman.model.usage import Usage
 from dragoman.providers.price import Price
-from dragoman.providers.prices import LISTED, Prices
+from dragoman.providers.prices import LISTED, Prices, is_usual
 from dragoman.wire.lane.plain import Summary
 
 _MAX_CACHED = 1024
@@ -25,6 +26,8 @@ class PricedModels:
     def __init__(self, own: Mapping[str, Price] = EMPTY) -> None:
         self._prices = Prices(own) if own else LISTED
         self._found: dict[tuple[str | None, ...], tuple[str, Price | None] | None] = {}
+        self._usual: dict[tuple[str, str], Price | None] = {}
+        self._second = 0  # for which the usual prices hold: some depend on the time of day
 
     def cost(
         self, summary: Summary, provider: str, requested: str | None, place: str | None = None
@@ -36,10 +39,21 @@ class PricedModels:
         found = self._known(provider, place, summary.model, requested)
         if found is None:
             return None
-        name, own = found
+        (name, own), usage = found, summary.usage
+        if usage is not None and own is None and summary.tier is None and is_usual(usage):
+            own = self._usual_price(name, provider)
         if own is not None:
-            return None if summary.usage is None else own.cost(summary.usage)
-        return self._prices.cost_of(summary.usage, name, provider, tier=summary.tier)
+            return None if usage is None else own.cost(usage)
+        return self._prices.cost_of(usage, name, provider, tier=summary.tier)
+
+    def _usual_price(self, name: str, provider: str) -> Price | None:
+        """The price of most requests: finding it takes ten times as long as using it."""
+        second = int(time())
+        if second != self._second:
+            self._usual, self._second = {}, second
+        if (name, provider) not in self._usual:
+            self._usual[name, provider] = self._prices.usual_price(name, provider)
+        return self._usual[name, provider]
 
     def estimate(self, usage: Usage, hop: Hop) -> Decimal | None:
         """The estimated cost of a request at one hop of a route."""

@@ -75,6 +75,11 @@ def genai_price(place: str, model: str) -> Price | None:
     return None if found is None else _plain(found[1].get_prices(datetime.now(UTC)))
 
 
+def genai_knows(place: str, model: str) -> bool:
+    """Whether the package has prices of a model."""
+    return _found(place, model) is not None
+
+
 def genai_cost(
     usage: Usage, place: str, model: str, tier: str | None, at: float | None
 ) -> Decimal | None:

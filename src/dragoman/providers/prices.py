@@ -14,11 +14,11 @@ from dragoman.model.responses import Response
 from dragoman.model.spelling import normalised
 from dragoman.model.usage import Usage
 from dragoman.model.value import expect
-from dragoman.providers.genai_prices import genai_cost, genai_price
+from dragoman.providers.genai_prices import genai_cost, genai_knows, genai_price
 from dragoman.providers.price import Price, price_of
 from dragoman.providers.price_list import LISTING, listed_price, undated
 from dragoman.providers.registry import provider as registered
-from dragoman.providers.reported_costs import REPORTING, reported_cost
+from dragoman.providers.reported_costs import REPORTING, may_report, reported_cost
 from dragoman.providers.service_tiers import response_tier, usage_tier
 
 _WITHOUT_MODELS = frozenset({"local", "echo", "scripted"})
@@ -70,6 +70,17 @@ class Prices:
         if own is not None or place is None:
             return own
         return genai_price(place, name) or listed_price(place, name)
+
+    def usual_price(self, model: str, provider: str | None = None) -> Price | None:
+        """The price by which `cost_of` charges usage that `is_usual` now; None: by others."""
+        place, name = self._place(model, provider)
+        own = self._overriding(place, name)
+        if own is not None or place is None or may_report(place):
+            return own
+        found = genai_price(place, name)
+        return (
+            listed_price(place, name) if found is None and not genai_knows(place, name) else found
+        )
 
     def own_price(self, model: str, provider: str | None = None) -> Price | None:
         """The user's price of a model, ignoring list prices; None if there is none."""
@@ -208,6 +219,14 @@ class Prices:
             if "*" in key and any(fnmatchcase(name, _glob(key)) for name in names):
                 return price
         return None
+
+
+def is_usual(usage: Usage) -> bool:
+    """Whether one price charges it: counts of text at the standard tier, without thinking."""
+    least = min(usage.input, usage.output, usage.cache_read, usage.cache_write)
+    if least < 0 or usage.thinking or (usage.details and any(usage.details.values())):
+        return False
+    return not usage.extras or usage_tier(usage) is None
 
 
 LISTED = Prices()

@@ -15,6 +15,11 @@ _TICKS = 10_000_000_000  # xAI's ticks per dollar
 _MAX_AMOUNT = 10**15
 
 
+def may_report(provider: str) -> bool:
+    """Whether some of a provider's usage has its cost."""
+    return provider in _READERS
+
+
 def reported_cost(usage: Usage | None, provider: str | None) -> Decimal | None:
     """The reported cost in US dollars; None if there is none."""
     reader = _READERS.get(provider or "")

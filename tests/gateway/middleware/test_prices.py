@@ -5,6 +5,8 @@ from __future__ import annotations
 from decimal import Decimal
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from dragoman.gateway.config.problems import ConfigFileError
@@ -13,6 +15,7 @@ from dragoman.gateway.config.settings import Hop, Place
 from dragoman.gateway.pricing import PricedModels
 from dragoman.model.usage import Usage
 from dragoman.providers.price import Price
+from dragoman.providers.prices import LISTED, Prices, cost_of
 from dragoman.wire.lane.plain import Summary
 from tests.gateway.middleware.conftest import Stage
 
@@ -33,6 +36,55 @@ def test_prices_are_read_from_the_file() -> None:
     prices = parse_config(FILE, {}).prices
     assert prices["lab:*"] == Price("0.1", "0.2")
     assert prices["lab:big"] == Price(1, 2, cache_read="0.5", above=1000, beyond=Price(3))
+
+
+_MODELS = (
+    ("anthropic", "claude-sonnet-4-5"), ("openai", "gpt-5"), ("google", "gemini-2.5-pro"),
+    ("google", "gemini-2.5-flash"), ("deepseek", "deepseek-chat"), ("xai", "grok-4"),
+    ("openrouter", "openai/gpt-5"), ("groq", "llama-3.3-70b-versatile"), ("vllm", "anything"),
+    ("openai", "unheard-of"), ("perplexity", "sonar"), ("openai", "gpt-4o-audio-preview"),
+)  # fmt: skip
+_counts = st.sampled_from([0, 0, 1, 300_000, -1])
+_usages = st.builds(
+    Usage, _counts, _counts, _counts, _counts, _counts,
+    extras=st.sampled_from([
+        {}, {"openai-chat": {"service_tier": "flex"}}, {"openai-chat": {"cost": 2}},
+        {"anthropic": {"service_tier": "standard", "inference_geo": "us"}},
+        {"openai-chat": {"cost_in_usd_ticks": 5}},
+    ]),
+    details=st.sampled_from([
+        {}, {"cache_write_1h": 0}, {"cache_write_1h": 7}, {"input_audio": 5}, {"web_searches": 1},
+        {"other_models": 3}, {"compaction_input": 9},
+    ]),
+)  # fmt: skip
+
+
+@given(st.sampled_from(_MODELS), _usages, st.sampled_from([None, None, "batch"]))
+def test_remembered_prices_are_those_of_the_list(
+    at: tuple[str, str], usage: Usage, tier: str | None
+) -> None:
+    """Whatever the usage has: details, extras, a tier, counts that can't be."""
+    provider, model = at
+    found = PricedModels().cost(Summary(model, usage, None, tier), provider, model)
+    has_price = LISTED.has_price(model, provider)
+    assert found == (cost_of(usage, model, provider, tier=tier) if has_price else None)
+
+
+def test_a_price_is_remembered_for_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may depend on the time of day."""
+    prices, asked = PricedModels(), list[str]()
+    listed = Prices.usual_price
+
+    def usual_price(self: Prices, model: str, provider: str | None = None) -> Price | None:
+        asked.append(model)
+        return listed(self, model, provider)
+
+    monkeypatch.setattr(Prices, "usual_price", usual_price)
+    for now in (5.0, 5.5, 5.99, 6.0, 6.5):
+        monkeypatch.setattr("dragoman.gateway.pricing.time", lambda now=now: now)
+        summary = Summary("claude-sonnet-4-5", Usage(100_000))
+        assert prices.cost(summary, "anthropic", None) == Decimal("0.3")
+    assert len(asked) == 2
 
 
 @pytest.mark.parametrize(

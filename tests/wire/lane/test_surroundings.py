@@ -100,6 +100,17 @@ def test_a_short_end_is_found_beside_a_longer_one(monkeypatch: pytest.MonkeyPatc
     assert _took_lane(short.replace("X", _HO))
 
 
+@pytest.mark.parametrize("target", ["anthropic", "openai-chat"])
+def test_fields_after_a_conversation_do_not_count_as_its_end(target: str) -> None:
+    """A list of tools at the end of a body is not an odd message of a known, shorter body."""
+    tools = [{"type": "function", "function": {"name": name}} for name in ("f", "g")]
+    known = '{"model":"m","messages":X}'
+    other = '{"model":"m","messages":X,"tools":' + json.dumps(tools) + "}"
+    assert _took_lane(known.replace("X", _HI), target=target)
+    for conversation in (_HI, _HO):
+        assert _took_lane(other.replace("X", conversation), target=target)
+
+
 def test_a_first_request_is_not_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
     """A head that comes once costs only a lookup; the second time it is cached."""
     monkeypatch.setattr(lane, "LONG", 8192)

@@ -14,8 +14,9 @@ from operator import add
 from dragoman.errors import DragomanError, InvalidRequest, StreamInterrupted
 from dragoman.gateway.chat import answer
 from dragoman.gateway.client_request import ClientRequest
-from dragoman.gateway.exchange import MAX_RESPONSE_BYTES, Exchange
+from dragoman.gateway.exchange import Exchange
 from dragoman.gateway.inbound import InboundRequest
+from dragoman.gateway.passage import MAX_RESPONSE_BYTES
 from dragoman.gateway.response_summary import summarised
 from dragoman.gateway.services.concurrency import gathered, merged
 from dragoman.gateway.translation import NO_SETTINGS, Settings, Translations, encoded_for

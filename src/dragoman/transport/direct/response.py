@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from time import monotonic
 from typing import Any, Protocol, Self
@@ -17,6 +17,8 @@ from dragoman.transport.direct.unreadable import Unreadable
 _MAX_HEADERS = 256
 _MAX_HEADER_VALUE = 64 * 1024
 _MAX_HEAD = 256 * 1024
+Take = Callable[[bytes], bool]
+"""Takes a chunk of a body; returns whether the next one may follow at once."""
 
 
 class Source(Protocol):
@@ -59,6 +61,8 @@ class Response:
         self._inflater: Inflater | None = None
         self._since: float | None = None
         self._between: float | None = None
+        self._take: Take | None = None
+        self._refusal: Exception | None = None
 
     # --- the connection's side
 
@@ -94,10 +98,23 @@ class Response:
 
     def add(self, data: bytes) -> int:
         """Add a chunk of the body; returns the number of unread bytes."""
+        if self._take is not None:
+            return self._deliver(self._take, data)
         self._pieces.append(data)
         self._size += len(data)
         self._wake()
         return self._size
+
+    def _deliver(self, take: Take, data: bytes) -> int:
+        self._since = monotonic()
+        try:
+            if take(data):
+                return 0
+        except Exception as error:  # noqa: BLE001 - raised in `deliver`: here, the parser would hide it
+            self._refusal = error
+        self._take = None
+        self._wake()
+        return 0
 
     def end(self) -> None:
         """The body is complete."""
@@ -149,15 +166,7 @@ class Response:
     async def _received(self, between: float | None) -> bytes:
         """The bytes received since the last call; empty at the end."""
         if not self._pieces and self.connection is not None:
-            if between is not None:
-                self._since, self._between = monotonic(), between
-                if self._timer is None:
-                    self._timer = self._loop.call_later(between, self._look)
-            self._waiting = self._loop.create_future()
-            try:
-                await self._waiting
-            finally:
-                self._waiting = self._since = None
+            await self._wait(between)
         pieces = self._pieces
         if pieces:
             self._pieces, self._size = [], 0
@@ -167,6 +176,40 @@ class Response:
         if self.failure is not None:
             raise self.failure
         return b""
+
+    async def _wait(self, between: float | None) -> None:
+        if between is not None:
+            self._since, self._between = monotonic(), between
+            if self._timer is None:
+                self._timer = self._loop.call_later(between, self._look)
+        self._waiting = self._loop.create_future()
+        try:
+            await self._waiting
+        finally:
+            self._waiting = self._since = None
+
+    async def deliver(self, take: Take, between: float | None) -> bool:
+        """Pass the body on as it arrives, from within the event loop's callback.
+
+        Waking a task for every chunk would cost more than everything else that is done with it.
+        Returns False after `take` did, True at the end. Raises if the body or `take` failed.
+        """
+        while self._pieces or self.connection is None or self._inflater is not None:
+            piece = await self.read(between)
+            if not piece:
+                return True
+            if not take(piece):
+                return False
+        self._take = take
+        try:
+            await self._wait(between)
+        finally:
+            is_wanted, self._take = self._take is not None, None
+        if self._refusal is not None:
+            raise self._refusal
+        if is_wanted and self.failure is not None:
+            raise self.failure
+        return is_wanted
 
     def _look(self) -> None:
         """Check for a stall. One timer for all chunks; only time spent waiting counts."""
@@ -208,6 +251,10 @@ class DirectReply:
         if not piece:
             raise StopAsyncIteration
         return piece
+
+    def deliver(self, take: Take) -> Coroutine[Any, Any, bool]:
+        """Pass the rest of the body on as it arrives, as `Response.deliver` does."""
+        return self._response.deliver(take, self._between)
 
     async def close(self) -> None:
         """Release the reply; closes the connection if the body is incomplete."""

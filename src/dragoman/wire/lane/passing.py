@@ -21,7 +21,7 @@ from dragoman.wire.framing import MAX_FRAME
 from dragoman.wire.stream_decoding import Passing
 
 Literals = tuple[bytes, ...]
-Searches = tuple[Callable[[bytes, int], "re.Match[bytes] | None"], ...]
+Searches = tuple[Callable[[bytes], "re.Match[bytes] | None"], ...]
 _LONGEST_END = 3  # bytes
 
 
@@ -107,16 +107,14 @@ class PassingStream:
 
     def _look(self, whole: bytes, passing: Passing) -> None:
         """Decode the frames with metadata."""
+        is_telling, repeated = self._is_telling(whole), self._repeated
+        if self._has_begun and not is_telling and not (repeated and repeated.search(whole)):
+            return
         done = 0
         if not self._has_begun and whole.strip():
             self._has_begun = True  # the first frame has id and model
             _, done = _frame(whole, 0, 0, passing)
             self._read(whole[:done])
-        is_telling = False
-        for literal in self._literals:
-            is_telling = is_telling or literal in whole
-        for search in self._searches:
-            is_telling = is_telling or search(whole, done) is not None
         for found in self._telling.finditer(whole, done) if is_telling else ():
             if found.start() >= done:
                 start, end = _frame(whole, done, found.start(), passing)
@@ -125,6 +123,15 @@ class PassingStream:
                 self._read(whole[start:end])
                 done = end
         self._note_last(whole, done, len(whole), passing)
+
+    def _is_telling(self, whole: bytes) -> bool:
+        for literal in self._literals:
+            if literal in whole:
+                return True
+        for search in self._searches:  # noqa: SIM110 - a generator would take twice as long
+            if search(whole) is not None:
+                return True
+        return False
 
     def _note_last(self, whole: bytes, start: int, end: int, passing: Passing) -> None:
         """Keep the last of the repeated frames."""

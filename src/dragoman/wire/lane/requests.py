@@ -66,6 +66,7 @@ Forms = tuple[Form, ...]
 PASSING = -1
 """In place of a shape: matches any."""
 _split = msgspec.json.Decoder(dict[str, Raw]).decode
+_whole = msgspec.json.Decoder(Raw).decode
 _ENVELOPE, _COUNTERPART = PREFIX.encode(), MARK.encode()
 _ESCAPED = re.compile(rb"\\u00[2-7]")
 """An escaped ASCII character that needs no escape."""
@@ -92,9 +93,13 @@ def translated(body: Any, asked: Asked, split: Mapping[str, Raw] | None = None) 
         except _ODD:
             pass
         try:
-            return _tried(given, raw, asked)
-        except msgspec.DecodeError:
+            made = _tried(given, raw, asked)
+            if made is None:
+                _whole(raw)
+        except _ODD:
             pass  # no whole value: it has further fields, whose end is that of a known body
+        else:
+            return made
     return _split_and_tried(body, asked, split)
 
 

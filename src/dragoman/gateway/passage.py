@@ -1,0 +1,65 @@
+"""Forwards the chunks of a stream that is passed through to the client."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+
+from dragoman.errors import DragomanError
+from dragoman.gateway.http import Call
+from dragoman.gateway.upstream_task import Sink
+from dragoman.transport.direct.response import DirectReply
+from dragoman.transport.protocol import too_much
+from dragoman.wire.front import PassingFilter
+from dragoman.wire.lane.passing import PassingStream
+
+MAX_RESPONSE_BYTES = 256 * 1024 * 1024
+
+
+class Passage:
+    """One stream: reads its metadata and filters its frames on the way."""
+
+    def __init__(self, sink: Sink, passing: PassingStream, keep: PassingFilter) -> None:
+        self._sink = sink
+        self._read = passing.feed
+        self._filter = keep.feed
+        self._left = MAX_RESPONSE_BYTES
+
+    async def forward(self, first: bytes, pieces: AsyncIterator[bytes]) -> DragomanError | None:
+        """Forward a stream, given its first chunk; return the error if it was interrupted."""
+        sink = self._sink
+        try:
+            data = self._passed(first)
+            if data:
+                await sink.write(data)
+            if isinstance(pieces, DirectReply) and isinstance(sink, Call) and sink.is_direct:
+                await self._deliver(pieces, sink)
+                return None
+            async for piece in pieces:
+                data = self._passed(piece)
+                if data:
+                    await sink.write(data)
+        except DragomanError as error:
+            return error
+        return None
+
+    async def _deliver(self, reply: DirectReply, sink: Call) -> None:
+        """Forward the rest without waking this task for every chunk."""
+        while not await reply.deliver(self._taking(sink.write_now)):
+            await sink.drain()
+
+    def _taking(self, write: Callable[[bytes], bool]) -> Callable[[bytes], bool]:
+        passed = self._passed
+
+        def take(piece: bytes) -> bool:
+            data = passed(piece)
+            return not data or write(data)
+
+        return take
+
+    def _passed(self, piece: bytes) -> bytes:
+        """The part of the stream to send after a chunk of it has arrived."""
+        self._left -= len(piece)
+        if self._left < 0:
+            raise too_much(MAX_RESPONSE_BYTES)
+        self._read(piece)
+        return self._filter(piece)
