@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from dragoman.errors import DragomanError, InvalidRequest, StreamInterrupted
 from dragoman.gateway.client_request import ClientRequest
+from dragoman.gateway.large_bodies import translated_aside
 from dragoman.gateway.response_summary import summarised, summary_of
 from dragoman.gateway.translation import NO_SETTINGS, Settings, Translations, encoded_for
 from dragoman.gateway.upstream_task import MIN_BYTES_PER_TOKEN, Sink, UpstreamTask
@@ -126,6 +127,11 @@ class Exchange(UpstreamTask):
         self._passing: PassingFilter | None = None
         """Filters the stream that is being passed through."""
 
+    async def prepare_estimate(self) -> None:
+        """Decode the request's settings."""
+        if self.override is None:
+            await self.client_request.decoded_settings()
+
     def estimated_usage(self, settings: Settings = NO_SETTINGS) -> Usage:
         """Estimate from the body's size, and `max_tokens` of the request or its route."""
         sampling = settings.applied(self.override or self.client_request.settings).sampling
@@ -154,7 +160,7 @@ class Exchange(UpstreamTask):
         if not upstream.is_wire:
             await self._ask_model(upstream, model, settings)
             return
-        encoded = self._encoded(upstream, model, settings)
+        encoded = await self._encoded(upstream, model, settings)
         self.losses += encoded.losses
         self.repairs += encoded.repairs
         self.translated = perf_counter()
@@ -166,11 +172,18 @@ class Exchange(UpstreamTask):
         finally:
             await reply.close()
 
-    def _encoded(self, upstream: Upstream, model: str | None, settings: Settings) -> Encoded:
-        request = self.filtered or self.override
-        if request is None:
-            return self._translations.translate(self.client_request, upstream, model, settings)
-        return encoded_for(request, upstream, model, settings).encoded
+    async def _encoded(self, upstream: Upstream, model: str | None, settings: Settings) -> Encoded:
+        client_request, given = self.client_request, self.filtered or self.override
+        if given is None:
+            plain = self._translations.translate(client_request, upstream, model, settings)
+            if plain is not None:
+                return plain
+
+        def general() -> Encoded:
+            request = client_request.request if given is None else given
+            return encoded_for(request, upstream, model, settings).encoded
+
+        return await translated_aside(client_request.body, general)
 
     async def _answer(
         self, upstream: Upstream, model: str | None, reply: Reply, encoded: Encoded
@@ -346,7 +359,7 @@ class Exchange(UpstreamTask):
 
     async def _ask_model(self, upstream: Upstream, model: str | None, settings: Settings) -> None:
         """Generate the response with a model in this process."""
-        original = self.filtered or self.override or self.client_request.request
+        original = self.filtered or self.override or await self.client_request.decoded()
         request = settings.applied(original.replace_unchecked(model=model))
         if not self.client_request.stream:
             await self._write(await upstream.send(request))

@@ -69,7 +69,7 @@ class SessionRecorder:
     async def keep(self, response: Response) -> None:
         """Add the request's new messages and the response, atomically."""
         exchange = self._exchange
-        request = exchange.override or exchange.client_request.request
+        request = exchange.override or await exchange.client_request.decoded()
         messages, answer = request.messages, response.message
         if answer.usage is None and response.usage is not None:
             answer = answer.replace_unchecked(usage=response.usage)

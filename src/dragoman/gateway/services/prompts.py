@@ -16,6 +16,7 @@ from dragoman.gateway.chat import answer
 from dragoman.gateway.client_request import ClientRequest
 from dragoman.gateway.exchange import MAX_RESPONSE_BYTES, Exchange
 from dragoman.gateway.inbound import InboundRequest
+from dragoman.gateway.large_bodies import check_values, translated_aside
 from dragoman.gateway.response_summary import summarised
 from dragoman.gateway.services.concurrency import gathered, merged
 from dragoman.gateway.translation import NO_SETTINGS, Settings, Translations, encoded_for
@@ -41,9 +42,11 @@ _CONCURRENT = 8
 async def prompt(inbound: InboundRequest) -> None:
     """Handles a request with one prompt or several."""
     body = await inbound.body()
+    check_values(body, inbound.gateway.config.server.max_values)
     client_request = ClientRequest(inbound.endpoint.front, body)
     try:
-        front = prompt_front(inbound.endpoint.front, body, path=inbound.path)
+        name, path = inbound.endpoint.front, inbound.path
+        front = await translated_aside(body, prompt_front, name, body, path=path)
     except DragomanError as error:
         problem = reported(error)
     else:
