@@ -53,8 +53,11 @@ DEFAULT_OUTPUT_TOKENS = 4096
 class Recorder(Protocol):
     """Stores responses before the client receives their end."""
 
-    async def keep(self, response: Response, /) -> Response | None:
-        """Store a complete response; return the one to send, or None to send it unchanged."""
+    async def keep(self, response: Response, /, request: Request | None = None) -> Response | None:
+        """Store a complete response; return the one to send, or None to send it unchanged.
+
+        Pass `request` if it answers only one of several prompts.
+        """
 
 
 class Stamp(Struct, frozen=True, gc=False):

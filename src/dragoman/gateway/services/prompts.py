@@ -127,6 +127,7 @@ class PromptsExchange(PromptExchange):
             responses = await gathered([each.response for each in asked], _CONCURRENT)
         finally:  # completed prompts cost tokens even if others failed
             self._note_all(asked)
+        await self._keep(asked)
         encoded = self._prompts.responses(responses)
         self.losses += encoded.losses
         self.repairs += encoded.repairs
@@ -147,10 +148,17 @@ class PromptsExchange(PromptExchange):
         if self.encoder is None:
             msg = "the stream ended before its first event"
             raise StreamInterrupted(msg)
+        await self._keep(asked)
         last = self._held + encoder.close()
         self.losses += encoder.losses
         self.repairs += encoder.repairs
         await self.sink.end(last)
+
+    async def _keep(self, asked: Sequence[PromptCall]) -> None:
+        """Store each prompt with its response, in their order."""
+        for each in asked if self.recorder is not None else ():
+            if self.recorder is not None and each.received is not None:
+                await self.recorder.keep(each.received, each.request)
 
     async def _write_piece(
         self, encoder: PromptEncoder, events: Sequence[Event], number: int
@@ -187,7 +195,7 @@ class PromptCall:
         self._owner = owner
         self._back, self._model = upstream, model
         self._settings, self._timeouts = settings, timeouts
-        self._request = request
+        self.request = request
         self._reading: Incoming | ModelStream | None = None
         self._whole: Response | None = None
 
@@ -197,10 +205,10 @@ class PromptCall:
         return self._whole if self._reading is None else self._reading.response
 
     def _local(self) -> Request:
-        return self._settings.applied(self._request.replace_unchecked(model=self._model))
+        return self._settings.applied(self.request.replace_unchecked(model=self._model))
 
     def _encoded(self) -> Encoded:
-        encoded = encoded_for(self._request, self._back, self._model, self._settings).encoded
+        encoded = encoded_for(self.request, self._back, self._model, self._settings).encoded
         self._owner.note_encoded(encoded)
         return encoded
 
