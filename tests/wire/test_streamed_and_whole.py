@@ -174,8 +174,8 @@ def test_an_answer_without_a_finish_reason_is_complete() -> None:
 
 
 _words = st.text('ab é\n\u2028<{"\\', max_size=12)
-_homes = st.deferred(lambda: st.none() | _places)
 _places = st.sampled_from(FRONTS).map(lambda name: Origin(dialect=name))
+_homes = st.none() | _places
 _seals = st.none() | st.just("c2ln")
 _values = st.recursive(
     st.none() | st.booleans() | st.integers(-5, 5) | _words,
