@@ -188,3 +188,5 @@ def test_one_damaged_key_does_not_hide_the_others(file: Path) -> None:
     assert id in told.stderr
     assert "damaged" in told.stderr
     assert run("revoke", "three").exit_code == 0
+    assert run("revoke", id).exit_code == 0
+    assert "damaged" not in run("list").stderr

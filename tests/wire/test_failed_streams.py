@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 import dragoman
@@ -17,6 +19,7 @@ from dragoman.model.events import (
     StreamError,
     UsageUpdate,
 )
+from dragoman.model.jsontext import dumps
 from dragoman.model.parts import Citation, Origin
 from dragoman.model.tools import ToolCallDelta, make_call
 from dragoman.model.usage import FinishReason
@@ -149,3 +152,23 @@ def test_a_model_that_comes_too_late_is_lost() -> None:
     for event in [*events, ChoiceFinish(FinishReason.STOP), ResponseEnd()]:
         encoder.feed(event)
     assert [loss.path for loss in encoder.losses] == ["model"]
+
+
+@pytest.mark.parametrize("after", ["error", "cut"])
+@pytest.mark.parametrize("reason", [{"blockReason": "SAFETY"}, {"safetyRatings": []}])
+def test_feedback_before_the_end_of_a_failed_stream_is_sent(
+    reason: dict[str, Any], after: str
+) -> None:
+    """Gemini's `promptFeedback` arrives even if no chunk of content follows it."""
+    text = {"candidates": [{"index": 0, "content": {"role": "model", "parts": [{"text": "Hel"}]}}]}
+    error = {"error": {"code": 500, "message": "x", "status": "INTERNAL"}}
+    chunks = [text, {"promptFeedback": reason}, *([error] if after == "error" else [])]
+    decoder = dragoman.dialect("gemini").stream_decoder()
+    frames = b"".join(b"data: " + dumps(chunk) + b"\n\n" for chunk in chunks)
+    events = [*decoder.feed(frames), *decoder.close()]
+    encoder = encoder_of("gemini")
+    written = b"".join(map(encoder.feed, events))
+    seen = read("gemini", written if after == "error" else written + encoder.feed(_ERROR))
+    assert seen.response.extras["gemini"] == {"promptFeedback": reason}
+    assert not seen.is_complete
+    assert not encoder.losses

@@ -272,6 +272,22 @@ def test_responses_echo_what_the_client_asked_for() -> None:
     assert bodies[-1]["usage"]["total_tokens"] == 3
 
 
+@pytest.mark.parametrize("odd", [[], "x", 7, {}, [[1]], True], ids=repr)
+def test_settings_of_any_type_are_answered(odd: Any) -> None:
+    """A setting of the wrong type, which the provider ignored, doesn't prevent the answer."""
+    speaker = dragoman.dialect("openai-responses")
+    for name in (*ASKED, *ECHOED):
+        if name in {"model", "input", "stream"}:
+            continue
+        try:
+            asked = speaker.decode_request({**ASKED, name: odd})
+        except DragomanError:
+            continue
+        front = Front("openai-responses", asked)
+        assert speaker.decode_response(front.response(BARE).to_bytes()).message.text == "Hello"
+        assert b"response.completed" in _streamed(front, HELLO)
+
+
 def test_a_response_in_the_front_s_dialect_keeps_its_settings() -> None:
     """The provider's own values are not overwritten by the request's."""
     speaker = dragoman.dialect("openai-responses")

@@ -106,8 +106,8 @@ def list_keys(store: str | None = None, *, as_json: bool | None = None) -> None:
         else:
             print_found(COLUMNS, [cells_of(*each) for each in found])
         for id in keys.damaged:
-            text = f"{id[:64]!r} is damaged and not listed: nobody can use it; create another key"
-            click.echo(f"dragoman: {text}", err=True)
+            text = "is damaged and not listed: nobody can use it; revoke it and create another"
+            click.echo(f"dragoman: {id[:64]!r} {text}", err=True)
 
     _with_keys(store, work)
 
@@ -165,7 +165,8 @@ async def _id_of(keys: Keys, given: str) -> str:
 
     records = await keys.list()
     wanted = id_of(given) or given
-    found = [each.id for each in records if each.id == wanted]
+    known = [*(each.id for each in records), *keys.damaged]
+    found = [id for id in known if id == wanted]
     found = found or [each.id for each in records if given and each.name == given]
     if len(found) > 1:
         msg = f"{len(found)} keys have this name; use an id, as shown by `dragoman keys list`"

@@ -53,7 +53,7 @@ def serve(
     """
     with clean_ending():
         try:
-            from dragoman.gateway.launching import Launch
+            from dragoman.gateway.launching import Launch, expect_safe
         except ModuleNotFoundError as error:
             if (error.name or "").partition(".")[0] not in {"uvicorn", "httptools"}:
                 raise
@@ -63,6 +63,7 @@ def serve(
         launch = _launched(Launch, path, changes)
         if check:
             _explain(launch.config)
+            expect_safe(launch.config)  # what would keep the server from starting
         else:
             sys.exit(launch.run(_say))
 

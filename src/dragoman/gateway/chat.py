@@ -14,6 +14,7 @@ from dragoman.gateway.config.settings import Hop
 from dragoman.gateway.exchange import Exchange
 from dragoman.gateway.http import as_mapping
 from dragoman.gateway.inbound import InboundRequest
+from dragoman.gateway.large_bodies import check_values
 from dragoman.gateway.middleware import ExchangeFilters, Stopped
 from dragoman.gateway.sessions import join_session
 from dragoman.gateway.spending import Spending
@@ -33,6 +34,7 @@ async def chat(inbound: InboundRequest) -> None:
 def read_client_request(inbound: InboundRequest, body: bytes) -> ClientRequest:
     """Parse the client's request."""
     endpoint = inbound.endpoint
+    check_values(body, inbound.gateway.config.server.max_values)
     form = front_form(dialect(endpoint.front))
     names = form.request_headers
     headers = as_mapping(inbound.call.headers, names) if names else None
@@ -52,7 +54,7 @@ def read_client_request(inbound: InboundRequest, body: bytes) -> ClientRequest:
 
 async def answer(inbound: InboundRequest, task: UpstreamTask) -> None:
     """Route a request by its model, and respond to the client."""
-    filters = _filters(inbound, task)
+    filters = await _filters(inbound, task)
     try:
         model = task.requested_model if filters is None else filters.model()
         gateway = inbound.gateway
@@ -72,7 +74,7 @@ async def answer(inbound: InboundRequest, task: UpstreamTask) -> None:
     raise error
 
 
-def _filters(inbound: InboundRequest, task: UpstreamTask) -> ExchangeFilters | None:
+async def _filters(inbound: InboundRequest, task: UpstreamTask) -> ExchangeFilters | None:
     """The middleware of a chat; embeddings and token counts don't pass through middleware."""
     middleware = inbound.gateway.middleware
     if middleware is None or not isinstance(task, Exchange) or task.is_free:
@@ -82,6 +84,8 @@ def _filters(inbound: InboundRequest, task: UpstreamTask) -> ExchangeFilters | N
             "several prompts in one request are not supported with middleware; send them one by one"
         )
         raise InvalidRequest(msg, status=400, param="prompt")
+    if task.override is None:
+        await task.client_request.decoded()
     return middleware.start(inbound, task)
 
 

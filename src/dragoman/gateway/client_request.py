@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Raw
 
 from dragoman.errors import DragomanError, InvalidRequest
+from dragoman.gateway.large_bodies import translated_aside
 from dragoman.model.requests import Request
 from dragoman.providers.translation import lane_of
 from dragoman.wire.dialect import Dialect, dialect
@@ -76,13 +77,28 @@ class ClientRequest:
         lane = lane_of(self.front.name)
         if lane is None or lane.field not in self.fields:
             return self.request
-        bare = {**self.fields, lane.field: _EMPTY}
-        return _BARE.find(self, _encode(bare))
+        return _BARE.find(self, _encode({**self.fields, lane.field: _EMPTY}))
+
+    async def decoded_settings(self) -> Request:
+        """Like `settings`, without blocking other requests for long."""
+        lane = lane_of(self.front.name)
+        if lane is None or lane.field not in self.fields:
+            return await self.decoded()
+        bare = _encode({**self.fields, lane.field: _EMPTY})
+        if _BARE.known(self, bare) is None:
+            return await translated_aside(bare, lambda: self.settings)
+        return self.settings
 
     @cached_property
     def request(self) -> Request:
         """The complete request; raises an error meant for the client if it is invalid."""
         return self.read(self.body)
+
+    async def decoded(self) -> Request:
+        """Like `request`, without blocking other requests for long."""
+        if "request" in self.__dict__:
+            return self.request
+        return await translated_aside(self.body, lambda: self.request)
 
     def read(self, body: bytes) -> Request:
         """Decode a body of this request's dialect."""
@@ -100,21 +116,19 @@ class _BareRequests:
         self._kept: dict[Any, tuple[bytes, Request]] = {}
         self._size = 0
 
+    def known(self, client_request: ClientRequest, bare: bytes) -> Request | None:
+        kept = self._kept.get(_bare_key(client_request, bare))
+        return kept[1] if kept is not None and kept[0] == bare else None
+
     def find(self, client_request: ClientRequest, bare: bytes) -> Request:
-        key = (
-            client_request.front.name,
-            client_request.path,
-            sample_of(bare),
-            _named(client_request.headers),
-        )
-        kept = self._kept.get(key)
-        if kept is not None and kept[0] == bare:
-            return kept[1]
+        found = self.known(client_request, bare)
+        if found is not None:
+            return found
         try:
             found = client_request.read(bare)
         except DragomanError:
             return client_request.request  # raises for the real body, or decodes it after all
-        self._keep(key, bare, found)
+        self._keep(_bare_key(client_request, bare), bare, found)
         return found
 
     def _keep(self, key: Any, bare: bytes, request: Request) -> None:
@@ -126,6 +140,11 @@ class _BareRequests:
 
 
 _BARE = _BareRequests()
+
+
+def _bare_key(client_request: ClientRequest, bare: bytes) -> tuple[Any, ...]:
+    front, headers = client_request.front.name, _named(client_request.headers)
+    return front, client_request.path, sample_of(bare), headers
 
 
 def _named(headers: Mapping[str, str] | None) -> tuple[tuple[str, str], ...]:

@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from dragoman.errors import DragomanError, InvalidRequest, StreamInterrupted
 from dragoman.gateway.client_request import ClientRequest
+from dragoman.gateway.large_bodies import translated_aside
 from dragoman.gateway.passage import MAX_RESPONSE_BYTES, Passage
 from dragoman.gateway.response_summary import summarised, summary_of
 from dragoman.gateway.translation import NO_SETTINGS, Settings, Translations, encoded_for
@@ -52,8 +53,11 @@ DEFAULT_OUTPUT_TOKENS = 4096
 class Recorder(Protocol):
     """Stores responses before the client receives their end."""
 
-    async def keep(self, response: Response, /) -> Response | None:
-        """Store a complete response; return the one to send, or None to send it unchanged."""
+    async def keep(self, response: Response, /, request: Request | None = None) -> Response | None:
+        """Store a complete response; return the one to send, or None to send it unchanged.
+
+        Pass `request` if it answers only one of several prompts.
+        """
 
 
 class Stamp(Struct, frozen=True, gc=False):
@@ -126,6 +130,11 @@ class Exchange(UpstreamTask):
         self._passing: PassingFilter | None = None
         """Filters the stream that is being passed through."""
 
+    async def prepare_estimate(self) -> None:
+        """Decode the request's settings."""
+        if self.override is None:
+            await self.client_request.decoded_settings()
+
     def estimated_usage(self, settings: Settings = NO_SETTINGS) -> Usage:
         """Estimate from the body's size, and `max_tokens` of the request or its route."""
         sampling = settings.applied(self.override or self.client_request.settings).sampling
@@ -154,7 +163,7 @@ class Exchange(UpstreamTask):
         if not upstream.is_wire:
             await self._ask_model(upstream, model, settings)
             return
-        encoded = self._encoded(upstream, model, settings)
+        encoded = await self._encoded(upstream, model, settings)
         self.losses += encoded.losses
         self.repairs += encoded.repairs
         self.translated = perf_counter()
@@ -166,11 +175,18 @@ class Exchange(UpstreamTask):
         finally:
             await reply.close()
 
-    def _encoded(self, upstream: Upstream, model: str | None, settings: Settings) -> Encoded:
-        request = self.filtered or self.override
-        if request is None:
-            return self._translations.translate(self.client_request, upstream, model, settings)
-        return encoded_for(request, upstream, model, settings).encoded
+    async def _encoded(self, upstream: Upstream, model: str | None, settings: Settings) -> Encoded:
+        client_request, given = self.client_request, self.filtered or self.override
+        if given is None:
+            plain = self._translations.translate(client_request, upstream, model, settings)
+            if plain is not None:
+                return plain
+
+        def general() -> Encoded:
+            request = client_request.request if given is None else given
+            return encoded_for(request, upstream, model, settings).encoded
+
+        return await translated_aside(client_request.body, general)
 
     async def _answer(
         self, upstream: Upstream, model: str | None, reply: Reply, encoded: Encoded
@@ -326,7 +342,7 @@ class Exchange(UpstreamTask):
 
     async def _ask_model(self, upstream: Upstream, model: str | None, settings: Settings) -> None:
         """Generate the response with a model in this process."""
-        original = self.filtered or self.override or self.client_request.request
+        original = self.filtered or self.override or await self.client_request.decoded()
         request = settings.applied(original.replace_unchecked(model=model))
         if not self.client_request.stream:
             await self._write(await upstream.send(request))

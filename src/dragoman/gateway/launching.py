@@ -55,7 +55,7 @@ class Launch:
     def run(self, say: Say) -> int:
         """Serve until told to stop; returns the exit code."""
         server = self.config.server
-        _expect_safe(self.config)
+        expect_safe(self.config)
         set_up_log(server.log)
         listening = bind(server.host, server.port)
         welcome = partial(self._welcome, listening, say)
@@ -99,6 +99,7 @@ class Launch:
 
     def _reloaded(self) -> bool:
         """Reload the configuration for future workers; return whether running ones should too."""
+        self._watch.has_changed()  # not another time for the change itself
         try:
             self.config = self.load()
         except (DragomanError, OSError) as error:
@@ -123,7 +124,8 @@ class Launch:
         say(f"Press Ctrl-C to stop after current requests (up to {drain}), twice to stop at once.")
 
 
-def _expect_safe(config: GatewayConfig) -> None:
+def expect_safe(config: GatewayConfig) -> None:
+    """Raise an error if the gateway would serve everyone without keys."""
     server = config.server
     if server.keys is None and not is_loopback(server.host):
         msg = (

@@ -22,6 +22,7 @@ from dragoman.history.identity import SessionIdentity
 from dragoman.model.jsontext import dumps
 from dragoman.model.messages import Message
 from dragoman.model.parts import Opaque, Part, Text, Thinking
+from dragoman.model.requests import Request
 from dragoman.model.responses import Response
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall, ToolResult
@@ -66,10 +67,10 @@ class SessionRecorder:
         self._identity = identity
         self._exchange = exchange
 
-    async def keep(self, response: Response) -> None:
+    async def keep(self, response: Response, /, request: Request | None = None) -> None:
         """Add the request's new messages and the response, atomically."""
         exchange = self._exchange
-        request = exchange.override or exchange.client_request.request
+        request = request or exchange.override or await exchange.client_request.decoded()
         messages, answer = request.messages, response.message
         if answer.usage is None and response.usage is not None:
             answer = answer.replace_unchecked(usage=response.usage)

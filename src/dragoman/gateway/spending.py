@@ -28,16 +28,17 @@ class Spending:
         keys, key = self._keys, self._inbound.key
         if keys is None or key is None:
             return self
-        tokens, cost = (0, None) if not key.is_limited else self._estimate()
+        tokens, cost = (0, None) if not key.is_limited else await self._estimate()
         model = self._task.requested_model or ""
         self._reservation = await keys.reserve(key, model, tokens, cost)
         return self
 
-    def _estimate(self) -> tuple[int, Decimal | None]:
+    async def _estimate(self) -> tuple[int, Decimal | None]:
         """Upper estimate of tokens and cost, from the request's size and its limits."""
         if self._task.is_free:
             return 0, Decimal(0)
         gateway = self._inbound.gateway
+        await self._task.prepare_estimate()
         usage = self._task.estimated_usage(gateway.settings_of(self._route))
         prices = gateway.prices
         costs = [prices.estimate(usage, hop) for hop in self._route.hops]

@@ -6,14 +6,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from dragoman.gateway.client_request import ClientRequest
+from dragoman.gateway.large_bodies import has_more_values
 from dragoman.gateway.upstreams import Upstream
 from dragoman.model.requests import Request
 from dragoman.providers.translation import lane_of
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.lane.heads import Asked, Translated
+from dragoman.wire.lane.plain import NotPlain
 from dragoman.wire.lane.requests import translated
 
 _MAX_CACHED = 1024
+_MAX_HEAD = 10_000
+"""Values of a head, such as those of its tools: larger ones are not translated on the loop."""
 _UNSET = (None, ())
 
 
@@ -55,8 +59,8 @@ class Translations:
         upstream: Upstream,
         model: str | None,
         settings: Settings,
-    ) -> Encoded:
-        """Encode the request for an upstream, with losses, repairs and what responses must undo."""
+    ) -> Encoded | None:
+        """Translate a plain request from bytes to bytes; None if it must be decoded."""
         key = (
             client_request.front.name, upstream, model, settings, client_request.path,
             client_request.headers and tuple(client_request.headers.items()),
@@ -65,12 +69,9 @@ class Translations:
             asked = self._kept[key]
         except KeyError:
             asked = self._keep(key, _asked(client_request, upstream, model, settings))
-        encoded = (
-            None if asked is None else translated(client_request.body, asked, client_request.fields)
-        )
-        if encoded is None:
-            encoded = encoded_for(client_request.request, upstream, model, settings).encoded
-        return encoded
+        if asked is None:
+            return None
+        return translated(client_request.body, asked, client_request.fields)
 
     def _keep(self, key: tuple[Any, ...], asked: Asked | None) -> Asked | None:
         if len(self._kept) >= _MAX_CACHED:
@@ -107,6 +108,8 @@ def _asked(
         return None
 
     def general(body: bytes) -> Translated:
+        if has_more_values(body, _MAX_HEAD):
+            raise NotPlain
         return encoded_for(client_request.read(body), upstream, model, settings)
 
     return Asked(lane, object(), repair=True, general=general, lane_of=lane_of)

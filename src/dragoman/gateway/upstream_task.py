@@ -85,6 +85,10 @@ class UpstreamTask(ABC):
         """The tokens used, as far as known."""
         return self.summary.usage
 
+    async def prepare_estimate(self) -> None:
+        """Decode what `estimated_usage` needs, without blocking other requests for long."""
+        return  # most have decoded it already
+
     @abstractmethod
     def estimated_usage(self, settings: Settings = NO_SETTINGS) -> Usage:
         """Upper estimate of the usage, to reserve against budgets."""

@@ -14,7 +14,7 @@ from dragoman.model.events import (
     ResponseStart,
     UsageUpdate,
 )
-from dragoman.model.responses import Response
+from dragoman.model.responses import Choice, Response
 from dragoman.model.usage import FinishReason
 from dragoman.wire.context import Context
 from dragoman.wire.dialect import Dialect
@@ -78,7 +78,7 @@ def events_of(response: Response) -> Iterator[Event]:
         yield UsageUpdate(response.usage)
     for choice in response.choices:
         yield ChoiceFinish(
-            choice.finish or FinishReason.OTHER,
+            choice.finish or _finish_of(choice),
             choice.finish_raw,
             choice.index,
             choice.logprobs,
@@ -86,3 +86,8 @@ def events_of(response: Response) -> Iterator[Event]:
             choice.message.extras,
         )
     yield ResponseEnd()
+
+
+def _finish_of(choice: Choice) -> FinishReason:
+    """The finish reason of a complete choice whose provider told none."""
+    return FinishReason.TOOL_CALLS if choice.message.tool_calls else FinishReason.STOP

@@ -141,3 +141,16 @@ async def test_sighup_loads_anew(tmp_path: Path) -> None:
         await told.news.wait()
     assert told.ports == [1]
     assert signal.getsignal(signal.SIGHUP) == before
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="there is no SIGHUP on Windows")
+async def test_a_change_and_its_signal_are_one_reload(tmp_path: Path) -> None:
+    """An operator who changes the file and sends the signal sees one message, not two."""
+    path, told = tmp_path / "dragoman.toml", Told()
+    write(path, 1)
+    async with reloader(path, told, interval=0.2):
+        write(path, 2)
+        os.kill(os.getpid(), signal.SIGHUP)
+        await told.news.wait()
+        await asyncio.sleep(0.5)
+    assert told.ports == [2]

@@ -68,6 +68,7 @@ async def test_a_revoked_key_is_refused(place: Place) -> None:
         revoked = await one.revoke(record.id)
         place.clock.now += 5
         assert await one.revoke(record.id) == revoked  # the first time counts
+        assert revoked is not None
         assert revoked.revoked_at == NOON + 5
         for keys in (one, other):
             with pytest.raises(AuthenticationError, match="revoked"):
@@ -459,6 +460,18 @@ async def test_damaged_records_are_told_apart(place: Place) -> None:
         await _damage(keys, lost.id)
         assert [each.id for each in await keys.list()] == [kept.id]
         assert list(keys.damaged) == [lost.id]
+
+
+async def test_damaged_records_can_be_revoked(place: Place) -> None:
+    """What the error about a damaged key advises works, and the key is no longer reported."""
+    async with place.opened() as keys:
+        kept, _ = await keys.create(name="kept")
+        lost, _ = await keys.create(name="lost")
+        await _damage(keys, lost.id)
+        assert await keys.revoke(lost.id) is None
+        assert await keys.revoke(lost.id) is None
+        assert [each.id for each in await keys.list()] == [kept.id]
+        assert not keys.damaged
 
 
 async def _damage(keys: Keys, id: str) -> None:

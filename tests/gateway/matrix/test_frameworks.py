@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from importlib import import_module
 from warnings import catch_warnings, simplefilter
@@ -31,6 +32,7 @@ def libraries_own_warnings() -> Iterator[None]:
     with catch_warnings():
         simplefilter("ignore")
         yield
+        gc.collect()  # sockets that they leave open: a later test would be blamed for them
 
 
 @pytest.mark.slow

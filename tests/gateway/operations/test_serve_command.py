@@ -86,6 +86,22 @@ def test_check_says_all_that_is_wrong(tmp_path: Path) -> None:
             assert where in result.output
 
 
+def test_check_fails_where_the_server_would_not_start(tmp_path: Path) -> None:
+    """Listening everywhere needs keys: `--check` says so, too, before a deployment does."""
+    for arguments in (("--check",), ()):
+        result = serve(tmp_path, '[server]\nhost = "0.0.0.0"\n', *arguments)
+        assert result.exit_code not in {0, 1}
+        assert "without keys" in result.output
+
+
+def test_a_wrong_address_is_not_called_missing(tmp_path: Path) -> None:
+    """One problem is reported once, where it is."""
+    text = '[providers.x]\nkind = "openai-compatible"\nbase_url = "ftp://x"\n'
+    result = serve(tmp_path, text, "--check")
+    assert "dragoman.toml:3:12: " in result.output
+    assert "missing" not in result.output
+
+
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     """A file that was named has to be there."""
     result = serve(tmp_path, None, "--config", str(tmp_path / "nothing.toml"))

@@ -134,6 +134,27 @@ def test_a_route_stores_what_goes_its_way(
     assert len(stored(folder, "own")) == 2
 
 
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("prompt", ["One", ["One", "Two"]], ids=["one", "several"])
+def test_prompts_are_stored(
+    http: httpx.Client, scripted: Model, folder: Path, *, prompt: Any, stream: bool
+) -> None:
+    """Each prompt of the legacy API and its response; the header does not promise in vain."""
+    del scripted
+    name = f"prompts-{stream}-{len(prompt)}"
+    answer = http.post(
+        "/v1/completions", json={"model": "chat", "prompt": prompt, "stream": stream},
+        headers={"x-dragoman-session": name},
+    )  # fmt: skip
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["x-dragoman-session"] == name
+    prompts = [prompt] if isinstance(prompt, str) else prompt
+    found = stored(folder, name)
+    assert [role for role, _ in found] == ["user", "assistant"] * len(prompts)
+    assert [text for role, text in found if role == "user"] == prompts
+    assert all(text for _, text in found)
+
+
 @pytest.mark.parametrize("name", ["", "é", "x" * 257, "a\x01b"])
 def test_names_are_checked(http: httpx.Client, scripted: Model, name: str) -> None:
     """An invalid session name is rejected before the model is called."""

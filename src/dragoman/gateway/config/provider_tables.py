@@ -122,6 +122,9 @@ def _read_place(
         document.problem(path, text, at_key=True)
         return None
     values["key_env"] = values.pop("api_key_env", None)
+    if kind.base_url is None and not (isinstance(table, dict) and "base_url" in table):
+        text = f"base_url is missing: {kind.name} has no default address"
+        document.problem(path, text, at_key=True)
     _check_against(document, path, values, kind)
     _warn_of_missing_keys(document, path, values, kind, environ)
     if "base_url" in values and values["key_env"] is None and kind != known_provider(name):
@@ -137,9 +140,6 @@ def _check_against(
     document: Document, path: Path, values: Mapping[str, Any], kind: Provider
 ) -> None:
     """Note settings that the provider doesn't support."""
-    if kind.base_url is None and "base_url" not in values:
-        text = f"base_url is missing: {kind.name} has no default address"
-        document.problem(path, text, at_key=True)
     if values.get("dialect", kind.dialects[0]) not in kind.dialects:
         spoken = ", ".join(kind.dialects)
         near = did_you_mean(values["dialect"], kind.dialects)

@@ -124,6 +124,7 @@ class Reloader:
                 await asyncio.wait_for(self._asked.wait(), self._interval)
             if self._asked.is_set():
                 self._asked.clear()
+                await asyncio.to_thread(self._watch.has_changed)  # not another time for the change
                 await self.reload()
             else:
                 await self.check()

@@ -14,6 +14,7 @@ _STORES = (*_KEY_STORES, "file")
 _CACHES = ("redis", "rediss")
 _MAX_WORKERS = 1024
 _MAX_CONCURRENT = 10_000_000
+_MAX_VALUES = 100_000_000
 _MAX_ROWS = 10_000_000
 _MAX_KEPT_BYTES = 1024 * 1024
 _DIGITS = 18
@@ -23,6 +24,7 @@ FIELDS: Mapping[str, Check] = {
     "port": checks.whole(0, 65535),
     "workers": checks.whole(1, _MAX_WORKERS),
     "max_body": checks.size,
+    "max_values": checks.whole(100, _MAX_VALUES),
     "max_concurrent": checks.whole(1, _MAX_CONCURRENT),
     "header_timeout": checks.seconds,
     "body_timeout": checks.seconds,

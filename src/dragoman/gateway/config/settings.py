@@ -46,6 +46,8 @@ class ServerSettings(_Settings, frozen=True, kw_only=True):
     workers: int = 1
     max_body: int = 64 * _MEBIBYTE
     """Maximum bytes of a request body."""
+    max_values: int = 100_000
+    """Maximum objects, arrays and strings in the body of a chat, whose cost grows with them."""
     max_concurrent: int = 1000
     """Maximum concurrent requests per worker."""
     header_timeout: float = 10.0

@@ -13,7 +13,7 @@ from time import monotonic, time
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from dragoman.errors import InvalidInputError, NotFound, PermissionDenied, StoreError
+from dragoman.errors import Corrupt, InvalidInputError, NotFound, PermissionDenied, StoreError
 from dragoman.gateway.keys.admission import Refusal, error_of, expect_possible
 from dragoman.gateway.keys.amounts import expect_tokens, nanos_of
 from dragoman.gateway.keys.authentication import REMEMBERED, Authenticator
@@ -277,14 +277,20 @@ class Keys:
             if await self._store.add(Found(record, digest_of(secret))):
                 return record, secret
 
-    async def revoke(self, id: str) -> KeyRecord:
-        """Revoke a key permanently; other processes notice within seconds."""
-        record = await self._store.revoke(id, self._clock()) if is_id(id) else None
-        if record is None:
+    async def revoke(self, id: str) -> KeyRecord | None:
+        """Revoke a key permanently; other processes notice within seconds.
+
+        Returns its record; None if that is damaged.
+        """
+        if not (is_id(id) and await self._store.revoke(id, self._clock())):
             msg = "there is no key with this id; `dragoman keys list` shows all keys"
             raise NotFound(msg)
         self._authenticator.forget(id)
-        return record
+        try:
+            found = await self._store.find(id)
+        except Corrupt:
+            return None
+        return None if found is None else found.record
 
     async def usage(
         self, key: str | None = None, *, by: Sequence[By] | None = None, since: str | None = None

@@ -83,8 +83,11 @@ class KeyStore(Protocol):
         """All keys, oldest first."""
         ...
 
-    async def revoke(self, id: str, now: float) -> KeyRecord | None:
-        """Revoke a key permanently; None: no such key. Keeps the time of the first call."""
+    async def revoke(self, id: str, now: float) -> bool:
+        """Revoke a key permanently, even a damaged one; False: no such key.
+
+        Keeps the time of the first call.
+        """
         ...
 
     async def reserve(self, reservation: Reservation, now: float) -> Refusal | None:
@@ -142,13 +145,17 @@ def decode_record(text: str | bytes, revoked_at: float | None) -> KeyRecord:
 
 
 def decode_records(rows: Iterable[tuple[str, str | bytes, float | None]]) -> Records:
-    """Decode stored records with their ids: one that is damaged doesn't hide the others."""
+    """Decode stored records with their ids: one that is damaged doesn't hide the others.
+
+    A damaged one that was revoked is no longer listed.
+    """
     records = Records([], [])
     for id, text, revoked_at in rows:
         try:
             records.found.append(decode_record(text, revoked_at))
         except Corrupt:
-            records.damaged.append(id)
+            if revoked_at is None:
+                records.damaged.append(id)
     return records
 
 

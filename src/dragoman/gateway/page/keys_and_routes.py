@@ -66,7 +66,8 @@ async def revoked(call: PageCall) -> Any:
     if own is not None and own.id == id:
         msg = "you can't revoke the key that you are using; use another admin key"
         raise InvalidRequest(msg, status=_CONFLICT)
-    return {"key": await _shown(store, await store.revoke(id))}
+    record = await store.revoke(id)
+    return {"key": None if record is None else await _shown(store, record)}
 
 
 async def usage(call: PageCall) -> Any:

@@ -16,6 +16,7 @@ from dragoman.gateway.chat import answer
 from dragoman.gateway.client_request import ClientRequest
 from dragoman.gateway.exchange import Exchange
 from dragoman.gateway.inbound import InboundRequest
+from dragoman.gateway.large_bodies import check_values, translated_aside
 from dragoman.gateway.passage import MAX_RESPONSE_BYTES
 from dragoman.gateway.response_summary import summarised
 from dragoman.gateway.services.concurrency import gathered, merged
@@ -42,9 +43,11 @@ _CONCURRENT = 8
 async def prompt(inbound: InboundRequest) -> None:
     """Handles a request with one prompt or several."""
     body = await inbound.body()
+    check_values(body, inbound.gateway.config.server.max_values)
     client_request = ClientRequest(inbound.endpoint.front, body)
     try:
-        front = prompt_front(inbound.endpoint.front, body, path=inbound.path)
+        name, path = inbound.endpoint.front, inbound.path
+        front = await translated_aside(body, prompt_front, name, body, path=path)
     except DragomanError as error:
         problem = reported(error)
     else:
@@ -125,6 +128,7 @@ class PromptsExchange(PromptExchange):
             responses = await gathered([each.response for each in asked], _CONCURRENT)
         finally:  # completed prompts cost tokens even if others failed
             self._note_all(asked)
+        await self._keep(asked)
         encoded = self._prompts.responses(responses)
         self.losses += encoded.losses
         self.repairs += encoded.repairs
@@ -145,10 +149,17 @@ class PromptsExchange(PromptExchange):
         if self.encoder is None:
             msg = "the stream ended before its first event"
             raise StreamInterrupted(msg)
+        await self._keep(asked)
         last = self._held + encoder.close()
         self.losses += encoder.losses
         self.repairs += encoder.repairs
         await self.sink.end(last)
+
+    async def _keep(self, asked: Sequence[PromptCall]) -> None:
+        """Store each prompt with its response, in their order."""
+        for each in asked if self.recorder is not None else ():
+            if self.recorder is not None and each.received is not None:
+                await self.recorder.keep(each.received, each.request)
 
     async def _write_piece(
         self, encoder: PromptEncoder, events: Sequence[Event], number: int
@@ -185,7 +196,7 @@ class PromptCall:
         self._owner = owner
         self._back, self._model = upstream, model
         self._settings, self._timeouts = settings, timeouts
-        self._request = request
+        self.request = request
         self._reading: Incoming | ModelStream | None = None
         self._whole: Response | None = None
 
@@ -195,10 +206,10 @@ class PromptCall:
         return self._whole if self._reading is None else self._reading.response
 
     def _local(self) -> Request:
-        return self._settings.applied(self._request.replace_unchecked(model=self._model))
+        return self._settings.applied(self.request.replace_unchecked(model=self._model))
 
     def _encoded(self) -> Encoded:
-        encoded = encoded_for(self._request, self._back, self._model, self._settings).encoded
+        encoded = encoded_for(self.request, self._back, self._model, self._settings).encoded
         self._owner.note_encoded(encoded)
         return encoded
 

@@ -156,6 +156,10 @@ class _Pairing:
         self._messages = messages
         self._notes = notes
         self._taken: set[tuple[int, int]] = set()
+        self._following = (-1, -1)
+        """A message, and the end of the run of results directly after it."""
+        self._leading: dict[int, int] = {}
+        """How many results a message begins with."""
         # Indexed by id, in order, so that long hostile histories don't take quadratic time.
         self._calls: dict[str, deque[int]] = defaultdict(deque)
         self._results: dict[str, deque[tuple[int, int]]] = defaultdict(deque)
@@ -191,11 +195,7 @@ class _Pairing:
                 calls = list(zip(said.tool_calls, done[-1].tool_calls, strict=True))
                 found = [self._result_of(given, call.id, index) for given, call in calls]
                 self._match_strays(calls, found, index)
-                results = tuple(
-                    result or self._unknown(*pair, index)
-                    for pair, result in zip(calls, found, strict=True)
-                    if result or pair[0].id not in self._kept_results
-                )
+                results = self._results_of(calls, found, index)
                 if results:
                     done.append(make_message(_TOOL, results))
                 continue
@@ -233,14 +233,28 @@ class _Pairing:
     def _note_move(self, found: tuple[int, int], after: int) -> None:
         """Report a result that was not directly after its call, or was in an assistant message."""
         index, place = found
-        between = self._messages[after + 1 : index]
-        message = self._messages[index]
-        is_next = all(other.tool_results and _is_only_results(other) for other in between)
-        is_first = all(type(part) is ToolResult for part in message.parts[:place])
-        if is_next and is_first and message.role is not _ASSISTANT:
+        is_next = index <= self._end_of_results(after)
+        is_first = place <= self._leading_results(index)
+        if is_next and is_first and self._messages[index].role is not _ASSISTANT:
             return
         path = f"messages[{index}].parts[{place}]"
         self._notes.append(Repair(path, "I8", "moved", "a result must directly follow its call"))
+
+    def _end_of_results(self, after: int) -> int:
+        """The index of the first message after one that holds anything but results."""
+        if self._following[0] != after:
+            end = after + 1
+            while end < len(self._messages) and _is_only_results(self._messages[end]):
+                end += 1
+            self._following = (after, end)
+        return self._following[1]
+
+    def _leading_results(self, index: int) -> int:
+        if index not in self._leading:
+            parts = self._messages[index].parts
+            others = (p for p, part in enumerate(parts) if type(part) is not ToolResult)
+            self._leading[index] = next(others, len(parts))
+        return self._leading[index]
 
     def _match_strays(
         self,
@@ -256,12 +270,12 @@ class _Pairing:
                 waiting.add(number, given.name, None)
         for is_named in (True, False):
             for number, stray in sorted(_matches(waiting, strays, is_named=is_named)):
-                strays.remove(stray)
                 self._taken.add(stray[0])
                 path = "messages[{}].parts[{}]".format(*stray[0])
                 reason = "result with an unknown id, matched by tool name or position"
                 self._notes.append(Repair(path, "I8", "renamed", reason))
                 found[number] = stray[1].replace_unchecked(call_id=calls[number][1].id)
+            strays = [each for each in strays if each[0] not in self._taken]
 
     def _strays(self, after: int) -> list[_Stray]:
         """The results following a message whose ids match no call."""
@@ -279,11 +293,25 @@ class _Pairing:
             ]
         return strays
 
-    def _unknown(self, given: ToolCall, call: ToolCall, index: int) -> ToolResult:
+    def _results_of(
+        self,
+        calls: list[tuple[ToolCall, ToolCall]],
+        found: list[ToolResult | None],
+        index: int,
+    ) -> tuple[ToolResult, ...]:
+        """The results of a message's calls, with placeholders for those that were not found."""
+        parts = self._messages[index].parts
+        places = [place for place, part in enumerate(parts) if isinstance(part, ToolCall)]
+        return tuple(
+            result or self._unknown(call, index, place)
+            for (given, call), result, place in zip(calls, found, places, strict=True)
+            if result or given.id not in self._kept_results
+        )
+
+    def _unknown(self, call: ToolCall, index: int, place: int) -> ToolResult:
         """A placeholder result, which says that the outcome is unknown."""
         finish = self._messages[index].finish
         text = CUT_OFF if finish is not None and finish.is_cut_off else UNKNOWN
-        place = next(p for p, part in enumerate(self._messages[index].parts) if part is given)
         path = f"messages[{index}].parts[{place}]"
         reason = "placeholder result: the outcome of the call is unknown"
         self._notes.append(Repair(path, "I9", "added", reason))
@@ -324,7 +352,8 @@ def _other_call_ids(messages: Messages) -> Iterator[str]:
 
 
 def _is_only_results(message: Message) -> bool:
-    return all(type(part) is ToolResult for part in message.parts)
+    parts = message.parts
+    return bool(parts) and all(type(part) is ToolResult for part in parts)
 
 
 def _as_content(result: ToolResult) -> Iterator[AnyPart]:

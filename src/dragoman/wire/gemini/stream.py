@@ -124,6 +124,8 @@ class StreamDecoder(FrameDecoder[str | bytes]):
 
     def _take_chunk(self, chunk: dict[str, Any]) -> None:
         if chunk.get("error") is not None:
+            if self._has_news:
+                self._start()
             self._settle_usage()
             self._emit(decode_stream_error(chunk))
             return

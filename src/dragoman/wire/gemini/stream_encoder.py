@@ -52,6 +52,7 @@ class StreamEncoder(EventEncoder):
         super().__init__(self._writing)
         self._chunks = ChunkWriter(form)
         self._tail = b"}"  # the end of each chunk: model and id
+        self._has_unsent_head = False  # whether no chunk has had this end yet
         self._candidates: dict[int, CandidateWriter] = {}
 
     # --- the response
@@ -59,7 +60,9 @@ class StreamEncoder(EventEncoder):
     def _started(self, event: events.ResponseStart) -> bytes:  # noqa: ARG002 - it is in `_start`
         self._writing.origin = self._start.origin
         head = with_overlay(self._head(), self._start.extras, NAME)
-        self._tail = b"," + dumps(head)[1:] if head else b"}"
+        tail = b"," + dumps(head)[1:] if head else b"}"
+        self._has_unsent_head = self._has_unsent_head or tail != self._tail
+        self._tail = tail
         return b""
 
     def _head(self) -> dict[str, Any]:
@@ -82,7 +85,13 @@ class StreamEncoder(EventEncoder):
         return written + self._chunks.write(dumps(last)) + self._chunks.end()
 
     def _error(self, error: events.StreamError) -> bytes:
-        return self._chunks.write(dumps(encode_stream_error(error))) + self._chunks.end()
+        written = self._unsent_head() + self._chunks.write(dumps(encode_stream_error(error)))
+        return written + self._chunks.end()
+
+    def _unsent_head(self) -> bytes:
+        """A chunk of fields that would have been in the next one, such as `promptFeedback`."""
+        head = with_overlay({}, self._start.extras, NAME) if self._has_unsent_head else {}
+        return self._chunks.write(dumps({**self._head(), **head})) if head else b""
 
     def _held_back(self) -> Iterable[Loss]:
         found = [loss for writer in self._candidates.values() for loss in writer.held_back()]
@@ -145,6 +154,7 @@ class StreamEncoder(EventEncoder):
             return b""
         # Vertex AI omits a zero; the last chunk has it, unless the original had none.
         index = b',"index":%d' % number if number else b""
+        self._has_unsent_head = False
         return self._chunks.write(_CHUNK % (dumps(parts), index, self._tail))
 
 

@@ -367,7 +367,8 @@ class _Writer:
     def put_refusal(self, part: Any) -> None:
         words = words_of(part.extras, NAME)
         if "refusal" in words or (self._writing.is_response and "content" not in words):
-            self._body["refusal"] = part.text
+            before = self._body.get("refusal")
+            self._body["refusal"] = before + part.text if isinstance(before, str) else part.text
         else:
             self.put_content(part)
 

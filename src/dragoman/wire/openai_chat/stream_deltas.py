@@ -26,6 +26,7 @@ from dragoman.wire.stream_decoding import PartEvents
 
 THINKING = frozenset({*TEXT_FIELDS, DETAILS})
 _KNOWN = frozenset({"index", "id", "type", "function", "custom"})
+_NO_CALL = object()
 
 
 # --- unknown fields
@@ -241,10 +242,11 @@ def _checked(details: Any) -> list[dict[str, Any]]:
 
 def decode_call_delta(wire: Any, choice: int) -> ToolCallDelta | Opaque:
     """Decode a piece of a call; unknown and malformed ones become opaque parts."""
-    kind: Literal["function", "custom"] = "function"
-    if not is_object(wire) or wire.get("type") not in (None, "", "function", "custom"):
+    given = wire.get("type") if is_object(wire) else _NO_CALL
+    if given not in (None, "", "function", "custom"):
         return _unknown(wire)
-    if is_object(wire.get("custom")) or wire.get("type") == "custom":
+    kind: Literal["function", "custom"] = "custom" if given == "custom" else "function"
+    if not given and is_object(wire.get("custom")) and not is_object(wire.get("function")):
         kind = "custom"
     inner = wire.get(kind)
     fields = inner if is_object(inner) else {}
@@ -259,6 +261,9 @@ def decode_call_delta(wire: Any, choice: int) -> ToolCallDelta | Opaque:
     left = {key: value for key, value in wire.items() if key not in _KNOWN}
     if left and (signature := decode_signature(wire)) is not None:
         del left["extra_content"]
+    other = "custom" if kind == "function" else "function"
+    if other in wire:  # Snowflake sends both, one of them empty
+        left[other] = wire[other]
     if len(fields) > (name is not None) + (text is not None):
         odd = {k: v for k, v in fields.items() if k not in ("name", ARGUMENTS[kind])}
         if odd:

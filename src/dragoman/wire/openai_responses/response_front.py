@@ -70,7 +70,9 @@ def echoed(request: Mapping[str, Any]) -> Body:
         value = request.get(key)
         if value is None:
             continue
-        if key in _MERGED and isinstance(value, Mapping):
+        if key in _MERGED:
+            if not isinstance(value, Mapping):
+                continue  # the client's mistake: a response has an object here
             value = {**body[key], **{k: v for k, v in value.items() if v is not None}}
         body[key] = value
     if isinstance(body["tools"], (list, tuple)):

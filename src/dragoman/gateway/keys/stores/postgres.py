@@ -15,7 +15,7 @@ from dragoman.gateway.keys.admission import (
     decide,
 )
 from dragoman.gateway.keys.amounts import windows_of
-from dragoman.gateway.keys.records import KeyRecord, Reservation, UsageRow
+from dragoman.gateway.keys.records import Reservation, UsageRow
 from dragoman.gateway.keys.store import (
     KEPT,
     LEASE,
@@ -68,10 +68,9 @@ class PostgresKeyStore:
         """All keys, oldest first."""
         return decode_records(await self._link.fetch(sql.RECORDS))
 
-    async def revoke(self, id: str, now: float) -> KeyRecord | None:
+    async def revoke(self, id: str, now: float) -> bool:
         """Revoke a key; keeps the time of the first call."""
-        found = _found(await self._link.fetch(sql.REVOKE, (now, id)))
-        return None if found is None else found.record
+        return bool(await self._link.fetch(sql.REVOKE, (now, id)))
 
     # --- reservations
 

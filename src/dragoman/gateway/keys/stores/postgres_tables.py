@@ -47,7 +47,7 @@ FIND = "SELECT record, digest, revoked_at FROM our.keys WHERE id = %s"
 RECORDS = "SELECT id, record, revoked_at FROM our.keys ORDER BY created_at, id"
 REVOKE = """
 UPDATE our.keys SET revoked_at = coalesce(revoked_at, %s) WHERE id = %s
-RETURNING record, digest, revoked_at
+RETURNING id
 """
 
 # A worker that hangs between the lock and the commit must not block the others forever.

@@ -9,7 +9,7 @@ from typing import Any
 from dragoman.errors import Corrupt
 from dragoman.gateway.keys.admission import MINUTE, OVERDRAFT, SET_BACK, SOON, Held, Refusal
 from dragoman.gateway.keys.amounts import windows_of
-from dragoman.gateway.keys.records import SUMS, KeyRecord, Reservation, UsageRow
+from dragoman.gateway.keys.records import SUMS, Reservation, UsageRow
 from dragoman.gateway.keys.store import (
     KEPT,
     LEASE,
@@ -72,15 +72,16 @@ class RedisKeyStore:
             try:
                 records.found.append(_found(text, revoked.get(id)).record)
             except Corrupt:
+                if id in revoked:
+                    continue
                 records.damaged.append(id.decode() if isinstance(id, bytes) else str(id))
         records.found.sort(key=lambda record: (record.created_at, record.id))
         return records
 
-    async def revoke(self, id: str, now: float) -> KeyRecord | None:
+    async def revoke(self, id: str, now: float) -> bool:
         """Revoke a key; keeps the time of the first call."""
         keys = [self._at("keys"), self._at("revoked")]
-        text, revoked_at = await self._link.run(scripts.REVOKE, keys, [id, repr(now)])
-        return None if text is None else _found(text, revoked_at).record
+        return bool(await self._link.run(scripts.REVOKE, keys, [id, repr(now)]))
 
     # --- reservations
 

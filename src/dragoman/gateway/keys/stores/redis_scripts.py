@@ -157,8 +157,9 @@ return {redis.call('HGETALL', meter), answer}
 )
 
 REVOKE = """
-if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1 then
-  redis.call('HSETNX', KEYS[2], ARGV[1], ARGV[2])
+if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then
+  return 0
 end
-return {redis.call('HGET', KEYS[1], ARGV[1]), redis.call('HGET', KEYS[2], ARGV[1])}
+redis.call('HSETNX', KEYS[2], ARGV[1], ARGV[2])
+return 1
 """

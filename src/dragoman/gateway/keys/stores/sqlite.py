@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from dragoman.errors import StoreError
 from dragoman.gateway.keys.admission import Held, Meter, Rates, Refusal, corrected, decide
 from dragoman.gateway.keys.amounts import windows_of
-from dragoman.gateway.keys.records import KeyRecord, Reservation, UsageRow
+from dragoman.gateway.keys.records import Reservation, UsageRow
 from dragoman.gateway.keys.store import (
     KEPT,
     LEASE,
@@ -77,15 +77,14 @@ class SQLiteKeyStore:
         rows = await self._run(lambda on: on.execute(sql.RECORDS).fetchall(), writes=False)
         return decode_records(rows)
 
-    async def revoke(self, id: str, now: float) -> KeyRecord | None:
+    async def revoke(self, id: str, now: float) -> bool:
         """Revoke a key; keeps the time of the first call."""
 
-        def work(on: sqlite3.Connection) -> Found | None:
+        def work(on: sqlite3.Connection) -> bool:
             on.execute(sql.REVOKE, (now, id))
-            return _found(on, id)
+            return on.execute(sql.STATE, (id,)).fetchone() is not None
 
-        found = await self._run(work)
-        return None if found is None else found.record
+        return await self._run(work)
 
     # --- reservations
 

@@ -1,0 +1,224 @@
+"""Bodies of many small values: what they cost a worker, and how other requests fare meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Callable
+from functools import partial
+from types import FrameType
+from typing import Any
+
+import pytest
+
+from dragoman.errors import InvalidRequest
+from dragoman.gateway.client_request import ClientRequest
+from dragoman.gateway.large_bodies import MANY, check_values, has_more_values
+from dragoman.gateway.translation import Translations, encoded_for
+from dragoman.gateway.upstreams import Upstream
+from tests.gateway.abuse.stage import Stage, refused
+from tests.gateway.answers import KINDS
+from tests.gateway.client_requests import FRONTS, body_for
+from tests.gateway.running import place
+
+Doc = dict[str, Any]
+BACKS = {
+    name: Upstream(place(name, kind, "http://127.0.0.1:1/v1", dialect=name), None)  # type: ignore[arg-type] # nothing is sent
+    for name, kind in KINDS.items()
+    if name in FRONTS
+}
+_USER = {"role": "user", "content": "x"}
+
+
+def _tools(number: int, **schema: Any) -> list[Doc]:
+    function = {"name": "f", "parameters": {"type": "object", **schema}}
+    return [{"type": "function", "function": function}] * bool(number)
+
+
+def _chat(messages: list[Doc], **more: Any) -> Doc:
+    return {"model": "m", "messages": messages, **more}
+
+
+def _calls(number: int) -> list[Doc]:
+    function = {"name": "f", "arguments": "{}"}
+    return [{"id": f"c{n}", "type": "function", "function": function} for n in range(number)]
+
+
+def _results(number: int, *, prefix: str = "c") -> list[Doc]:
+    return [{"role": "tool", "tool_call_id": f"{prefix}{n}", "content": ""} for n in range(number)]
+
+
+SHAPES: dict[str, tuple[str, Callable[[int], Doc]]] = {
+    "empty messages": ("openai-chat", lambda n: _chat([{}] * n)),
+    "results without a call": ("openai-chat", lambda n: _chat([_USER, *_results(n)])),
+    "calls without a result": (
+        "openai-chat", lambda n: _chat([_USER, {"role": "assistant", "tool_calls": _calls(n)}]),
+    ),
+    "calls with their results": (
+        "openai-chat",
+        lambda n: _chat(
+            [_USER, {"role": "assistant", "tool_calls": _calls(n)}, *_results(n), {}]
+        ),
+    ),
+    "calls with results of other ids": (
+        "openai-chat",
+        lambda n: _chat(
+            [_USER, {"role": "assistant", "tool_calls": _calls(n)}, *_results(n, prefix="d")]
+        ),
+    ),
+    "calls of one id": (
+        "openai-chat",
+        lambda n: _chat([_USER, {"role": "assistant", "tool_calls": _calls(1) * n}]),
+    ),
+    "properties": (
+        "openai-chat",
+        lambda n: _chat([_USER], tools=_tools(n, properties={f"k{i}": {} for i in range(n)})),
+    ),
+    "references": (
+        "openai-chat",
+        lambda n: _chat(
+            [_USER],
+            tools=_tools(
+                n,
+                properties={f"k{i}": {"$ref": "#/$defs/a"} for i in range(n)},
+                **{"$defs": {"a": {"type": "string"}}},
+            ),
+        ),
+    ),
+    "stop sequences": ("openai-chat", lambda n: _chat([_USER], stop=["a"] * n)),
+    "unknown fields": ("openai-chat", lambda n: _chat([_USER], **{f"k{i}": 1 for i in range(n)})),
+    "empty items": ("openai-responses", lambda n: {"model": "m", "input": [{}] * n}),
+    "outputs without a call": (
+        "openai-responses",
+        lambda n: {
+            "model": "m",
+            "input": [{"type": "function_call_output", "call_id": "a", "output": ""}] * n,
+        },
+    ),
+    "results in one message": (
+        "anthropic",
+        lambda n: {
+            "model": "m", "max_tokens": 5,
+            "messages": [
+                _USER,
+                {"role": "assistant", "content": [
+                    {"type": "tool_use", "id": f"c{i}", "name": "f", "input": {}} for i in range(n)
+                ]},
+                {"role": "user", "content": [
+                    {"type": "text", "text": "x"},
+                    *({"type": "tool_result", "tool_use_id": f"c{i}"} for i in range(n)),
+                ]},
+            ],
+        },
+    ),
+    "empty parts": (
+        "gemini", lambda n: {"contents": [{"role": "user", "parts": [{}] * n}]},
+    ),
+    "calls of one name": (
+        "gemini",
+        lambda n: {"contents": [
+            {"role": "user", "parts": [{"text": "x"}]},
+            {"role": "model", "parts": [{"functionCall": {"name": "f", "args": {}}}] * n},
+        ]},
+    ),
+    "results without a name": ("ollama", lambda n: _chat([_USER, *[{"role": "tool"}] * n])),
+}  # fmt: skip
+
+
+def _instructions(work: Callable[[], object]) -> int:
+    """The number of bytecode instructions that some work runs."""
+    count = 0
+
+    def trace(frame: FrameType, event: str, _argument: object) -> Any:
+        nonlocal count
+        frame.f_trace_lines, frame.f_trace_opcodes = False, True
+        count += event == "opcode"
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        work()
+    finally:
+        sys.settrace(before)
+    return count
+
+
+def _translate(front: str, doc: Doc, back: str) -> None:
+    path = "/models/m:generateContent" if front == "gemini" else None
+    asked = ClientRequest(front, json.dumps(doc).encode(), model="m", stream=False, path=path)
+    encoded_for(asked.request, BACKS[back], "m").encoded.to_bytes()
+
+
+@pytest.mark.parametrize("back", FRONTS)
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.thorough
+def test_the_work_grows_with_the_number_of_values(shape: str, back: str) -> None:
+    """Twice as many values take about twice the work: quadratic work would be four times."""
+    _expect_linear(shape, back, 50)
+
+
+def test_calls_without_results_take_linear_work() -> None:
+    """A sample of the above, which once was quadratic."""
+    _expect_linear("calls without a result", "anthropic", 50)
+
+
+def _expect_linear(shape: str, back: str, number: int) -> None:
+    front, made = SHAPES[shape]
+    _translate(front, made(number // 2), back)  # imports and caches
+    once, twice, fourfold = (
+        _instructions(partial(_translate, front, made(n), back))
+        for n in (number, 2 * number, 4 * number)
+    )
+    assert fourfold - twice < 2.4 * (twice - once), (once, twice, fourfold)
+
+
+def test_too_many_values_are_refused(stage: Stage, front: str) -> None:
+    """A body of 300 KB that holds 100,000 messages never reaches a provider."""
+    field = {"openai-responses": "input", "gemini": "contents"}.get(front, "messages")
+    asked = len(stage.upstream.asked)
+    body = {**body_for(front), field: [{}] * 100_000}
+    data = json.dumps(body, separators=(",", ":")).encode()
+    refused(front, stage.post(front, data), 413)
+    assert len(stage.upstream.asked) == asked
+    stage.serves(front)
+
+
+def test_the_limit_counts_values_not_what_texts_contain() -> None:
+    """Brackets and quotes inside strings don't count; objects, arrays and strings do."""
+    text = json.dumps({"a": '[{"\\' * 1000}).encode()
+    check_values(text, 3)
+    check_values(b"[" + b"1," * 1000 + b"1]", 3)
+    check_values(b'[[],{"a":""}]', 5)
+    for number in (1, 2, 3, 4):
+        with pytest.raises(InvalidRequest, match=f"more than {number} objects"):
+            check_values(b'[[],{"a":""}]' + b" " * 10, number)
+
+
+async def test_a_large_body_does_not_block_the_loop() -> None:
+    """While a body of many values is translated, the loop runs other tasks."""
+    doc = _chat([{"role": "tool"}] * 3 * MANY)
+    asked = ClientRequest("openai-chat", json.dumps(doc).encode())
+    assert has_more_values(asked.body, MANY)
+    turns = 0
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    task = asyncio.create_task(others())
+    request = await asked.decoded()
+    task.cancel()
+    assert len(request.messages) == 3 * MANY
+    assert turns > 3
+
+
+def test_plain_conversations_of_any_length_stay_on_the_fast_path() -> None:
+    """A long conversation without anything odd in it is translated from bytes to bytes."""
+    asked = ClientRequest("openai-chat", json.dumps(_chat([_USER] * 5000)).encode())
+    from dragoman.gateway.translation import NO_SETTINGS
+
+    assert Translations().translate(asked, BACKS["anthropic"], "m", NO_SETTINGS) is not None
