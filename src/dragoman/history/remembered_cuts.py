@@ -127,16 +127,6 @@ def with_cut(cuts: Cuts, key: Key, cut: Cut) -> dict[Key, Cut]:
     return {each: there for each, there in others.items() if each not in surplus}
 
 
-def smaller(cuts: Cuts, key: Key) -> list[Cut]:
-    """Cuts of the same branch whose limit is not larger, for other models or for all."""
-    limit = key.limit or 0
-    return [
-        cut
-        for each, cut in cuts.items()
-        if each != key and each.branch == key.branch and (each.limit or 0) <= limit
-    ]
-
-
 def uncovered(cut: Cut, messages: Sequence[Message]) -> Cut:
     """A cut that omits no stored messages, and keeps only the notes of deleted ones."""
     place = cut.place_in(messages)
