@@ -100,6 +100,12 @@ def view(window: Window) -> View:
     return shown, window.omitted, window.omitted_at
 
 
+def starts_at(window: Window) -> str:
+    """The id of the first message that is not there because it is kept."""
+    rest = [each.id for each in window[window.omitted_at :] if notes.kind_of(each) is None]
+    return next(iter(rest), "")
+
+
 async def window_of(history: ChatHistory, model: Any) -> Window | None:
     """The window, or `None` if nothing fits."""
     try:
@@ -116,6 +122,7 @@ class World:
         self.storage = MemoryStorage()
         self.main = ChatHistory(ONE, self.storage, case.config)
         self.twins = [ChatHistory(ONE, MemoryStorage(), case.config) for _ in case.asked]
+        self.starts: dict[tuple[int, int], str] = {}
         self.number = 0
         self.branches = 1
 
@@ -145,7 +152,23 @@ class World:
         assert (found and view(found)) == (alone and view(alone))
         if found is not None:
             await self._is_complete(found)
+            await self._is_stable(found, place)
         return found
+
+    async def _is_stable(self, window: Window, place: int) -> None:
+        """It starts where it started before, or where that of a copy without cuts starts."""
+        start = starts_at(window)
+        key = self.main.branch, place
+        before, self.starts[key] = self.starts.get(key), start
+        # A copy doesn't know which window a report is about, and a callback sees the window.
+        is_comparable = self.case.rate is None and self.case.config.truncation_callback is None
+        if start == before or not is_comparable:
+            return
+        bare = await ChatHistory.open(ONE, MemoryStorage(), self.case.config)
+        await bare.extend(await self.main.messages())
+        fresh = await window_of(bare, self.case.asked[place])
+        assert fresh is not None
+        assert start == starts_at(fresh)
 
     async def _is_complete(self, window: Window) -> None:
         """What a window does not show is counted as omitted, and nothing else is."""

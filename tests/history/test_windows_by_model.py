@@ -13,11 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dragoman
-from dragoman import Message, Messages
+from dragoman import Message, Messages, Usage
 from dragoman.errors import ConfigError, ContextTooSmall
 from dragoman.history import ChatHistory, ChatHistoryConfig, MemoryStorage, SessionIdentity, Window
 from dragoman.history.remembered_cuts import MAX_CUTS, Key, StoredWindow, read
 from dragoman.history.storage.protocol import Session, Storage
+from dragoman.history.tokens import estimate
 from dragoman.history.truncation import Cut, LastTurns, Summarise, notes
 from dragoman.model import document
 from tests.history.conftest import Backend
@@ -187,6 +188,17 @@ class TestWhatIsLeftOut:
             whole = await history.window(60_000)
             assert (whole.omitted, whole.omitted_at) == (0, 0)
 
+    async def test_what_is_removed_is_not_left_out(self, backend: Backend) -> None:
+        """Omitted messages that are removed are no longer counted, also after reopening."""
+        async with backend.opened() as storage:
+            history = await filled(storage)
+            omitted = (await history.window(900)).omitted
+            await history.remove((await history.messages())[3].id)
+            for each in (history, await ChatHistory.open(ONE, storage, CONFIG)):
+                window = await each.window(900)
+                assert window.omitted == omitted - 1
+                assert f"({omitted - 1} earlier" in window[window.omitted_at].text
+
     async def test_what_is_added_is_not_left_out(self) -> None:
         """The number stays, while the window grows; and goes up when it is cut again."""
         history = await filled(MemoryStorage())
@@ -309,6 +321,33 @@ class TestDeleted:
             assert len(own(window)) == stored
             assert window.omitted == 81 - stored
 
+    async def test_it_is_in_the_windows_of_branches(self, backend: Backend) -> None:
+        """A branch that starts after the deleted messages is as much without them."""
+        async with backend.opened() as storage:
+            history = await filled(storage, config=self.CONFIG)
+            await history.save()
+            omitted = (await history.window()).omitted
+            messages = await history.messages()
+            for at in (6, 0):
+                await history.fork(messages[at].id)
+                await history.add("on the side")
+                window = await history.window(60_000)
+                assert [m.text for m in window if "They talked." in m.text]
+                assert window.omitted == omitted
+
+    async def test_it_stays_if_the_message_after_it_is_removed(self, backend: Backend) -> None:
+        """The summary and the number of messages are not lost with it."""
+        async with backend.opened() as storage:
+            history = await filled(storage, config=self.CONFIG)
+            await history.save()
+            window = await history.window()
+            for _ in range(3):
+                await history.remove(own(window)[1])
+                before, window = window, await history.window(60_000)
+                assert window.omitted == before.omitted
+                assert "They talked." in window[window.omitted_at].text
+                assert own(window)[0] == own(before)[0]
+
     async def test_what_a_window_left_out_goes_at_the_next_save(self) -> None:
         """Though the cut is where it was."""
         history = await filled(MemoryStorage(), config=self.CONFIG)
@@ -317,6 +356,20 @@ class TestDeleted:
         await history.save()
         assert await history.count() == len(own(window))
         assert own(await history.window()) == own(window)
+
+
+class TestReports:
+    """Reports are about the windows that were sent, and messages don't tell which these were."""
+
+    async def test_a_fork_is_not_sent_whole(self) -> None:
+        """Reports of windows that were cut are not taken for those of the whole history."""
+        history = await ChatHistory.open(ONE, MemoryStorage(), SMALL)
+        for number in range(40):
+            await history.add(turn(number)[0])
+            sent = sum(map(estimate, await history.window()))
+            await history.add(Message.assistant("Yes.", usage=Usage(sent, 3)))
+        await history.fork((await history.messages())[-1].id)
+        assert sum(map(estimate, await history.window())) <= 900
 
 
 class TestTogether:

@@ -202,7 +202,7 @@ class Trimmer:
             if own.place_in(messages) is not None:
                 return Messages.wrapping(own.rest_of(messages).messages), own
         messages = pending.over(await self._keeper.stored(session))
-        left = remembered.get(Key(key.branch))
+        left = remembered_cuts.of_deleted(remembered, session, key.branch)
         return messages, NOTHING_CUT if left is None else remembered_cuts.uncovered(left, messages)
 
     async def _keep(self, pending: Pending, made: dict[Key, Cut]) -> None:
