@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import dragoman
 from dragoman import Message, Messages, Usage
-from dragoman.errors import ConfigError, ContextTooSmall
+from dragoman.errors import ConfigError, ContextTooSmall, StoreError
 from dragoman.history import ChatHistory, ChatHistoryConfig, MemoryStorage, SessionIdentity, Window
 from dragoman.history.remembered_cuts import MAX_CUTS, Key, StoredWindow, read
 from dragoman.history.storage.protocol import Session, Storage
@@ -370,6 +370,47 @@ class TestReports:
             await history.add(Message.assistant("Yes.", usage=Usage(sent, 3)))
         await history.fork((await history.messages())[-1].id)
         assert sum(map(estimate, await history.window())) <= 900
+
+
+class TestStoreThatFails:
+    """A window is a read: it does not fail because its cut can't be stored."""
+
+    class Full(MemoryStorage):
+        """Accepts no windows for now."""
+
+        is_full = True
+
+        async def keep_windows(self, identity: SessionIdentity, windows: bytes | None) -> None:
+            """Fails as long as it is full."""
+            if self.is_full:
+                msg = "the disk is full"
+                raise StoreError(msg)
+            await super().keep_windows(identity, windows)
+
+    async def test_the_cut_is_stored_later(self, caplog: pytest.LogCaptureFixture) -> None:
+        """The window is sent, a warning says what failed, and the next save stores the cut."""
+        storage = self.Full()
+        history = await filled(storage)
+        window = await history.window(900)
+        assert window.omitted > 0
+        assert "the disk is full" in caplog.text
+        assert all(map(Message.identical, await history.window(900), window))
+        await history.save()
+        assert not read(await head(storage))
+        storage.is_full = False
+        await history.save()
+        assert list(read(await head(storage))) == [Key(0, None, 900)]
+        assert not history._state.cuts
+        fresh = await ChatHistory.open(ONE, storage, CONFIG)
+        assert all(map(Message.identical, await fresh.window(900), window))
+
+    async def test_nothing_is_deleted_unless_its_notes_are_stored(self) -> None:
+        """The summary would be lost with the messages."""
+        storage = self.Full()
+        history = await filled(storage, config=TestDeleted.CONFIG)
+        with pytest.raises(StoreError, match="full"):
+            await history.save()
+        assert await history.count() == 81
 
 
 class TestTogether:

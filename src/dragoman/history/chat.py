@@ -446,7 +446,7 @@ class ChatHistory(Branching, Sending):
         async with self._save_lock.held():
             if self._pending:
                 await self._write(self._pending, expected)
-                await self._trimmer.saved()
+            await self._trimmer.saved()
             if self._state.has_grown:
                 await self._trim()
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 
-from dragoman.errors import Conflict, ContextTooSmall, NotFound
+from dragoman.errors import Conflict, ContextTooSmall, NotFound, StoreError
 from dragoman.history import remembered_cuts, window_messages
 from dragoman.history.config import ChatHistoryConfig
 from dragoman.history.live_windows import Live, shown
@@ -26,6 +27,8 @@ from dragoman.model.collection import Messages
 from dragoman.model.content import AnyPart
 from dragoman.model.messages import Message
 from dragoman.model.requests import AnyTool
+
+_log = logging.getLogger("dragoman.history")
 
 
 class Trimmer:
@@ -68,7 +71,7 @@ class Trimmer:
         new = await self._cut(messages, start, room)
         if new != start:
             await self._calls.hook(self._config.before_truncate, start.apply(messages))
-            await self._keep(pending, {key: new})
+            await self._try_to_keep(pending, {key: new})
             await self._calls.hook(self._config.after_truncate, new.apply(messages))
         found, at = new.apply(messages), new.rest_of(messages).at
         if session is not None and not pending:
@@ -103,13 +106,12 @@ class Trimmer:
     async def removed(self, pending: Pending, changed: dict[Key, Cut]) -> None:
         """Keeps the number of omitted messages right after one of them was removed."""
         if changed:
-            await self._keep(pending, changed)
+            await self._try_to_keep(pending, changed)
 
     async def saved(self) -> None:
-        """Stores the cuts that were made before the messages were stored."""
+        """Stores the cuts that were made before the messages were stored, or while that failed."""
         made = dict(self._state.cuts)
-        if made:
-            await self._keep(Pending(), made)
+        if made and await self._try_to_keep(Pending(), made):
             for key, cut in made.items():
                 if self._state.cuts.get(key) is cut:
                     del self._state.cuts[key]
@@ -142,10 +144,10 @@ class Trimmer:
         if new == start and not surplus:
             return
         await self._calls.hook(self._config.before_truncate, start.apply(messages))
-        await self._remove(surplus)
-        # The notes are all that is left of deleted messages, so they are for every window.
+        # The notes are all that is left of deleted messages: stored first, and for every window.
         made = {key: new, Key(key.branch): new} if deletes else {key: new}
         await self._keep(pending, made)
+        await self._remove(surplus)
         await self._calls.hook(self._config.after_truncate, new.apply(messages))
 
     # --- remembered cuts
@@ -204,6 +206,16 @@ class Trimmer:
         messages = pending.over(await self._keeper.stored(session))
         left = remembered_cuts.of_deleted(remembered, session, key.branch)
         return messages, NOTHING_CUT if left is None else remembered_cuts.uncovered(left, messages)
+
+    async def _try_to_keep(self, pending: Pending, made: dict[Key, Cut]) -> bool:
+        """Like `_keep`. If the store fails, the window is sent all the same, and kept here."""
+        try:
+            await self._keep(pending, made)
+        except StoreError as error:
+            _log.warning("the cut of a window was not stored, and may be computed again: %s", error)
+            self._state.cuts.update(made)
+            return False
+        return True
 
     async def _keep(self, pending: Pending, made: dict[Key, Cut]) -> None:
         """Stores cuts; with concurrent writers, the last one wins."""
