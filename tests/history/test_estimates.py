@@ -26,11 +26,12 @@ from dragoman import (
     ToolResult,
     Video,
 )
-from dragoman.history.counted_tokens import Cover
+from dragoman.history.counted_tokens import ALL_REPORTS, Cover
 from dragoman.history.media_tokens import image_tokens, media_tokens
 from dragoman.history.part_tokens import Size, size_of_message, size_of_parts, size_of_tools
 from dragoman.history.text_tokens import json_tokens, text_tokens
 from dragoman.history.tokens import estimate, estimate_tools
+from dragoman.model.parts import Origin
 
 
 @pytest.mark.parametrize(
@@ -163,20 +164,33 @@ def test_what_media_come_to(media: Any, tokens: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("cover", "tokens", "taken"),
+    ("cover", "tokens", "is_mixed", "taken"),
     [
-        (Cover(), 1, True),
-        (Cover(), 100_000, True),
-        (Cover(is_shared=True), 100_000, True),  # there is no longer window that it could be about
-        (Cover(is_shared=True), 1, False),
-        (Cover(is_shared=True, is_cut=True), 1000, True),
-        (Cover(is_shared=True, is_cut=True), 100_000, False),
-        (Cover(is_shared=True, is_cut=True), 1, False),
-        (Cover(is_shared=True, is_cut=True, ratio=100.0), 100_000, True),
+        (ALL_REPORTS, 1, True, True),
+        (ALL_REPORTS, 100_000, True, True),
+        (Cover(), 1, False, False),
+        (Cover(), 499, False, False),
+        (Cover(), 500, False, True),
+        (Cover(), 100_000, True, True),  # there is no longer window that it could be about
+        (Cover(is_cut=True), 100_000, False, True),  # what is sent besides the messages
+        (Cover(is_cut=True), 1000, True, True),
+        (Cover(is_cut=True), 2001, True, False),
+        (Cover(is_cut=True, model="another"), 2001, False, False),
+        (Cover(is_cut=True, model="large"), 2001, False, True),
+        (Cover(is_cut=True), 1, True, False),
+        (Cover(is_cut=True, ratio=100.0), 100_000, True, True),
     ],
 )
 def test_a_report_counts_for_the_window_that_it_can_be_about(
-    cover: Cover, tokens: int, *, taken: bool
+    cover: Cover, tokens: int, *, is_mixed: bool, taken: bool
 ) -> None:
-    """Of several windows, one that is cut is not what a far larger report is about."""
-    assert cover.takes(Message.assistant("Yes."), tokens, 1000) is taken
+    """A cut window is not what a far larger report is about, no window what a far smaller is."""
+    answer = Message.assistant("Yes.", origin=Origin(dialect="anthropic", model="large"))
+    assert cover.takes(answer, tokens, Size(900.0, 100.0), is_mixed=is_mixed) is taken
+
+
+def test_a_report_far_below_the_estimate_of_media_counts() -> None:
+    """The estimates of media are too rough to call it the report of a shorter window."""
+    answer = Message.assistant("A cat.")
+    assert Cover().takes(answer, 500, Size(900.0, 100.0, 5000), is_mixed=False)
+    assert not Cover().takes(answer, 499, Size(900.0, 100.0, 5000), is_mixed=False)

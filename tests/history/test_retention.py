@@ -50,6 +50,17 @@ async def test_long_sessions_lose_their_oldest_turns(backend: Backend) -> None:
         assert (await sweep(storage, {None: Retention(max_messages=6)})).messages == 0
 
 
+async def test_windows_no_longer_count_what_is_gone(backend: Backend) -> None:
+    """Removed messages are not omitted ones, also in windows that were cut before."""
+    async with backend.opened() as storage:
+        history = await filled(storage, "1", None, 40)
+        omitted = (await history.window(1_400)).omitted
+        assert omitted > 20
+        swept = await sweep(storage, {None: Retention(max_messages=71)})
+        assert swept.messages == 10
+        assert (await history.window(1_400)).omitted == omitted - 10
+
+
 async def test_a_branched_session_is_not_shortened() -> None:
     """Other branches may go through its oldest turns."""
     storage = MemoryStorage()

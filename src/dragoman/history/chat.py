@@ -393,8 +393,10 @@ class ChatHistory(Branching, Sending):
         arguments.id_of(id)
         expected = arguments.version_of(expected_version)
         changes = await self._to_change(id, expected)
+        hiding = await self._trimmer.hiding(self._pending, id)
         changes.remove(id)
         await self._autosaved(changes, expected)
+        await self._trimmer.removed(self._pending, hiding)
 
     async def _to_change(self, id: str, expected: int | None) -> Pending:
         """Where to record a change: in changes that are saved at once, or in those until `save`."""
@@ -434,7 +436,7 @@ class ChatHistory(Branching, Sending):
         return await self.replace(id, (await self.message(id)).without_metadata(PINNED))
 
     async def save(self, *, expected_version: int | None = None) -> None:
-        """Writes unsaved changes and truncates what no longer fits; does nothing if there are none.
+        """Writes unsaved changes; with `delete_truncated`, deletes what no longer fits.
 
         Raises `NotFound`, after saving everything else, if a message to be replaced has been
         removed by another writer.
@@ -444,7 +446,7 @@ class ChatHistory(Branching, Sending):
         async with self._save_lock.held():
             if self._pending:
                 await self._write(self._pending, expected)
-                await self._trimmer.saved()
+            await self._trimmer.saved()
             if self._state.has_grown:
                 await self._trim()
 

@@ -8,7 +8,7 @@ from math import ceil
 from typing import NamedTuple
 
 from dragoman.history.part_tokens import Size, size_of_message, size_of_parts, size_of_tools
-from dragoman.history.reported_tokens import Anchor, Sent, anchored, reading, usage_of
+from dragoman.history.reported_tokens import Anchor, Sent, anchored, is_compacted, reading, usage_of
 from dragoman.model.messages import Message
 from dragoman.model.parts import Part
 from dragoman.model.requests import AnyTool
@@ -69,21 +69,31 @@ class Cover(NamedTuple):
     """Actual tokens per estimated token, as far as known."""
     is_cut: bool = False
     """Whether a longer window may exist."""
-    is_shared: bool = False
-    """Whether other windows exist."""
     model: str | None = None
     """The model it is sent to: reports of other models are about other windows."""
+    takes_all: bool = False
+    """Whether every report is about this list, because it is not a window."""
 
-    def takes(self, message: Message, tokens: int, estimate: int) -> bool:
-        """Whether a report of `tokens` can be about a prompt estimated at `estimate`."""
-        if not self.is_shared and not self._is_of_another_model(message):
+    def takes(self, message: Message, tokens: int, sent: Size, *, is_mixed: bool) -> bool:
+        """Whether a report of `tokens` can be about a prompt of the estimated size `sent`.
+
+        Messages don't tell which window was sent. A report far below the estimate is about a
+        shorter one, whose cut may not be known here, such as before a fork. A report far above it
+        is about a longer one if another model gave it, or if `is_mixed`: reports contradict each
+        other. Otherwise it counts what is sent besides the messages.
+        """
+        if self.takes_all:
             return True
-        expected = estimate * max(self.ratio, 1.0)
-        is_longer = self.is_cut and tokens > _MAX_ERROR_FACTOR * expected
-        return not is_longer and _MAX_ERROR_FACTOR * tokens >= expected
+        ratio = max(self.ratio, 1.0)
+        # The estimates of media are too rough to tell.
+        is_shorter = _MAX_ERROR_FACTOR * tokens < sent.written * ratio
+        if is_shorter and not is_compacted(message):
+            return False
+        may_be_longer = self.is_cut and (is_mixed or self._is_of_another_model(message))
+        return not may_be_longer or tokens <= _MAX_ERROR_FACTOR * sent.total * ratio
 
     def _is_of_another_model(self, message: Message) -> bool:
-        answered = None if message.origin is None else message.origin.model
+        answered = _model_of(message)
         if not answered or not self.model:
             return False
         one, other = _bare(answered), _bare(self.model)  # providers append a date to the name
@@ -95,7 +105,11 @@ def _bare(model: str) -> str:
     return (model.partition(":")[2] or model).rpartition("/")[2].lower()
 
 
-ALL_REPORTS = Cover()
+ALL_REPORTS = Cover(takes_all=True)
+
+
+def _model_of(message: Message) -> str | None:
+    return None if message.origin is None else message.origin.model
 
 
 class Counted(NamedTuple):
@@ -105,16 +119,27 @@ class Counted(NamedTuple):
     rest: Size
 
 
+class _Report(NamedTuple):
+    place: int
+    tokens: int
+
+
+_NO_REPORT = _Report(-1, 0)
+
+
 class Measured:
     """A list of messages with their cumulative sizes."""
 
-    __slots__ = ("_before", "_reports", "_sizes", "messages")
+    __slots__ = ("_before", "_compared", "_fall", "_latest", "_reports", "_sizes", "messages")
 
     def __init__(self, messages: Iterable[Message] = (), sizes: Sizes | None = None) -> None:
         self.messages: list[Message] = []
         self._sizes = Sizes() if sizes is None else sizes
         self._before = [Size()]
         self._reports: list[int] = []
+        self._latest: dict[str | None, _Report] = {}  # by model
+        self._fall = -1  # the index of the last report that was followed by a smaller one
+        self._compared: list[tuple[str | None, _Report, int]] = []  # to undo comparisons
         self.extend(messages)
 
     def extend(self, messages: Iterable[Message]) -> None:
@@ -123,6 +148,7 @@ class Measured:
         for message in messages:
             if message.role is Role.ASSISTANT and usage_of(message) is not None:
                 self._reports.append(len(self.messages))
+                self._compare(message)
             self.messages.append(message)
             total += self._sizes.of(message)
             before.append(total)
@@ -131,8 +157,25 @@ class Measured:
         """Replaces a message, and recomputes the sizes after it."""
         later = self.messages[place + 1 :]
         del self.messages[place:], self._before[place + 1 :]
-        del self._reports[bisect_right(self._reports, place - 1) :]
+        while self._reports and self._reports[-1] >= place:
+            self._reports.pop()
+            model, latest, self._fall = self._compared.pop()
+            self._latest[model] = latest
         self.extend((message, *later))
+
+    def _compare(self, message: Message) -> None:
+        """Compares a report with the model's previous one.
+
+        A list only grows: if the later report is smaller, the two are about different windows.
+        """
+        told, model = reading(message), _model_of(message)
+        latest = self._latest.get(model, _NO_REPORT)
+        self._compared.append((model, latest, self._fall))
+        if told is None:
+            return
+        if told.tokens < latest.tokens:
+            self._fall = max(self._fall, latest.place)
+        self._latest[model] = _Report(len(self.messages), told.tokens)
 
     @property
     def total(self) -> Size:
@@ -157,7 +200,13 @@ class Measured:
     def _is_covered(self, place: int, sent: Size, cover: Cover) -> bool:
         message = self.messages[place]
         told = reading(message)
-        return told is None or cover.takes(message, told.tokens, sent.total)
+        if told is None:
+            return True
+        return cover.takes(message, told.tokens, sent, is_mixed=self._is_mixed(cover))
+
+    def _is_mixed(self, cover: Cover) -> bool:
+        """Whether reports since the cut contradict each other."""
+        return self._fall >= cover.since
 
     def slope(self, beside: Size, cover: Cover = ALL_REPORTS) -> float | None:
         """Actual tokens per estimated token, from the growth between reports.
@@ -191,8 +240,9 @@ class Measured:
             if told is None:
                 continue
             end = place if told.is_prompt else place + 1
-            if cover.takes(message, told.tokens, (self._before[end] + beside).total):
-                yield end, told.tokens, None if message.origin is None else message.origin.model
+            sent = self._before[end] + beside
+            if cover.takes(message, told.tokens, sent, is_mixed=self._is_mixed(cover)):
+                yield end, told.tokens, _model_of(message)
 
 
 def estimated(counted: Counted) -> int:

@@ -9,7 +9,7 @@ is left of them.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from hashlib import sha256
 from math import isfinite
 from typing import Annotated, Any, NamedTuple
@@ -127,22 +127,26 @@ def with_cut(cuts: Cuts, key: Key, cut: Cut) -> dict[Key, Cut]:
     return {each: there for each, there in others.items() if each not in surplus}
 
 
-def smaller(cuts: Cuts, key: Key) -> list[Cut]:
-    """Cuts of the same branch whose limit is not larger, for other models or for all."""
-    limit = key.limit or 0
-    return [
-        cut
-        for each, cut in cuts.items()
-        if each != key and each.branch == key.branch and (each.limit or 0) <= limit
-    ]
+def of_deleted(cuts: Cuts, session: Session | None, branch: int) -> Cut | None:
+    """The cut whose notes tell of deleted messages, of a branch or the one that it started from."""
+    parents = {fork.number: fork.parent for fork in session.forks} if session else {}
+    while (found := cuts.get(Key(branch))) is None:
+        parent = parents.get(branch)
+        if parent is None or parent >= branch:
+            return None
+        branch = parent
+    return found
 
 
 def uncovered(cut: Cut, messages: Sequence[Message]) -> Cut:
     """A cut that omits no stored messages, and keeps only the notes of deleted ones."""
-    place = cut.place_in(messages)
-    if place is None:
-        return NOTHING_CUT
     kept = frozenset(cut.kept)
+    place = cut.place_in(messages)
+    if place is None:  # removed since, or not on this branch: the notes stay after those kept
+        place = next((at for at, each in enumerate(messages) if each.id not in kept), None)
+        if place is None or not cut.first:
+            return NOTHING_CUT
+        cut = cut.replace(first=messages[place].id)
     hidden = [each for each, message in enumerate(messages[:place]) if message.id not in kept]
     deleted = cut.left_out - len(hidden)
     if deleted <= 0:
@@ -157,6 +161,16 @@ def uncovered(cut: Cut, messages: Sequence[Message]) -> Cut:
         left_out=deleted,
         notes=counted(cut.notes, deleted),
     )
+
+
+def after_removal(cut: Cut, messages: Sequence[Message], removed: Collection[str]) -> Cut:
+    """The cut after messages were removed: those that it omitted are no longer counted."""
+    place = cut.place_in(messages)
+    if place is None:
+        return cut
+    gone = {message.id for message in messages[:place]}.intersection(removed).difference(cut.kept)
+    left_out = max(cut.left_out - len(gone), 0)
+    return cut.replace(left_out=left_out, notes=counted(cut.notes, left_out)) if gone else cut
 
 
 def counted(present: Sequence[Message], left_out: int) -> tuple[Message, ...]:

@@ -78,12 +78,15 @@ def anchored(messages: Sequence[Message], index: int, sent: Sent, since: int = 0
         tokens += thinking_tokens(messages, index, usage, goes_on=goes_on, since=since)
     else:
         tokens, prompt = usage.total, usage.total - usage.total_output
-    # If the provider has compacted the conversation (an opaque item), a small number is right.
-    is_compacted = any(type(part) is Opaque for part in message.parts)
-    least = 0 if is_compacted else sent.messages.total // _MIN_SHARE_DIVISOR
+    least = 0 if is_compacted(message) else sent.messages.total // _MIN_SHARE_DIVISOR
     if not least < tokens <= _MAX_TOKENS:
         return None
     return Anchor(tokens, _ratio(prompt, sent.total), _frame(message, usage))
+
+
+def is_compacted(message: Message) -> bool:
+    """Whether the provider may have compacted the conversation: then a small number is right."""
+    return any(type(part) is Opaque for part in message.parts)
 
 
 def usage_of(message: Message) -> Usage | None:

@@ -10,12 +10,14 @@ from typing import Any
 import msgspec
 
 from dragoman.errors import Conflict, InvalidInputError
+from dragoman.history import remembered_cuts
 from dragoman.history.identity import SessionIdentity
 from dragoman.history.storage.protocol import Filter, Session, Storage
 from dragoman.history.storage.soundness import is_damaged
 from dragoman.history.stored_session import Keeper
 from dragoman.history.transfer import every_session
 from dragoman.history.truncation.groups import Group, grouped, is_instruction
+from dragoman.model.collection import Messages
 from dragoman.model.messages import Message
 from dragoman.model.value import expect, expect_number
 
@@ -99,7 +101,18 @@ async def _shortened(storage: Storage, session: Session, most: int) -> int:
         gone = await keeper.rewrite({}, [message.id for message in removed], session.version)
     except Conflict:
         return 0  # somebody is writing; the next sweep will handle it
+    await _recount(storage, session, messages, [message.id for message in removed])
     return len(removed) - len(gone)
+
+
+async def _recount(
+    storage: Storage, session: Session, messages: Messages, removed: list[str]
+) -> None:
+    """Keeps the numbers of messages right that windows omit."""
+    cuts = remembered_cuts.read(session)
+    new = {key: remembered_cuts.after_removal(cut, messages, removed) for key, cut in cuts.items()}
+    if new != cuts:
+        await storage.keep_windows(session.identity, remembered_cuts.written(new))
 
 
 def _surplus(messages: list[Message], most: int) -> list[Message]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 
-from dragoman.errors import Conflict, ContextTooSmall, NotFound
+from dragoman.errors import Conflict, ContextTooSmall, NotFound, StoreError
 from dragoman.history import remembered_cuts, window_messages
 from dragoman.history.config import ChatHistoryConfig
 from dragoman.history.live_windows import Live, shown
@@ -17,7 +18,6 @@ from dragoman.history.state import State
 from dragoman.history.storage.protocol import Fork, Session
 from dragoman.history.stored_session import Keeper
 from dragoman.history.truncation import NOTHING_CUT, Callback, Cut, FitWindow, Strategy
-from dragoman.history.truncation.counting import tallied
 from dragoman.history.truncation.enduring import enduring
 from dragoman.history.truncation.strategy import Room
 from dragoman.history.truncation.truncating import acts_when_exceeded, truncate_into
@@ -27,6 +27,8 @@ from dragoman.model.collection import Messages
 from dragoman.model.content import AnyPart
 from dragoman.model.messages import Message
 from dragoman.model.requests import AnyTool
+
+_log = logging.getLogger("dragoman.history")
 
 
 class Trimmer:
@@ -57,7 +59,6 @@ class Trimmer:
         session = await self._keeper.session()
         limit = max(size - self._config.reserved_for_completion, 0)
         key = Key.of(self._keeper.branch, model, limit)
-        self._state.remembered(session)
         room = self._room(key, limit, tools, system)
         live = self._cached_window(session, pending, key)
         window = live.fitting(room) if live is not None and self._is_predictable else None
@@ -67,10 +68,10 @@ class Trimmer:
             messages, start = live.rest, live.cut
         else:
             messages, start = await self._uncut(session, pending, key)
-        new = await self._cut(messages, start, key, room)
+        new = await self._cut(messages, start, room)
         if new != start:
             await self._calls.hook(self._config.before_truncate, start.apply(messages))
-            await self._keep(pending, {key: new})
+            await self._try_to_keep(pending, {key: new})
             await self._calls.hook(self._config.after_truncate, new.apply(messages))
         found, at = new.apply(messages), new.rest_of(messages).at
         if session is not None and not pending:
@@ -92,49 +93,61 @@ class Trimmer:
         if changed:
             await self._keep(pending, changed)
 
+    async def hiding(self, pending: Pending, id: str) -> dict[Key, Cut]:
+        """The cuts that omit a message, as they are once it has been removed."""
+        session = await self._keeper.session()
+        found = self._cuts(session, pending)
+        return {
+            key: window_messages.without_one(cut)
+            for key, cut in found.items()
+            if await window_messages.hides(self._keeper, session, pending, key, cut, id)
+        }
+
+    async def removed(self, pending: Pending, changed: dict[Key, Cut]) -> None:
+        """Keeps the number of omitted messages right after one of them was removed."""
+        if changed:
+            await self._try_to_keep(pending, changed)
+
     async def saved(self) -> None:
-        """Stores the cuts that were made before the messages were stored."""
+        """Stores the cuts that were made before the messages were stored, or while that failed."""
         made = dict(self._state.cuts)
-        if made:
-            await self._keep(Pending(), made)
+        if made and await self._try_to_keep(Pending(), made):
             for key, cut in made.items():
                 if self._state.cuts.get(key) is cut:
                     del self._state.cuts[key]
 
     async def at_save(self, pending: Pending) -> None:
-        """Truncates the window; with `delete_truncated`, deletes the omitted messages."""
+        """With `delete_truncated`, deletes the messages that the config's window omits.
+
+        A `truncation_callback` is called here too. Otherwise, windows are cut when they are sent.
+        """
+        deletes = self._config.delete_truncated
+        if not deletes and self._config.truncation_callback is None:
+            return
         if await self._fits_by_usage():
             return
         session = await self._keeper.session()
         key = Key.of(self._keeper.branch, None, self._config.limit)
-        if not self._config.delete_truncated and self._is_unused(session, pending, key):
-            return
         messages, start = await self._uncut(session, pending, key)
         if not messages:
             return
-        self._state.remembered(session)
-        room = self._room(key, self._config.limit)
         try:
-            new = await self._cut(messages, start, key, room)
+            new = await self._cut(messages, start, self._room(key, self._config.limit))
         except ContextTooSmall:
             # Between turns nothing has to be sent yet. Surplus messages are deleted all the same.
-            if self._config.delete_truncated:
+            if deletes:
                 await self._make_room(session, pending, start)
             return
-        if new == start and not self._config.delete_truncated:
+        # A window may omit messages that are still stored: delete them now.
+        kept = new.rest_of(messages).messages
+        surplus = await self._surplus(session, pending, kept) if deletes else []
+        if new == start and not surplus:
             return
-        surplus: list[str] = []
-        if self._config.delete_truncated:
-            # A window may omit messages that are still stored: delete them now.
-            surplus = await self._surplus(session, pending, new.rest_of(messages).messages)
-            if new == start and not surplus:
-                return
         await self._calls.hook(self._config.before_truncate, start.apply(messages))
-        made = {key: new}
-        if self._config.delete_truncated:
-            await self._remove(surplus)
-            made[Key(key.branch)] = new  # its notes are all that is left of deleted messages
+        # The notes are all that is left of deleted messages: stored first, and for every window.
+        made = {key: new, Key(key.branch): new} if deletes else {key: new}
         await self._keep(pending, made)
+        await self._remove(surplus)
         await self._calls.hook(self._config.after_truncate, new.apply(messages))
 
     # --- remembered cuts
@@ -143,12 +156,6 @@ class Trimmer:
         """The stored cuts, and those that will be stored."""
         stored = {} if pending.cleared else self._state.remembered(session)
         return {**stored, **self._state.cuts}
-
-    def _is_unused(self, session: Session | None, pending: Pending, key: Key) -> bool:
-        """Whether only other windows are in use, so that this one is not needed when saving."""
-        asked = {each for each in self._cuts(session, pending) if each.limit is not None}
-        asked = {each for each in (*asked, *self._state.live) if each.branch == key.branch}
-        return bool(asked) and key not in asked
 
     def _cached_window(self, session: Session | None, pending: Pending, key: Key) -> Live | None:
         """The cached window with the changes since, if they are known.
@@ -197,8 +204,18 @@ class Trimmer:
             if own.place_in(messages) is not None:
                 return Messages.wrapping(own.rest_of(messages).messages), own
         messages = pending.over(await self._keeper.stored(session))
-        left = remembered.get(Key(key.branch))
+        left = remembered_cuts.of_deleted(remembered, session, key.branch)
         return messages, NOTHING_CUT if left is None else remembered_cuts.uncovered(left, messages)
+
+    async def _try_to_keep(self, pending: Pending, made: dict[Key, Cut]) -> bool:
+        """Like `_keep`. If the store fails, the window is sent all the same, and kept here."""
+        try:
+            await self._keep(pending, made)
+        except StoreError as error:
+            _log.warning("the cut of a window was not stored, and may be computed again: %s", error)
+            self._state.cuts.update(made)
+            return False
+        return True
 
     async def _keep(self, pending: Pending, made: dict[Key, Cut]) -> None:
         """Stores cuts; with concurrent writers, the last one wins."""
@@ -221,47 +238,17 @@ class Trimmer:
         tools: tuple[AnyTool, ...] = (),
         system: tuple[AnyPart, ...] = (),
     ) -> Room:
-        others = (*self._state.live, *self._state.known, *self._state.cuts)
-        is_shared = any(
-            each.branch == key.branch and each.limit is not None and each != key for each in others
-        )
         config = self._config
         sizes = self._state.sizes
-        return Room(limit, tools, system, config.token_counter, config, is_shared, key.model, sizes)
+        return Room(limit, tools, system, config.token_counter, config, key.model, sizes)
 
-    async def _cut(self, messages: Messages, start: Cut, key: Key, room: Room) -> Cut:
-        running = self._cut_of(messages, start, key, room)
+    async def _cut(self, messages: Messages, start: Cut, room: Room) -> Cut:
+        running = truncate_into(room, messages, self._strategy, start)
         config = self._config
         theirs = (config.strategy, config.truncation_callback, config.token_counter)
         if any(each is not None for each in theirs):
             return await self._calls.run(running)
         return await running
-
-    async def _cut_of(self, messages: Messages, start: Cut, key: Key, room: Room) -> Cut:
-        taken = await self._reused_cut(messages, start, key, room)
-        return taken or await truncate_into(room, messages, self._strategy, start)
-
-    async def _reused_cut(self, messages: Messages, start: Cut, key: Key, room: Room) -> Cut | None:
-        """The cut of a smaller window, if it shows more than a new cut would.
-
-        Cuts leave some spare room. Directly after a cut, the window of a smaller model that was cut
-        some turns ago may therefore be the longer one.
-        """
-        slack: float | None = getattr(self._strategy, "slack", None)
-        known = {**self._state.known, **self._state.cuts}
-        others = [cut for cut in remembered_cuts.smaller(known, key) if cut.first]
-        if slack is None or not others or await _fits(messages, start, room):
-            return None
-        try:
-            plain = await truncate_into(room, messages, FitWindow(slack=slack), start)
-        except ContextTooSmall:
-            return None
-        anew = plain.place_in(messages) or 0
-        places = {place: cut for cut in others if (place := cut.place_in(messages)) is not None}
-        for place in sorted(places):
-            if place < anew and await _fits(messages, places[place], room):
-                return places[place]
-        return None
 
     @property
     def _strategy(self) -> Strategy:
@@ -321,7 +308,3 @@ class Trimmer:
         shared = max((fork.at for fork in forks if fork.parent == branch), default=0)
         rows = await self._keeper.storage.rows(self._keeper.identity, branch=branch, after=shared)
         return {row.id for row in rows}
-
-
-async def _fits(messages: Messages, cut: Cut, room: Room) -> bool:
-    return (await tallied(messages, cut, room)).total <= room.limit

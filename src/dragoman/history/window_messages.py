@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dragoman.history.branch_paths import is_on, read_path
-from dragoman.history.remembered_cuts import counted
+from dragoman.history.branch_paths import is_on, read_path, stretches
+from dragoman.history.remembered_cuts import Key, counted
 from dragoman.history.storage.protocol import Session
 from dragoman.history.stored_session import Keeper
 from dragoman.history.truncation import Cut
@@ -30,6 +30,31 @@ async def uncut(keeper: Keeper, session: Session | None, pending: Pending, cut: 
     last = 0 if session is None else session.last_seq
     kept += [row for row in rest if row.seq <= last]
     return pending.over(keeper.decoded(kept))
+
+
+async def hides(
+    keeper: Keeper, session: Session | None, pending: Pending, key: Key, cut: Cut, id: str
+) -> bool:
+    """Whether a cut omits a message that is stored, or that will be."""
+    if not cut.first or id in cut.kept:
+        return False
+    unsaved = list(pending.added) if key.branch == keeper.branch else []
+    if id in unsaved:
+        return cut.first in unsaved[unsaved.index(id) + 1 :]
+    row = await keeper.storage.row(keeper.identity, id)
+    path = stretches(session, key.branch)
+    if pending.knows(id) or row is None or not is_on(path, row):
+        return False
+    if cut.first in unsaved:
+        return True
+    first = await keeper.storage.row(keeper.identity, cut.first)
+    return first is not None and is_on(path, first) and row.seq < first.seq
+
+
+def without_one(cut: Cut) -> Cut:
+    """The cut after one of the messages that it omits has been removed."""
+    left_out = max(cut.left_out - 1, 0)
+    return cut.replace(left_out=left_out, notes=counted(cut.notes, left_out))
 
 
 def with_pinned(cut: Cut, messages: Sequence[Message]) -> Cut:

@@ -466,3 +466,35 @@ async def test_the_numbers_of_a_thousand_sessions_are_remembered(tmp_path: Path)
     assert len(storage._opened.known) == 1000
     assert await storage.count(many[0]) == await storage.count(many[-1]) == 2
     await storage.close()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        *(f"{name} = 7" for name in ("output", "cache_read", "thinking", "reported_total")),
+        "output = 'seven'",
+        "checksum = 'none'",
+        "checksum = -1",
+        "chain = ''",
+    ],
+)
+async def test_damage_beside_a_message_is_told(tmp_path: Path, change: str) -> None:
+    """Counts of a message without usage, and checksums that are none: `verify` names the row."""
+    path = tmp_path / "a.db"
+    async with opened(path) as storage:
+        await fill(storage, "a", "b", "c")
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute(f"UPDATE messages SET {change} WHERE seq = 2")  # noqa: S608 - our own
+    async with opened(path) as storage:
+        assert [problem for problem in await storage.verify() if "message 2" in problem]
+
+
+async def test_a_tally_that_is_none_is_told(tmp_path: Path) -> None:
+    """Missing messages would go unnoticed without it."""
+    path = tmp_path / "a.db"
+    async with opened(path) as storage:
+        await fill(storage, "a", "b", "c")
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute("UPDATE heads SET chain = 'none'")
+    async with opened(path) as storage:
+        assert [problem for problem in await storage.verify() if "counters" in problem]

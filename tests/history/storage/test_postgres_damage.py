@@ -118,6 +118,7 @@ async def test_an_append_does_not_build_on_damaged_numbers(change: str) -> None:
 ROWS = [
     *(f"body = '{value}'" for value in ("", "{}", "base64:", "base64:é", "base64:A", "no JSON")),
     *(f"at = '{value}'" for value in ("NaN", "inf", "-inf", "1e300", "0")),
+    "input = NULL, output = 7",
     *(f"{name} = {v}" for name in ("input", "output", "thinking") for v in ("-1", "NULL", "5")),
     "reported_total = -1",
     "id = 'other'",

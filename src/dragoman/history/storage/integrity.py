@@ -6,11 +6,13 @@ counters and holds the number of its rows. Every backend updates them with each 
 protect against an attacker, who can write them too; that is what encryption is for.
 
 Rows and sessions stored by earlier versions have none, and are read without checks. The first write
-to such a session counts its rows. Values with another prefix are from later versions and ignored.
+to such a session counts its rows. Values with another prefix of this form are from later versions
+and ignored; values of another form are damaged.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, NamedTuple
 from zlib import crc32
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 _ALTERED = "the stored message was altered: its checksum does not match"
 _MOVED = "the stored message was moved: its branch or sequence number does not match"
 _CHECKSUM, _PLACE, _NUMBERS = "c1-", "p1-", "n1-"
+_FORM = re.compile(r"[a-z][0-9]+-")
 _PAGE = 500
 
 
@@ -83,13 +86,13 @@ def damage_to(row: Row, about: bytes | None = None) -> str | None:
     # Runs for every row that is read, so the usual case comes first and is inlined.
     place, checksum = row.chain, row.checksum
     here = f"{_PLACE}{row.branch}.{row.seq}"
-    if place is not None and place != here and place.startswith(_PLACE):
+    if place is not None and place != here and _is_checked(place, _PLACE):
         return _MOVED
     if checksum is not None:
         if about is None:
             about = _described(row.id, row.at, row.model, row.usage)
         found = crc32(row.body, crc32(about)).to_bytes(4, "big").hex()
-        if checksum != _CHECKSUM + found and checksum.startswith(_CHECKSUM):
+        if checksum != _CHECKSUM + found and _is_checked(checksum, _CHECKSUM):
             return _ALTERED
     return None
 
@@ -105,6 +108,11 @@ def problem_with(row: Row) -> str | None:
         except Corrupt as error:
             return str(error)
     return problem
+
+
+def _is_checked(proof: str, own: str) -> bool:
+    """Whether a proof must match: it has our form, or none at all, not that of a later version."""
+    return proof.startswith(own) or _FORM.match(proof) is None
 
 
 def protected(row: Row) -> Row:
@@ -133,7 +141,7 @@ def tally_of(session: Session) -> Tally | None:
 
     Raises `Corrupt` if it can't be parsed or does not match the session's counters.
     """
-    if session.chain is None or not session.chain.startswith(_NUMBERS):
+    if session.chain is None or not _is_checked(session.chain, _NUMBERS):
         return None
     try:
         tally = Tally(*map(int, session.chain.removeprefix(_NUMBERS).split(".")))

@@ -51,7 +51,7 @@ def tally_of(window: Measured, cut: Cut, room: Room) -> Tally:
 
 def cover_of(cut: Cut, room: Room, since: int) -> Cover:
     """Which reports apply to the window after a cut."""
-    return Cover(since, cut.ratio, bool(cut.since), room.is_shared, room.model)
+    return Cover(since, cut.ratio, bool(cut.since), room.model)
 
 
 def counted(window: Measured, cut: Cut, room: Room, cover: Cover) -> Count:

@@ -30,8 +30,6 @@ class Room(msgspec.Struct, frozen=True):
     """Counts messages without tools and system; `None` uses reported usage and estimates."""
     config: Any = None
     """The config of the history, for callbacks."""
-    is_shared: bool = False
-    """Whether other windows of the same history exist, such as for smaller models."""
     model: str | None = None
     """The model it is for, if known."""
     sizes: Sizes = msgspec.field(default_factory=Sizes)

@@ -106,7 +106,8 @@ def row_of(found: Sequence[Any]) -> Row:
     """A row from the columns of `ROW`; alterations are detectable."""
     seq, branch, at, id, model, *usage, checksum, chain, body = found
     try:
-        used = None if usage[0] is None else Usage(*usage)
+        # Without usage, all counts are NULL: totals would include any other.
+        used = None if usage.count(None) == len(usage) else Usage(*usage)
         row = Row(
             name_of(id), body_bytes(body), at, maybe(name_of, model), used,
             seq=seq, branch=branch, checksum=checksum, chain=chain,

@@ -73,8 +73,10 @@ def row_of(found: Sequence[Any]) -> Row:
         and type(chain) in _MAYBE
     ):
         try:
-            usage = None if used is None else Usage(used, out, read, write, thought, total)
-        except InvalidInputError:
+            # Without usage, all counts are NULL: totals would include any other.
+            is_absent = used is out is read is write is thought is total is None
+            usage = None if is_absent else Usage(used, out, read, write, thought, total)
+        except (InvalidInputError, TypeError):
             pass
         else:
             return Row(
