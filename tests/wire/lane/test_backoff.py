@@ -37,22 +37,22 @@ def _took_lane(raw: bytes) -> bool:
 def _looks(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """The requests that the lane tries from now on."""
     looked: list[Any] = []
-    of_conversation = lane._of_conversation
+    translated = lane._translated
 
     def looking(given: Any, raw: Any, asked: Any) -> Any:
         looked.append(raw)
-        return of_conversation(given, raw, asked)
+        return translated(given, raw, asked)
 
-    monkeypatch.setattr(lane, "_of_conversation", looking)
+    monkeypatch.setattr(lane, "_translated", looking)
     return looked
 
 
 def test_the_lane_backs_off_after_failures(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The lane tries only one in eight odd requests; another client is not affected."""
+    """The lane tries only one in sixteen odd requests; another client is not affected."""
     looked = _looks(monkeypatch)
     for _ in range(200):
         assert not _took_lane(_raw(_ODD))
-    assert 20 < len(looked) < 40
+    assert 12 < len(looked) < 30
     took = [_took_lane(_raw(_HI, user="another")) for _ in range(10)]
     assert took == [False] + [True] * 9
 
