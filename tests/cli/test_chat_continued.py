@@ -40,7 +40,7 @@ def run(*arguments: str, stdin: str = "") -> Result:
 
 
 def answer(came: Came) -> Goes:
-    """Answer yes to the question, in the form that the terminal shows."""
+    """Reply "Yes.", streamed or not as requested."""
     return streamed("Yes.") if came.json.get("stream") else said("Yes.")
 
 
@@ -180,7 +180,7 @@ def test_tools_named_by_an_imported_chat_are_not_loaded_unasked() -> None:
     assert run("ask", "-c", "Three").stdout == "Three\n"
     imported({"model": "echo:", "tools": [str(Path("evil.py").absolute())]})
     with terminal(dragoman("chat", "--continue")) as screen:
-        screen.until("Load and run their code? [Y/n]")
+        screen.until("[Y/n]")  # the question before it may be wrapped
         screen.type("n\r")
         screen.until_ready()
         assert not Path("loaded").exists()
@@ -238,3 +238,54 @@ def test_a_state_round_trips() -> None:
         state = ChatState(model="m", system="S", settings=settings_from(each), tools=("builtin",))
         back = state_of([Message.user("Hi", metadata={KEY: state.to_metadata()})])
         assert (back, back.is_ours) == (state, True)
+
+
+# --- sessions of other programs
+
+EXPORTED = SessionIdentity(agent="chatgpt", chat="a1/b", user="ana")
+
+
+def kept_elsewhere(*identities: SessionIdentity) -> None:
+    """Store a conversation in each of these sessions, as an import does."""
+
+    async def write() -> None:
+        for identity in identities:
+            async with await ChatHistory.open(identity) as history:
+                await history.extend(["Where is the Old Bridge?", Message.assistant("In Mostar.")])
+
+    asyncio.run(write())
+
+
+@pytest.mark.parametrize(("command_line", "stdin"), [(("ask", "On"), ""), (("chat",), "On\n")])
+@pytest.mark.parametrize("name", ["chatgpt/a1/b", EXPORTED.digest, EXPORTED.digest[:12]])
+def test_a_session_of_another_program_is_continued(
+    command_line: tuple[str, ...], stdin: str, name: str
+) -> None:
+    """`--session` takes AGENT/CHAT or a digest, as `history list` shows them."""
+    kept_elsewhere(EXPORTED)
+    done = run(*command_line, "-m", "echo:", "--session", name, stdin=stdin)
+    assert (done.exit_code, done.stdout) == (0, "On\n"), done.stderr
+    (session,) = json.loads(run("history", "list").stdout)
+    assert session["messages"] == 4
+
+
+def test_a_chat_comes_before_the_session_of_another_program() -> None:
+    """A chat of that name is continued, and a name without an agent starts a new chat."""
+    kept_elsewhere(
+        SessionIdentity(agent="chatgpt", chat="a1"),
+        SessionIdentity(agent="chat", chat="chatgpt/a1"),
+    )
+    run("ask", "-m", "echo:", "--session", "chatgpt/a1", "On")
+    run("ask", "-m", "echo:", "--session", "a1", "On")
+    found = json.loads(run("history", "list").stdout)
+    sizes = {tuple(each["identity"].values()): each["messages"] for each in found}
+    assert sizes == {("chatgpt", "a1"): 2, ("chat", "chatgpt/a1"): 4, ("chat", "a1"): 2}
+
+
+def test_an_ambiguous_session_is_not_continued() -> None:
+    """Sessions of several users are listed, and nothing is sent or stored."""
+    kept_elsewhere(*(SessionIdentity(agent="chatgpt", chat="a1", user=user) for user in ("a", "b")))
+    done = run("chat", "-m", "echo:", "--session", "chatgpt/a1", stdin="On\n")
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "2 sessions match" in done.stderr
+    assert [each["messages"] for each in json.loads(run("history", "list").stdout)] == [2, 2]
