@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any, Self
 
 import pytest
@@ -75,6 +76,14 @@ async def test_tools_belong_to_the_agent() -> None:
     """The error for tools given to a call explains where they belong."""
     with pytest.raises(InvalidInputError, match="an option of the agent"):
         await Agent(model()).send("Hi", tools=[weather])  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue]
+
+
+@pytest.mark.parametrize("attribute", ["func", "coroutine", "function"])
+def test_a_tool_of_another_library_names_its_function(attribute: str) -> None:
+    """LangChain and pydantic-ai keep the function in an attribute, which the error names."""
+    theirs: Any = SimpleNamespace(**{"func": None, "as_tool": print, attribute: print})
+    with pytest.raises(InvalidInputError, match=f"itself, its attribute `{attribute}`"):
+        Agent("echo:", tools=[theirs])
 
 
 @pytest.mark.parametrize("value", [Seat("s3cret"), "s3cret", ("s3cret",), [str, "s3cret"], 5])
