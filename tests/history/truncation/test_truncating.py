@@ -130,7 +130,7 @@ def test_too_small_for_anything() -> None:
 
 
 def test_absurd_reports_do_not_break_a_history() -> None:
-    """A history with far too high reported usage can be cut and continued."""
+    """A history with far too high reported usage can be cut."""
     told = _reporting(_TALK, 2, 10**7)
     made = run(truncate(told, limit=room_for("s u1 a1 u2! a2 u3 a3 u4", told)))
     assert made.left_out
