@@ -1,6 +1,6 @@
 """A chat service on FastAPI: stored conversations, answers as server-sent events.
 
-    pip install fastapi uvicorn 'dragoman[gateway]'
+    pip install fastapi uvicorn dragoman
     python examples/fastapi_chat.py                              # echoes, needs no key
     DRAGOMAN_MODEL=anthropic:claude-sonnet-4-5 python examples/fastapi_chat.py
 

@@ -1,4 +1,4 @@
-"""Cancelling a task wherever it waits, and the threads that are left of it."""
+"""Cancelling a task at any suspension, and finding threads that remain."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LOOP = "dragoman-loop"
 
 @types.coroutine
 def cancelled_at(work: Coroutine[Any, Any, Any], most: int) -> Generator[Any, Any, int]:
-    """Run, and cancel the task at the suspension of that number; how many there were."""
+    """Run, and cancel the task at that suspension; returns how many there were."""
     number, value, error = 0, None, None
     while True:
         try:
@@ -33,9 +33,9 @@ def cancelled_at(work: Coroutine[Any, Any, Any], most: int) -> Generator[Any, An
 
 
 class ThreadWatch:
-    """The threads that were started since it was made.
+    """The threads started since it was created.
 
-    Those that ran before are others' business: what earlier tests used may wait for more work.
+    Threads of earlier tests are ignored: they may wait for more work.
     """
 
     def __init__(self) -> None:
@@ -43,6 +43,6 @@ class ThreadWatch:
 
     @property
     def started(self) -> list[str]:
-        """The names of ours that still run; the loop that all blocking calls share may stay."""
+        """Our threads that still run, except the loop that all blocking calls share."""
         new = {thread.name for thread in set(threading.enumerate()) - self._before}
         return sorted(name for name in new if name.startswith("dragoman") and name != _LOOP)

@@ -1,6 +1,6 @@
 """Hypothesis profiles, recorded traffic as test parameters, async tests, the environment.
 
-`DRAGOMAN_PROFILE` picks the profile: `dev` (default), `quick`, `ci` or `torture`.
+`DRAGOMAN_PROFILE` selects the profile: `dev` (default), `quick`, `ci` or `torture`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ for _name, _examples in (("quick", 6), ("ci", 20)):
         _name,
         max_examples=_examples,
         deadline=None,
-        derandomize=True,  # the same commit gives the same answer; `torture` explores
+        derandomize=True,  # the same commit gives the same result; `torture` explores
         database=None,
         print_blob=True,
     )
@@ -47,15 +47,15 @@ settings.register_profile(
 )
 settings.load_profile(os.environ.get("DRAGOMAN_PROFILE") or "dev")
 
-# Started in the background of a script, we and all that we start would be deaf to ctrl-C.
+# In the background of a script, we and our child processes would ignore Ctrl-C.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Settles the environment before tests are collected, wherever tests are run.
+    """Sets up the environment before tests are collected.
 
-    Not in the process that hands them out to others: those look at its environment first.
+    Not in the xdist controller: its workers inherit that environment first.
     """
     if session.config.getoption("dist", "no") == "no":
         environment.settle()
@@ -73,7 +73,7 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 def pytest_report_header() -> str:
-    """What the environment chose, on top of every run."""
+    """Shows the chosen profile and tier at the top of every run."""
     try:
         corpus = str(Corpus.open().root)
     except CorpusNotFoundError:
@@ -84,7 +84,7 @@ def pytest_report_header() -> str:
 
 @pytest.fixture(scope="session")
 def corpus() -> Corpus:
-    """The recorded traffic, for tests that choose from it themselves; skips where there is none."""
+    """The recorded traffic, for tests that select from it themselves; skips if there is none."""
     try:
         return Corpus.open()
     except CorpusNotFoundError as reason:
@@ -144,7 +144,7 @@ def _is_sampled_out(item: pytest.Item) -> bool:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Run coroutine tests; they need no plugin then."""
+    """Run coroutine tests without a plugin."""
     if not inspect.iscoroutinefunction(pyfuncitem.obj):
         return None
     wanted = inspect.signature(pyfuncitem.obj).parameters
@@ -155,13 +155,13 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 
 @pytest.fixture(scope="session")
 def homes(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the tests have their home folders."""
+    """The folder of the tests' home folders."""
     return tmp_path_factory.mktemp("homes")
 
 
 @pytest.fixture(autouse=True)
 def own_environment(monkeypatch: pytest.MonkeyPatch, homes: Path) -> None:
-    """Nothing of the user's is read or written, and no optional package is installed."""
+    """Nothing of the user's is read or written, and no optional package is importable."""
     environment.isolate(monkeypatch, homes)
 
 
@@ -176,13 +176,13 @@ def postgres_schema() -> Iterator[str]:
 
 @pytest.fixture
 def fake_llama(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Something that looks like llama.cpp is installed."""
+    """A stand-in for llama.cpp is installed."""
     environment.offer_fake_llama(monkeypatch)
 
 
 @pytest.fixture
 def real_llama(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The real llama.cpp with a real model; skips where one of them is missing."""
+    """The real llama.cpp with a real model; skips if one of them is missing."""
     from dragoman.transport.local.catalogue import SMOLLM2
     from dragoman.transport.local.fetching import is_kept
 

@@ -1,9 +1,9 @@
-"""Recorded API traffic: where it lies and how to pick from it.
+"""Recorded API traffic: where it is and how to select from it.
 
-The recordings stay outside the repository. `DRAGOMAN_CORPUS` names their folder, else it is
+The recordings stay outside the repository. `DRAGOMAN_CORPUS` names their folder; the default is
 `../shared/corpus` beside the checkout. `DRAGOMAN_TIER=extended` widens every selection from the
-`core` tier to everything. Benchmarks import this module too, so it needs nothing but the standard
-library; what is about pytest is in `conftest.py`.
+`core` tier to everything. Benchmarks import this module too, so it needs only the standard
+library; the parts about pytest are in `conftest.py`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ BESIDE = REPOSITORY.parent / "shared" / "corpus"
 
 
 class CorpusNotFoundError(Exception):
-    """There are no recordings here; the text says where they were looked for."""
+    """There are no recordings; the text says where they were looked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class Row:
 
 
 class Recording:
-    """One exchange: a request and the answer to it. The file is read on first use."""
+    """One exchange: a request and its response. The file is read on first use."""
 
     def __init__(self, row: Row, path: Path) -> None:
         self.row = row
@@ -78,32 +78,32 @@ class Recording:
 
     @cached_property
     def content(self) -> dict[str, Any]:
-        """The file as it is."""
+        """The parsed file."""
         return cast("dict[str, Any]", json.loads(self.path.read_bytes()))
 
     @property
     def seq(self) -> int | None:
-        """The place in its conversation: recordings of one `row.source` follow each other."""
+        """The position in its conversation: recordings of one `row.source` follow each other."""
         return cast("int | None", self.content.get("seq"))
 
     @property
     def request_path(self) -> str:
-        """The path of the address: Gemini names the model and streaming there."""
+        """The path of the URL: Gemini has the model and streaming there."""
         return cast("str", self.content["request"]["path"])
 
     @property
     def request_headers(self) -> dict[str, str]:
-        """What is left of the headers; mostly nothing."""
+        """The recorded headers; mostly none."""
         return cast("dict[str, str]", self.content["request"].get("headers") or {})
 
     @property
     def request_body(self) -> Any:
-        """The request's JSON; None where only the response was recorded."""
+        """The request's JSON; None if only the response was recorded."""
         return self.content["request"]["body"]
 
     @property
     def response_headers(self) -> dict[str, str]:
-        """What is left of the headers."""
+        """The recorded headers."""
         return cast("dict[str, str]", self.content["response"].get("headers") or {})
 
     @property
@@ -130,7 +130,7 @@ class Corpus:
 
     @classmethod
     def open(cls) -> Self:
-        """The corpus of this machine; raises `CorpusNotFoundError` where there is none."""
+        """The corpus of this machine; raises `CorpusNotFoundError` if there is none."""
         root = corpus_root()
         with (root / "INDEX.tsv").open(encoding="utf-8", newline="") as index:
             lines = csv.DictReader(index, delimiter="\t", quoting=csv.QUOTE_NONE)
@@ -146,10 +146,10 @@ class Corpus:
         fidelity: str | Collection[str] | None = None,
         features: Collection[str] = (),
     ) -> Iterator[Recording]:
-        """The recordings that meet every condition given, in the order of the index.
+        """The recordings that meet every given condition, in the order of the index.
 
         Without `tier` the environment decides (`current_tier`); `extended` includes `core`.
-        `features` are those that a recording must have, all of them.
+        A recording must have all of `features`.
         """
         core_only = (tier or current_tier()) == "core"
         wanted = frozenset(features)
@@ -166,20 +166,20 @@ class Corpus:
 
 
 def corpus_root() -> Path:
-    """The folder of the corpus; raises `CorpusNotFoundError` where there is none."""
+    """The folder of the corpus; raises `CorpusNotFoundError` if there is none."""
     named = os.environ.get("DRAGOMAN_CORPUS")
     root = Path(named) if named else BESIDE
     if (root / "INDEX.tsv").is_file():
         return root
     if named:
         msg = f"DRAGOMAN_CORPUS names {root}, which holds no INDEX.tsv"
-        raise FileNotFoundError(msg)  # asked for by name: a mistake, nothing to skip
+        raise FileNotFoundError(msg)  # it was set explicitly: an error, not a reason to skip
     msg = f"no recorded traffic: DRAGOMAN_CORPUS is not set and {root} does not exist"
     raise CorpusNotFoundError(msg)
 
 
 def current_tier() -> Tier:
-    """What `DRAGOMAN_TIER` says; `core` without it."""
+    """The value of `DRAGOMAN_TIER`; `core` by default."""
     tier = os.environ.get("DRAGOMAN_TIER") or "core"
     if tier not in {"core", "extended"}:
         msg = f"DRAGOMAN_TIER must be core or extended, not {tier!r}"

@@ -1,7 +1,7 @@
-"""The environment that every test runs in: the same on every machine.
+"""The environment of every test: the same on every machine.
 
-Nothing that a developer has set (keys, proxies, `NO_COLOR`, a time zone, `PIP_*`) and nothing that
-happens to be installed decides a test. A test that is about one of these sets it.
+No setting of a developer (keys, proxies, `NO_COLOR`, a time zone, `PIP_*`) and no installed package
+affects a test. A test about one of these sets it.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ _FAKE_LLAMA = _TESTS / "transport" / "fake_llama"
 
 _KEPT = frozenset(
     (
-        # what starting a program takes
+        # needed to start a program
         *("PATH", "PATHEXT", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT", "COMSPEC"),
         *("TMPDIR", "TEMP", "TMP", "VIRTUAL_ENV", "PYTHONPATH"),
-        # what CONTRIBUTING.md offers to those who run the tests
+        # those that CONTRIBUTING.md documents for running the tests
         *("DRAGOMAN_CORPUS", "DRAGOMAN_DIST", "DRAGOMAN_LOCAL"),
         *("DRAGOMAN_PROFILE", "DRAGOMAN_TIER"),
     )
@@ -42,7 +42,7 @@ _numbers = count()
 
 
 def settle() -> None:
-    """Make the environment of this process that of the tests."""
+    """Turn the environment of this process into that of the tests."""
     kept = {
         name: value
         for name, value in os.environ.items()
@@ -61,8 +61,8 @@ def settle() -> None:
 
 
 def isolate(monkeypatch: pytest.MonkeyPatch, homes: Path) -> None:
-    """Give one test an empty home, and hide the packages that are optional."""
-    monkeypatch.setenv("HOME", str(homes / str(next(_numbers))))  # made by whoever writes there
+    """Give one test an empty home, and hide optional packages."""
+    monkeypatch.setenv("HOME", str(homes / str(next(_numbers))))  # created by whoever writes there
     for name in OPTIONAL:
         monkeypatch.setitem(sys.modules, name, None)  # can't be imported, and has no spec
 
@@ -75,7 +75,7 @@ def offer_fake_llama(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def offer_real_llama(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Show the xllamacpp that is installed, and the models in the user's cache."""
+    """Show the installed xllamacpp, and the models in the user's cache."""
     _offer(monkeypatch)
     for name in ("HOME", "XDG_CACHE_HOME"):
         if name in OUTSIDE:

@@ -1,6 +1,6 @@
-"""Programs that others wrote, from npm, each at one version.
+"""Third-party programs from npm, each at a pinned version.
 
-They are installed into a folder of the tests; `DRAGOMAN_TEST_NPM` names one that is kept.
+They are installed into a temporary folder; `DRAGOMAN_TEST_NPM` names one that is kept.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Npm = Callable[[str, str], Path]
 
 
 def programs(base: Path) -> Npm:
-    """Installs into a folder, unless one is kept; skips where there is no npm, or no registry."""
+    """Installs into a folder, unless one is kept; skips without npm or a registry."""
     base = Path(os.environ.get("DRAGOMAN_TEST_NPM") or base).resolve()
 
     def program(package: str, name: str) -> Path:
@@ -45,7 +45,7 @@ def _install(package: str, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     done = subprocess.run(
         ["npm", "install", "--no-audit", "--no-fund", "--prefix", ".", package],
-        # in its own folder: npm takes one that is called as the package for the package
+        # in a folder of its own: npm would take a folder of the package's name for the package
         cwd=folder, env=environment.OUTSIDE, capture_output=True, text=True, check=False,
         timeout=_TIMEOUT,
     )  # fmt: skip

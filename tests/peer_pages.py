@@ -1,8 +1,8 @@
 """Runs the Python blocks of a page that need another library: `python -m tests.peer_pages PAGE`.
 
-A process of its own, since those libraries warn, patch and leave connections open. `PEER_SERVER` is
-the address of a gateway that answers for every provider; the libraries find it by their own
-variables, and Dragoman's providers are pointed at it.
+It is a separate process, since those libraries warn, patch and leave connections open.
+`PEER_SERVER` is the address of a gateway that answers for every provider; the libraries find it by
+their own variables, and Dragoman's providers are redirected to it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MARK = "tests/test_peer_pages.py"
 
 
 def peer_blocks(page: Path) -> list[Block]:
-    """The Python of a page that is run here: what the other test leaves out, and what it runs."""
+    """The Python blocks to run: those that the other test skips, and those it runs."""
     found = [block for block in blocks(page.read_text()) if block.language == "python"]
     return [block for block in found if block.not_run is None or MARK in block.not_run]
 
@@ -41,13 +41,13 @@ def environment(url: str) -> dict[str, str]:
         "ANTHROPIC_API_KEY": "any",
         "GOOGLE_GEMINI_BASE_URL": url,
         "GEMINI_API_KEY": "any",
-        "LITELLM_LOCAL_MODEL_COST_MAP": "True",  # else it is fetched
+        "LITELLM_LOCAL_MODEL_COST_MAP": "True",  # otherwise it is downloaded
         "LANGSMITH_TRACING": "false",
     }
 
 
 def redirect(url: str) -> None:
-    """Let our providers be at that server, too: they read no variables."""
+    """Redirect our providers to that server, too: they read no such variables."""
     for name, path in (("openai", "/v1"), ("anthropic", ""), ("google", "")):
         force_setattr(provider(name), "base_url", url + path)
 

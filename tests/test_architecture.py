@@ -1,6 +1,6 @@
-"""What the import contracts in `pyproject.toml` can't say: rules without a list of names.
+"""Architecture rules that the import contracts in `pyproject.toml` can't express.
 
-`lint-imports` enforces the layers. Here, whatever module or dialect is added is found by itself.
+`lint-imports` enforces the layers. These tests find added modules and dialects by themselves.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ import pytest
 import dragoman
 
 ALLOWED = frozenset({"msgspec", "dragoman"}) | sys.stdlib_module_names
-# Type checkers bring it along; tests/typing shows that nothing imports it when a program runs.
+# Type checkers bring it along; tests/typing shows that nothing imports it at run time.
 FOR_CHECKERS = ("dragoman.model.type_parameters", "typing_extensions")
-# Looked for when a cost is asked for, and done without where it is not installed.
+# Imported when a cost is requested, and optional.
 PRICES = ("dragoman.providers.genai_prices", "genai_prices")
 
 
 @pytest.fixture(scope="module")
 def graph() -> grimp.ImportGraph:
-    """Who imports whom, in functions and under `TYPE_CHECKING` too."""
+    """The import graph, including imports in functions and under `TYPE_CHECKING`."""
     return grimp.build_graph("dragoman", include_external_packages=True, cache_dir=None)
 
 
 @pytest.mark.parametrize("layer", ["errors", "model", "wire", "providers"])
 def test_inner_layers_need_nothing_but_msgspec(graph: grimp.ImportGraph, layer: str) -> None:
-    """Values and translation do no I/O and load fast: the standard library, msgspec, ourselves."""
+    """Model and translation do no I/O and load fast: the standard library, msgspec, ourselves."""
     name = f"dragoman.{layer}"
     assert name in graph.modules
     modules = {name} | graph.find_descendants(name)
@@ -44,7 +44,7 @@ def test_inner_layers_need_nothing_but_msgspec(graph: grimp.ImportGraph, layer: 
 
 
 def test_dialects_are_independent(graph: grimp.ImportGraph) -> None:
-    """A dialect is a folder of `dragoman.wire` that holds a `request` module."""
+    """A dialect is a folder of `dragoman.wire` with a `request` module."""
     dialects = {
         module.removesuffix(".request")
         for module in graph.modules
@@ -54,14 +54,14 @@ def test_dialects_are_independent(graph: grimp.ImportGraph) -> None:
 
 
 def test_inner_layers_do_not_import_from_the_top(graph: grimp.ImportGraph) -> None:
-    """`dragoman/__init__.py` leads everywhere: through it a layer could reach what is above it."""
+    """`dragoman/__init__.py` imports everything, so a layer could reach those above it."""
     outer = ("dragoman.__main__", "dragoman.cli", "dragoman.gateway")
     importers = graph.find_modules_that_directly_import("dragoman")
     assert {module for module in importers if not module.startswith(outer)} == set()
 
 
 def test_the_package_under_test_is_this_checkout() -> None:
-    """An installed copy elsewhere would make every other test lie."""
+    """An installed copy elsewhere would make every other test meaningless."""
     assert Path(dragoman.__file__).parent == Path(__file__).parent.parent / "src" / "dragoman"
 
 
@@ -79,8 +79,8 @@ BRIDGES = (
 )
 
 
-def test_nobody_but_the_dialects_names_one() -> None:
-    """What others need to know about a dialect, its `Description` and its attributes say."""
+def test_only_dialects_name_dialects() -> None:
+    """Others use its `Description` and its attributes."""
     source = Path(dragoman.__file__).parent
     folders = tuple(f"wire/{name.replace('-', '_')}/" for name in dragoman.dialects())
     named = [
@@ -93,8 +93,8 @@ def test_nobody_but_the_dialects_names_one() -> None:
     assert named == []
 
 
-def test_the_page_for_maintainers_names_modules_that_exist() -> None:
-    """Every path and every function of the walks through the layers is there."""
+def test_the_architecture_page_names_existing_modules() -> None:
+    """Every path and function on it exists."""
     root = Path(__file__).parent.parent
     page = (root / "docs" / "contributing" / "architecture.md").read_text(encoding="utf-8")
     source = root / "src" / "dragoman"

@@ -1,4 +1,4 @@
-"""The benchmarks run, on small inputs and without the peers; what they measure decides nothing."""
+"""The benchmarks run on small inputs and without the peers; their figures aren't checked here."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ SDKS = {"openai-chat": "openai", "openai-responses": "openai", "anthropic": "ant
 
 
 @pytest.mark.parametrize("target", recordings.DIALECTS)
-def test_the_conversation_comes_through_whole(target: str) -> None:
-    """What is measured has every message, in every dialect; and a missing one would be noticed."""
+def test_the_measured_conversation_is_complete(target: str) -> None:
+    """It has every message in every dialect; a missing one would be noticed."""
     done = translations.ours(target)(conversations.body(3))
     assert conversations.is_whole(done, 3)
     assert not conversations.is_whole(done, 4)
@@ -46,13 +46,13 @@ def test_the_conversation_comes_through_whole(target: str) -> None:
 
 
 def test_every_dialect_is_measured() -> None:
-    """A new dialect needs its place in the benchmarks."""
+    """A new dialect must be added to the benchmarks."""
     assert sorted(recordings.DIALECTS) == list(dragoman.dialects())
 
 
 @pytest.mark.parametrize("dialect", recordings.DIALECTS)
 def test_a_stream_is_read_alike_in_one_piece_and_in_many(dialect: str) -> None:
-    """Both ways that are measured give the same answer, all of it."""
+    """Both measured ways give the same complete answer."""
     words = recordings.arguments(4)
     stream = recordings.encoded(dialect, recordings.answer(5, words))
     pieces = recordings.pieces(dialect, stream)
@@ -68,7 +68,7 @@ def test_a_stream_is_read_alike_in_one_piece_and_in_many(dialect: str) -> None:
 
 @pytest.mark.parametrize("dialect", recordings.DIALECTS)
 def test_the_sdks_read_the_same_stream(dialect: str) -> None:
-    """Each way of an SDK gives about as many chunks as there are events."""
+    """Each SDK gives about as many chunks as there are events."""
     pytest.importorskip(SDKS[dialect])
     stream = recordings.encoded(dialect, recordings.answer(50, ()))
     for name, read in sdks.readers(dialect).items():
@@ -77,8 +77,8 @@ def test_the_sdks_read_the_same_stream(dialect: str) -> None:
 
 @pytest.mark.parametrize("kind", ["text", "tool", "thinking"])
 @pytest.mark.parametrize("target", recordings.DIALECTS)
-def test_streams_are_translated_whole(target: str, kind: str) -> None:
-    """What is measured says all that it should, in every dialect, in one piece and in many."""
+def test_translated_streams_are_complete(target: str, kind: str) -> None:
+    """In every dialect, in one piece and in many."""
     pieces = stream_translation.chat(9, kind)
     whole = stream_translation.translated("openai-chat", target, [b"".join(pieces)])
     message = _answer_in(target, whole)
@@ -97,7 +97,7 @@ def _answer_in(dialect: str, stream: bytes) -> Message:
 
 
 def test_there_are_streams_without_the_corpus(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where nothing is recorded, streams of our own making are measured, and called so."""
+    """Without recordings, generated streams are measured, and labelled as such."""
 
     def nowhere() -> None:
         raise CorpusNotFoundError
@@ -109,7 +109,7 @@ def test_there_are_streams_without_the_corpus(monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.thorough
 def test_growth_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    """Sizes go in, times for one item come out, with a ratio for every dialect that has them."""
+    """Given sizes, it prints times per item, with a ratio for every dialect."""
     ratios = [*growth.of_messages((4, 8)), *growth.of_parts((1, 2, 4)), *growth.of_deltas((5, 20))]
     assert len(ratios) == 5 + 5 + 2 * 3
     assert all(ratio.ratio > 0 for ratio in ratios)
@@ -119,7 +119,7 @@ def test_growth_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_documents_are_converted(tmp_path: Path) -> None:
-    """The file is as large as was asked for, and all of it is converted; a count is checked."""
+    """The file has the requested size and is converted completely; the count is checked."""
     path = tmp_path / "in.jsonl"
     count = converting.write_documents(path, 40_000)
     assert 20_000 < path.stat().st_size <= 40_000
@@ -142,7 +142,7 @@ def test_a_command_is_measured(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("what", agent_script.EXPECTED)
 def test_our_agent_does_what_is_measured(what: str) -> None:
-    """Each call ends as the script says, time after time."""
+    """Each call ends as scripted, repeatedly."""
     job = agent_ours.jobs()[what]
     for _ in range(2):
         assert asyncio.run(_awaited(job)) == agent_script.EXPECTED[what]
@@ -150,7 +150,7 @@ def test_our_agent_does_what_is_measured(what: str) -> None:
 
 @pytest.mark.parametrize("calls", [1, agent_script.CALLS])
 def test_our_agent_runs_every_tool(calls: int) -> None:
-    """No call is left out: each has its result, from the function itself."""
+    """Each call has its result from the function itself."""
     sent = agent_ours.with_tool(agent_script.weather, calls).send(agent_script.PROMPT)
     results = [each for message in asyncio.run(sent).messages for each in message.tool_results]
     assert [each.text for each in results] == ["2 days of rain in Basel"] * calls
@@ -161,7 +161,7 @@ def test_our_agent_runs_every_tool(calls: int) -> None:
     [("pydantic_ai", agent_peers.pydantic_ai), ("langchain", agent_peers.langchain)],
 )
 def test_the_other_agents_do_the_same(module: str, jobs: Callable[[], agent_script.Jobs]) -> None:
-    """A peer that is measured has come to the same ends."""
+    """A measured peer reaches the same results."""
     pytest.importorskip(module)
     for what, job in jobs().items():
         assert asyncio.run(_awaited(job)) == agent_script.EXPECTED[what], what
@@ -173,7 +173,7 @@ async def _awaited(job: agent_script.Job) -> object:
 
 @pytest.mark.thorough
 def test_agents_take_turns(capsys: pytest.CaptureFixture[str]) -> None:
-    """Everything that the script has is measured for each of them, and shown."""
+    """Everything in the script is measured for each of them, and printed."""
     ratios = agent.calling(
         {agent.OURS: agent_ours.jobs(), "too": agent_ours.jobs()}, rounds=1, per_round=0
     )
@@ -183,27 +183,27 @@ def test_agents_take_turns(capsys: pytest.CaptureFixture[str]) -> None:
     assert "one more tool call in the same turn" in printed
 
 
-def test_the_bar_is_for_the_best_of_the_others() -> None:
-    """Five times less than the best peer is asked for; than the others, nothing."""
+def test_the_target_compares_with_the_best_peer() -> None:
+    """The required ratio is five times less than the best peer; other peers have none."""
     best, other = agent._ratios({agent.OURS: 1.0, "best": 4.9, "other": 50.0})
     assert (best.ratio, best.at_least, best.is_met) == (4.9, 5, False)
     assert (other.ratio, other.at_least, other.is_met) == (50, None, True)
 
 
-def test_what_is_kept_is_weighed() -> None:
-    """The size of one is the size of all by their number."""
+def test_the_size_of_kept_objects_is_measured() -> None:
+    """The size of one is the total divided by their number."""
     assert 10_000 < agent.idle_size(lambda: bytearray(10_000), count=5) < 20_000
 
 
 def test_each_job_takes_part_in_each_round() -> None:
-    """Every job is run as often as asked, and its best time is kept under its name."""
+    """Every job runs as often as requested, and its best time is kept under its name."""
     calls: list[str] = []
     jobs = {name: [partial(calls.append, name)] * 2 for name in ("a", "b")}
     assert set(summed(jobs, rounds=3)) == {"a", "b"}
     assert calls == ["a", "a", "b", "b"] * 3
     times = seconds({"a": lambda: calls.append("c")}, rounds=2, per_round=0)
     assert times["a"] > 0
-    assert calls.count("c") == 7  # five to get to know it
+    assert calls.count("c") == 7  # five for calibration
 
 
 @pytest.mark.parametrize(
@@ -215,7 +215,7 @@ def test_each_job_takes_part_in_each_round() -> None:
         (Ratio("x", 99), True),
     ],
 )
-def test_a_missed_bar_is_marked(ratio: Ratio, is_met: bool) -> None:
-    """A ratio on the wrong side of its bar says so; without a bar there is none to miss."""
+def test_a_missed_target_is_marked(ratio: Ratio, is_met: bool) -> None:
+    """A ratio on the wrong side of its target is marked; without a target there is no mark."""
     assert ratio.is_met is is_met
     assert ("MISSED" in str(ratio)) is not is_met

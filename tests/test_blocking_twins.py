@@ -1,7 +1,7 @@
-"""One rule for programs without an event loop: the twin of `x` is `x_sync`.
+"""The blocking API: the counterpart of `x` is `x_sync`.
 
-What a twin returns is without `await` as well: `stream_sync` gives a stream for `for`, `open_sync`
-a history. Whatever has no twin, storages above all, goes through `run_sync`.
+Return values need no `await` either: `stream_sync` returns a stream for `for`, `open_sync` a
+history. Everything without a counterpart, above all storages, goes through `run_sync`.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ def _asynchronous(kind: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", CLASSES)
-def test_everything_async_has_a_twin(kind: Any) -> None:
-    """Found under the same name with `_sync`; `with` goes where `async with` would."""
+def test_everything_async_has_a_blocking_counterpart(kind: Any) -> None:
+    """It has the same name with `_sync`; `with` works like `async with`."""
     methods = [*_asynchronous(kind), "stream"]
     assert "send" in methods
     assert [name for name in methods if not hasattr(kind, f"{name}_sync")] == []
     assert hasattr(kind, "__enter__")
 
 
-def test_a_history_has_everything_without_await() -> None:
-    """Whatever `ChatHistory` does, what `open_sync` gives does too."""
+def test_a_history_has_every_method_without_await() -> None:
+    """Every method of `ChatHistory` is available on what `open_sync` returns."""
     ours = {name for name in _asynchronous(ChatHistory) if name != "open"}
     assert [name for name in sorted(ours) if not hasattr(BlockingChatHistory, name)] == []
     with ChatHistory.open_sync(ONE, "memory:") as history:
@@ -56,7 +56,7 @@ def test_a_history_has_everything_without_await() -> None:
 
 
 def test_models_by_name_answer_without_await() -> None:
-    """Also those that run in this process."""
+    """Including those that run in this process."""
     with open_model("echo:") as model:
         assert model.send_sync("one two").text == "one two"
         with model.stream_sync("one two") as stream:
@@ -70,7 +70,7 @@ def test_models_by_name_answer_without_await() -> None:
     assert ScriptedModel(["yes"]).stream_sync("Well?").collect().text == "yes"
 
 
-def test_run_sync_takes_what_has_no_twin(tmp_path: Path) -> None:
+def test_run_sync_takes_what_has_no_counterpart(tmp_path: Path) -> None:
     """Coroutines give their result, async iterators what they yield."""
     storage = SQLiteStorage(tmp_path / "a.db")
     run_sync(storage.open())
@@ -81,8 +81,8 @@ def test_run_sync_takes_what_has_no_twin(tmp_path: Path) -> None:
     run_sync(storage.close())
 
 
-def test_run_sync_closes_what_is_left_half_way() -> None:
-    """As `break` in an `async for` with `aclosing` would."""
+def test_run_sync_closes_an_abandoned_iterator() -> None:
+    """As `break` in an `async for` with `aclosing` does."""
     closed: list[bool] = []
 
     async def numbers() -> AsyncIterator[int]:
@@ -98,7 +98,7 @@ def test_run_sync_closes_what_is_left_half_way() -> None:
     assert closed == [True]
 
 
-def test_run_sync_says_what_it_takes() -> None:
-    """A function that was not called, most likely."""
+def test_run_sync_rejects_other_values() -> None:
+    """Most likely a function that was not called."""
     with pytest.raises(InvalidInputError, match="not function"):
         run_sync(lambda: 5)  # type: ignore[call-overload]  # that is the point

@@ -1,4 +1,4 @@
-"""What the tests of cancellation look at."""
+"""The helpers of the cancellation tests."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.cancelling import ThreadWatch
 
 @pytest.fixture
 def gate() -> Iterator[threading.Event]:
-    """What threads wait for; open in the end."""
+    """Threads wait for it; it is opened at the end."""
     made = threading.Event()
     yield made
     made.set()
@@ -24,8 +24,8 @@ def _waiting(gate: threading.Event, name: str) -> threading.Thread:
     return thread
 
 
-def test_threads_of_others_are_not_looked_at(gate: threading.Event) -> None:
-    """An earlier test's tools may wait for more work for a while, under the same name."""
+def test_earlier_threads_are_ignored(gate: threading.Event) -> None:
+    """An earlier test's tools may still wait for work, under the same name."""
     _waiting(gate, "dragoman-tool")
     watch = ThreadWatch()
     assert watch.started == []
@@ -37,7 +37,7 @@ def test_threads_of_others_are_not_looked_at(gate: threading.Event) -> None:
 
 
 def test_foreign_threads_and_the_shared_loop_may_stay(gate: threading.Event) -> None:
-    """The first are asyncio's or a server's of the test, the other serves the whole process."""
+    """The first belong to asyncio or a test's server, the other serves the whole process."""
     watch = ThreadWatch()
     for name in ("asyncio_0", "dragoman-loop"):
         _waiting(gate, name)

@@ -1,4 +1,4 @@
-"""The reader of recorded traffic, on an index of our own making and on the real one."""
+"""The reader of recorded traffic, with a small index and with the real one."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Corpus:
 
 
 def files(corpus: Corpus, **conditions: object) -> list[str]:
-    """The names of what a selection holds."""
+    """The file names of a selection."""
     return [recording.row.file for recording in corpus.select(**conditions)]  # type: ignore[arg-type]
 
 
 def test_the_core_tier_is_the_default(small: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Everything else needs to be asked for, by argument or by environment."""
+    """Everything else must be requested by argument or environment."""
     assert files(small) == ["a/1.json", "g/1.json"]
     assert files(small, tier="extended") == ["a/1.json", "a/2.json", "g/1.json"]
     monkeypatch.setenv("DRAGOMAN_TIER", "extended")
@@ -56,7 +56,7 @@ def test_the_core_tier_is_the_default(small: Corpus, monkeypatch: pytest.MonkeyP
         ({"fidelity": "wire", "features": ["system"]}, ["a/1.json"]),
     ],
 )
-def test_conditions_narrow(
+def test_conditions_narrow_the_selection(
     small: Corpus, conditions: dict[str, object], expected: list[str]
 ) -> None:
     """Each condition takes one value or several, and all of them must hold."""
@@ -64,7 +64,7 @@ def test_conditions_narrow(
 
 
 def test_a_row_is_typed(small: Corpus) -> None:
-    """Numbers are numbers, lists are sets, and a quotation mark is only a character."""
+    """Numbers are numbers, lists are sets, and quotation marks have no special meaning."""
     first, second, third = small.rows
     assert (first.status, first.size, first.streaming) == (200, 9, False)
     assert first.features == {"text", "system"}
@@ -89,7 +89,7 @@ def test_a_row_is_typed(small: Corpus) -> None:
 def test_a_recording_gives_raw_streams(
     small: Corpus, response: dict[str, object], stream: bytes | None
 ) -> None:
-    """Whatever the framing, the bytes come out as they were sent."""
+    """Whatever the framing, the bytes are those that were sent."""
     path = small.root / "r.json"
     request = {"method": "POST", "host": "h", "path": "/p", "body": None}
     path.write_text(json.dumps({"request": request, "response": response}))
@@ -101,10 +101,10 @@ def test_a_recording_gives_raw_streams(
     assert recording.seq is None
 
 
-def test_a_missing_corpus_says_where_it_was_sought(
+def test_a_missing_corpus_says_where_it_was_looked_for(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Absent is a reason to skip; named and absent is a mistake."""
+    """A missing default is a reason to skip; a missing explicit folder is an error."""
     monkeypatch.delenv("DRAGOMAN_CORPUS", raising=False)
     monkeypatch.setattr(module, "BESIDE", tmp_path)
     with pytest.raises(CorpusNotFoundError, match="DRAGOMAN_CORPUS is not set"):
@@ -114,8 +114,8 @@ def test_a_missing_corpus_says_where_it_was_sought(
         Corpus.open()
 
 
-def test_an_unknown_tier_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A typing error must not quietly run the small set."""
+def test_an_unknown_tier_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A typing error must not silently run the small set."""
     monkeypatch.setenv("DRAGOMAN_TIER", "everything")
     with pytest.raises(ValueError, match="core or extended"):
         current_tier()

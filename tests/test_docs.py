@@ -1,13 +1,13 @@
-"""The documentation is true: its Python and its commands run, and what they name exists.
+"""The documentation is correct: its Python and its commands run, and what they name exists.
 
 The ```python blocks of one file share a namespace and run in order, `await` included. A block
 that can't run here follows a comment with the reason: `<!-- not run: needs an API key -->`.
 
-In blocks of ```console and ```bash the `make` targets, `dragoman` commands and extras must be
-real. A ```console block with `$ dragoman …` commands is run: what a command prints, on standard
-output and standard error, must be what stands below it, if anything does (`…` stands for any
-text), and it must end well unless `$ echo $?` follows. The blocks of one file share a folder, in
-which `$ cat FILE` makes the file that it shows, if there is none.
+In blocks of ```console and ```bash the `make` targets, `dragoman` commands and extras must exist.
+A ```console block with `$ dragoman …` commands is run: the output of a command, on standard output
+and standard error, must be the text below it, if there is any (`…` stands for any text), and it
+must succeed unless `$ echo $?` follows. The blocks of one file share a folder, in which
+`$ cat FILE` creates the file that it shows, if there is none.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ TARGET = re.compile(r"^([\w-]+):(?!=)", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A fenced block: where its first line of code stands, and what is there."""
+    """A fenced block: the line of its first line of code, and its content."""
 
     line: int
     language: str
@@ -68,15 +68,19 @@ def blocks(text: str) -> Iterator[Block]:
             yield Block(number + 1, fence["language"], source, not_run)
             not_run = None
         elif line.strip():
-            not_run = None  # the comment belongs to what follows it at once
+            not_run = None  # the comment belongs to the block right after it
 
 
 def run(page: str, code: list[Block], namespace: dict[str, object]) -> None:
     """Runs blocks in order; the first that fails raises with `page:line`."""
-    with asyncio.Runner() as runner:  # one loop for the page: what a block opens, the next uses
+    with (
+        asyncio.Runner() as runner
+    ):  # one loop for the page: a block may use what an earlier one opened
         for block in code:
             try:
-                source = "\n" * (block.line - 1) + block.code  # so that tracebacks count right
+                source = (
+                    "\n" * (block.line - 1) + block.code
+                )  # so that line numbers in tracebacks are right
                 compiled = compile(
                     source, page, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True
                 )
@@ -98,7 +102,7 @@ def _failing_line(error: Exception, page: str) -> int | None:
 
 
 def problems(block: Block) -> Iterator[str]:
-    """What a block of shell commands names that does not exist."""
+    """Names in a block of shell commands that don't exist."""
     for number, line in enumerate(block.code.splitlines(), start=block.line):
         command = line.strip()
         if block.language == "console":
@@ -115,7 +119,7 @@ def problems(block: Block) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command in a block: where it stands, and what is shown below it."""
+    """A command in a block: its line, and the output shown below it."""
 
     line: int
     text: str
@@ -140,7 +144,7 @@ def is_run(block: Block) -> bool:
 
 
 def run_commands(page: str, told: list[Command], folder: Path) -> None:
-    """Runs commands in order; the first that does not do as shown raises with `page:line`."""
+    """Runs commands in order; the first with other output raises with `page:line`."""
     (folder / "bin").mkdir()
     program = folder / "bin" / "dragoman"
     program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m dragoman.cli "$@"\n')
@@ -206,10 +210,10 @@ def command_exists(name: str) -> bool:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 class TestPages:
-    """Every page that we ship."""
+    """Every page of the documentation."""
 
     def test_python_runs(self, page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Whoever copies the blocks of a page into a file gets a program that works."""
+        """The blocks of a page, copied into a file, are a working program."""
         name = page.relative_to(ROOT).as_posix()
         module = ModuleType("documentation")  # types in the examples look their names up in it
         monkeypatch.setitem(sys.modules, module.__name__, module)
@@ -219,17 +223,17 @@ class TestPages:
             run(name, [b for b in code if b.not_run is None], module.__dict__)
 
     def test_skipped_blocks_give_a_reason(self, page: Path) -> None:
-        """What is not run is not proven: the page has to say why."""
+        """The page has to say why a block isn't run."""
         bare = [b.line for b in blocks(page.read_text()) if b.not_run == ""]
         assert bare == []
 
     def test_commands_exist(self, page: Path) -> None:
-        """A command in the documentation can be typed as it stands."""
+        """A command in the documentation can be typed as it is."""
         shell = [b for b in blocks(page.read_text()) if b.language in {"bash", "console", "sh"}]
         assert [problem for block in shell for problem in problems(block)] == []
 
-    def test_commands_do_as_shown(self, page: Path, tmp_path: Path) -> None:
-        """Whoever types what stands there sees what stands there."""
+    def test_commands_print_what_is_shown(self, page: Path, tmp_path: Path) -> None:
+        """The output is that of the page."""
         told = [c for b in blocks(page.read_text()) if is_run(b) for c in commands(b)]
         run_commands(page.relative_to(ROOT).as_posix(), told, tmp_path)
 
@@ -261,10 +265,10 @@ $ make test
 
 
 class TestReader:
-    """The reader itself: it must find the faults that it is there for."""
+    """The reader itself finds the faults that it is there for."""
 
-    def test_blocks_know_their_place(self) -> None:
-        """Lines count as an editor counts them, and reasons stay with their block."""
+    def test_blocks_have_line_numbers_and_reasons(self) -> None:
+        """Lines are counted as in an editor, and reasons stay with their block."""
         found = [(b.line, b.language, b.code, b.not_run) for b in blocks(PAGE)]
         assert found == [
             (3, "python", "x = 1\n", None),
@@ -275,18 +279,18 @@ class TestReader:
         ]
 
     def test_a_failing_block_names_file_and_line(self) -> None:
-        """The message can be clicked on."""
+        """Editors can open that location."""
         code = [Block(3, "python", "x = 1\n", None), Block(7, "python", "x\n1 / 0\n", None)]
         with pytest.raises(AssertionError, match=r"page\.md:8: ZeroDivisionError"):
             run("page.md", code, {})
 
     def test_a_syntax_error_names_file_and_line(self) -> None:
-        """Also where nothing ran yet."""
+        """Before anything was run."""
         with pytest.raises(AssertionError, match=r"page\.md:4: SyntaxError"):
             run("page.md", [Block(3, "python", "x = 1\nx =\n", None)], {})
 
     def test_blocks_share_names_and_may_await(self) -> None:
-        """A page reads as one program."""
+        """A page is one program."""
         namespace: dict[str, object] = {}
         code = "import asyncio\nawait asyncio.sleep(0)\nx = 1\n"
         run(
@@ -296,8 +300,8 @@ class TestReader:
         )
         assert namespace["y"] == 1
 
-    def test_commands_that_do_as_shown_pass(self, tmp_path: Path) -> None:
-        """Files are made as they are shown, and streams are one, as on a terminal."""
+    def test_commands_with_the_shown_output_pass(self, tmp_path: Path) -> None:
+        """Shown files are created, and both streams are one, as on a terminal."""
         code = (
             "$ cat note.txt\nHi\nthere\n$ cat note.txt | wc -l\n2\n"
             "$ dragoman --version\ndragoman …\n"
@@ -315,10 +319,10 @@ class TestReader:
             ("$ dragoman --version\n$ echo $?\n1\n", r"page\.md:2: the exit code is 0"),
         ],
     )
-    def test_commands_that_do_otherwise_are_found(
+    def test_commands_with_other_output_are_found(
         self, code: str, fault: str, tmp_path: Path
     ) -> None:
-        """With the line, and what they did."""
+        """With the line and the actual output."""
         with pytest.raises(AssertionError, match=fault):
             run_commands("page.md", commands(Block(1, "console", code, None)), tmp_path)
 
@@ -336,5 +340,5 @@ class TestReader:
     def test_unknown_commands_are_found(
         self, language: str, code: str, expected: list[str]
     ) -> None:
-        """Targets, commands and extras; everything else is none of our business."""
+        """Targets, commands and extras; everything else is ignored."""
         assert list(problems(Block(1, language, code, None))) == expected

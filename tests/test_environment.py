@@ -1,4 +1,4 @@
-"""What a developer has set and installed decides no test."""
+"""Settings and packages of a developer affect no test."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def _finds_llama_elsewhere() -> bool:
     return done.stdout.strip() == "True"
 
 
-def test_nothing_that_somebody_set_arrives() -> None:
-    """Not in this process, and so not in those that it starts."""
+def test_no_setting_of_the_user_is_visible() -> None:
+    """Not in this process, and so not in its child processes."""
     for name in HOSTILE.keys() - {"HOME", "TZ", "PYTHONUTF8", "DRAGOMAN_TEST_ABSENT"}:
         assert name not in os.environ
 
@@ -59,7 +59,7 @@ def test_the_time_zone_is_always_the_same() -> None:
 
 
 def test_the_home_is_empty() -> None:
-    """And no other test's."""
+    """And is not that of another test."""
     assert not Path.home().exists()
     (Path.home() / ".config").mkdir(parents=True)
 
@@ -77,7 +77,7 @@ def test_optional_packages_are_absent() -> None:
 
 @pytest.mark.usefixtures("fake_llama")
 def test_a_test_can_offer_one() -> None:
-    """The stand-in is found even where the real one is installed."""
+    """The stand-in is used even if the real one is installed."""
     found = find_spec("xllamacpp")
     assert found is not None
     assert "fake_llama" in str(found.origin)
@@ -86,7 +86,7 @@ def test_a_test_can_offer_one() -> None:
 
 @pytest.mark.skipif("PYTEST_HOSTILE" in os.environ, reason="it is this run")
 def test_all_this_holds_in_a_hostile_environment(tmp_path: Path) -> None:
-    """The tests above pass with everything set that could be in the way, from another folder."""
+    """The tests above pass with conflicting variables set, from another folder."""
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n0", __file__]
     done = subprocess.run(
         command,

@@ -1,4 +1,4 @@
-"""The exception tree: as drawn, picklable, with what callers need on it."""
+"""The exception tree: as documented, picklable, with the attributes that callers need."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ PROVIDER_FIELDS: dict[str, Any] = {
 
 
 def drawn() -> dict[str, str]:
-    """The docstring's drawing, as child to parent."""
+    """The tree in the docstring, as child to parent."""
     tree: dict[str, str] = {}
     branch = ["DragomanError"]
     for line in (errors.__doc__ or "").splitlines():
@@ -45,8 +45,8 @@ def drawn() -> dict[str, str]:
     return tree
 
 
-def test_the_tree_is_as_drawn() -> None:
-    """Every class stands where the drawing has it, and none is missing there."""
+def test_the_tree_is_as_documented() -> None:
+    """Every class is where the docstring has it, and none is missing."""
     parents = {
         kind.__name__: next(base.__name__ for base in kind.__bases__ if base in CLASSES)
         for kind in CLASSES
@@ -57,7 +57,7 @@ def test_the_tree_is_as_drawn() -> None:
 
 
 def test_names_follow_one_rule() -> None:
-    """Families end in `Error`; a case does only where its word alone would name no failure."""
+    """Families end in `Error`; a case only does if its word alone would name no failure."""
     first_level = {name for name, parent in drawn().items() if parent == "DragomanError"}
     families = {*first_level, *drawn().values()} - {"AllFailed"}  # it says what happened
     assert [name for name in sorted(families) if not name.endswith("Error")] == []
@@ -67,14 +67,14 @@ def test_names_follow_one_rule() -> None:
 
 @pytest.mark.parametrize("kind", CLASSES)
 def test_one_root_catches_all(kind: type[DragomanError]) -> None:
-    """`except DragomanError` is enough, and the text is the message."""
+    """`except DragomanError` is enough, and `str` is the message."""
     error = kind("what happened")
     with pytest.raises(DragomanError, match="what happened"):
         raise error
 
 
-def test_some_are_also_what_python_calls_them() -> None:
-    """Code that knows nothing of us still catches these."""
+def test_some_are_also_builtin_exceptions() -> None:
+    """Code that doesn't know this library still catches them."""
     assert issubclass(InvalidInputError, ValueError)
     assert issubclass(errors.OrderError, ValueError)
     assert issubclass(errors.TimeoutError, builtins.TimeoutError)
@@ -92,10 +92,10 @@ def test_some_are_also_what_python_calls_them() -> None:
 @pytest.mark.parametrize("copied", [
     copy.copy, copy.deepcopy, lambda error: pickle.loads(pickle.dumps(error)),  # noqa: S301 - our own bytes
 ], ids=["copy", "deepcopy", "pickle"])  # fmt: skip
-def test_errors_travel_with_their_attributes(
+def test_errors_keep_their_attributes(
     error: DragomanError, fields: dict[str, Any], copied: Any
 ) -> None:
-    """Between processes and through copies nothing gets lost."""
+    """When pickled and copied."""
     back = copied(error)
     assert type(back) is type(error)
     assert str(back) == str(error)
@@ -105,27 +105,27 @@ def test_errors_travel_with_their_attributes(
 
 
 @pytest.mark.parametrize("kind", [kind for kind in CLASSES if issubclass(kind, ProviderError)])
-def test_what_may_be_tried_again(kind: type[ProviderError]) -> None:
-    """By default what passes by itself; the provider's own word wins."""
+def test_which_errors_are_retryable(kind: type[ProviderError]) -> None:
+    """By default temporary ones; the provider's flag overrides that."""
     assert kind("x").retryable is (kind in {RateLimited, Overloaded, ServerError})
     assert kind("x", retryable=True).retryable is True
     assert kind("x", retryable=False).retryable is False
 
 
-def test_waiting_does_not_fill_an_account() -> None:
-    """Quota is not rate: providers send both as 429."""
+def test_an_exhausted_quota_is_not_retryable() -> None:
+    """Quota differs from rate limits: providers send 429 for both."""
     assert not QuotaExceeded("x", status=429).retryable
 
 
 @pytest.mark.parametrize("kind", [kind for kind in CLASSES if issubclass(kind, ProviderError)])
-def test_a_provider_error_knows_nothing_unless_told(kind: type[ProviderError]) -> None:
-    """All attributes are there, so that callers need not look first."""
+def test_attributes_of_a_provider_error_default_to_none(kind: type[ProviderError]) -> None:
+    """All attributes exist, so that callers need no checks."""
     fields = {name: getattr(kind("x"), name) for name in PROVIDER_FIELDS if name != "retryable"}
     assert set(fields.values()) == {None}
 
 
 def test_defaults_of_the_others() -> None:
-    """As above."""
+    """They exist as well."""
     assert (WireError("x").dialect, WireError("x").path) == (None, None)
     assert LossError("x").losses == ()
     assert StreamInterrupted("x").partial is None

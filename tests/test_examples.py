@@ -25,7 +25,7 @@ from tests.gateway.running import running
 
 ROOT = Path(__file__).resolve().parent.parent
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
-LONGEST = 120  # lines; who copies a program reads it first
+LONGEST = 120  # lines: people read a program before they copy it
 
 
 def start(
@@ -40,7 +40,7 @@ def start(
 
 
 def output(folder: Path, name: str, *arguments: str, typed: str = "") -> str:
-    """What an example prints; it has to end well."""
+    """The output of an example, which must succeed."""
     done = start(folder, name, *arguments, typed=typed)
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -59,10 +59,10 @@ def load(name: str) -> Any:
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 class TestEach:
-    """What holds for every example."""
+    """Rules for every example."""
 
     def test_it_says_what_it_shows_and_how_to_run_it(self, example: Path) -> None:
-        """On its top, by its own name."""
+        """In its docstring, with its own name."""
         text = ast.get_docstring(ast.parse(example.read_text())) or ""
         assert f"python examples/{example.name}" in text
         assert "Shows" in text
@@ -72,12 +72,12 @@ class TestEach:
         assert len(example.read_text().splitlines()) <= LONGEST
 
     def test_it_is_listed(self, example: Path) -> None:
-        """In the README beside it."""
+        """In the README of the folder."""
         assert f"[`{example.name}`]({example.name})" in (ROOT / "examples/README.md").read_text()
 
 
-def test_a_chat_goes_on_where_it_ended(tmp_path: Path) -> None:
-    """Each line is answered, and the next process knows of it."""
+def test_a_chat_continues_where_it_ended(tmp_path: Path) -> None:
+    """Each line is answered, and the next process knows it."""
     assert output(tmp_path, "chat.py", typed="Hello\n\nBridge?\n") == "> Hello\n> > Bridge?\n> "
     again = output(tmp_path, "chat.py", typed="More\n")
     assert again == "(4 messages so far; the last one: Bridge?)\n> More\n> "
@@ -85,14 +85,14 @@ def test_a_chat_goes_on_where_it_ended(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("typed", "left"), [("y\n", 20), ("n\n", 0)])
 def test_an_order_waits_for_approval(typed: str, left: int, tmp_path: Path) -> None:
-    """The tool runs if the user says so."""
+    """The tool runs if the user approves."""
     said = output(tmp_path, "approval.py", typed=typed)
     assert f"'raincoat': {left}" in said
     assert ("The user said no." in said) is (left == 0)
 
 
 def test_values_are_extracted(tmp_path: Path) -> None:
-    """One for each document; broken totals are sent back."""
+    """One for each document; wrong totals are sent back."""
     for name in ("a.txt", "b.txt"):
         (tmp_path / name).write_text("Invoice")
     said = output(tmp_path, "extract.py", "a.txt", "b.txt").splitlines()
@@ -105,8 +105,8 @@ def test_values_are_extracted(tmp_path: Path) -> None:
         extract.check_total(wrong, None)
 
 
-def test_a_conversation_changes_its_provider(tmp_path: Path) -> None:
-    """Both models answered, and both requests have all of it."""
+def test_a_conversation_switches_providers(tmp_path: Path) -> None:
+    """Both models answered, and both requests have the whole conversation."""
     said = output(tmp_path, "switch_provider.py")
     assert re.search(r"assistant +first +\['weather'\]", said)
     assert re.search(r"assistant +second +What should I wear", said)
@@ -114,7 +114,7 @@ def test_a_conversation_changes_its_provider(tmp_path: Path) -> None:
 
 
 def test_a_request_is_translated_and_its_answers_come_back(tmp_path: Path) -> None:
-    """The loss is told, the tool has its own name again, and the stream is complete."""
+    """The loss is reported, the tool has its own name again, and the stream is complete."""
     said = output(tmp_path, "translate.py")
     assert "Loss(sampling.seed" in said
     assert said.count('"acme.weather"') == 1
@@ -135,7 +135,7 @@ def test_conversations_are_imported_once(tmp_path: Path) -> None:
 
 
 def test_a_service_streams_and_remembers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Events as they come, an error as an event, and the conversation at the end."""
+    """Events as they arrive, an error as an event, and the conversation at the end."""
     pytest.importorskip("fastapi", reason="fastapi is not installed (extra: peers)")
     from starlette.testclient import TestClient
 
@@ -154,13 +154,13 @@ def test_a_service_streams_and_remembers(tmp_path: Path, monkeypatch: pytest.Mon
         assert client.get("/chats/8").json() == []
 
 
-def test_a_bot_pretends(tmp_path: Path) -> None:
+def test_a_bot_answers_duplicates_once(tmp_path: Path) -> None:
     """A message that is delivered twice is answered once."""
     assert output(tmp_path, "slack_bot.py") == "[1.0] Hello\n[1.0] Are you there?\n"
 
 
-async def test_a_bot_keeps_threads_apart() -> None:
-    """Each is sent its own messages; what fails is told, and bots are not answered."""
+async def test_a_bot_keeps_threads_separate() -> None:
+    """Each gets its own messages; failures are reported, and bots are not answered."""
     said: list[tuple[str, str]] = []
 
     async def say(text: str, thread_ts: str) -> None:
@@ -180,7 +180,7 @@ async def test_a_bot_keeps_threads_apart() -> None:
 
 
 def test_answers_have_sources(tmp_path: Path) -> None:
-    """Found by their vectors; what is quoted has to be there."""
+    """Found by embeddings; quotations must be in the source."""
     assert "[0] “built by Mimar Hayruddin”" in output(tmp_path, "rag.py")
     rag = load("rag")
 
@@ -192,8 +192,8 @@ def test_answers_have_sources(tmp_path: Path) -> None:
         rag.check_quotes(invented, Run())
 
 
-def test_a_killed_run_goes_on(tmp_path: Path) -> None:
-    """No tool runs twice, and nobody guesses what became of the one that was running."""
+def test_a_killed_run_is_resumed(tmp_path: Path) -> None:
+    """No tool runs twice, and the outcome of the interrupted one stays unknown."""
     killed = start(tmp_path, "durable_run.py", "--crash")
     assert killed.returncode == 1
     assert "booking a hotel" in killed.stdout
@@ -203,14 +203,14 @@ def test_a_killed_run_goes_on(tmp_path: Path) -> None:
 
 
 def test_tools_of_a_server_are_used(tmp_path: Path) -> None:
-    """The one that deletes is asked about."""
+    """The one that deletes needs approval."""
     said = output(tmp_path, "mcp_tools.py", typed="y\n")
     assert said.count("[y/N]") == 1
     assert said.endswith("Left: Basel\n")
 
 
-def test_middleware_is_tried_without_a_server(tmp_path: Path) -> None:
-    """What the hooks decide is printed."""
+def test_middleware_runs_without_a_server(tmp_path: Path) -> None:
+    """The decisions of the hooks are printed."""
     said = output(tmp_path, "gateway_middleware.py").splitlines()
     assert [line.split(",")[0] for line in said] == [
         "11 characters: small",
@@ -219,7 +219,7 @@ def test_middleware_is_tried_without_a_server(tmp_path: Path) -> None:
 
 
 def test_middleware_in_a_gateway() -> None:
-    """It routes and counts, and what it refuses is told in the words of the client's API."""
+    """It routes and counts, and rejections are in the form of the client's API."""
     module = load("gateway_middleware")
     here = Place(name="here", model_url="echo:")
     routes = tuple(RouteSettings(model=name, to=(Hop(place=here),)) for name in ("small", "large"))
@@ -235,7 +235,7 @@ def test_middleware_in_a_gateway() -> None:
 
 
 def test_costs_are_reported(tmp_path: Path) -> None:
-    """By model and user; what is not known is not zero."""
+    """By model and user; unknown costs are not zero."""
     said = output(tmp_path, "cost_report.py")
     assert re.search(r"0\.001200 USD +acme:large-1", said)
     assert re.search(r"0\.003900 USD +user ana", said)

@@ -1,4 +1,4 @@
-"""The public surface: what it is, where it comes from, and what it costs to import."""
+"""The public names: which they are, where they come from, and what importing them loads."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ print(*sorted(loaded - sys.stdlib_module_names - {{"dragoman"}}))
 def loaded_by(code: str) -> set[str]:
     """The third-party packages that a fresh interpreter loads for this code."""
     program = THIRD_PARTY.format(code)
-    # -S leaves out site-packages' own start-up code; the paths are handed over.
+    # -S skips the start-up code of site-packages; the paths are passed on.
     run = subprocess.run(
         [sys.executable, "-I", "-S", "-c", f"import sys; sys.path[:0] = {sys.path!r}\n{program}"],
         capture_output=True, check=True, text=True, timeout=60,
@@ -72,7 +72,7 @@ def test_every_public_name_resolves(name: str) -> None:
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_type_checkers_see_the_same_names_from_the_same_places(package: str) -> None:
-    """What is resolved lazily, what is imported for type checkers and `__all__` agree."""
+    """Lazily resolved names, imports for type checkers and `__all__` agree."""
     module = import_module(f"dragoman{package}")
     homes = {
         name: f"{module.__name__}.{home}" for home, names in module._HOMES.items() for name in names
@@ -83,8 +83,8 @@ def test_type_checkers_see_the_same_names_from_the_same_places(package: str) -> 
 
 
 @pytest.mark.parametrize("package", [*PACKAGES, ".errors", ".events", ".testing", ".tools"])
-def test_no_public_name_is_hidden_by_a_module(package: str) -> None:
-    """A submodule of the same name would take its place as soon as it is imported."""
+def test_no_public_name_is_shadowed_by_a_module(package: str) -> None:
+    """A submodule of the same name would replace it once imported."""
     module = import_module(f"dragoman{package}")
     below = {each.name for each in iter_modules(getattr(module, "__path__", []))}
     assert below.isdisjoint(module.__all__)
@@ -93,7 +93,7 @@ def test_no_public_name_is_hidden_by_a_module(package: str) -> None:
 
 
 def test_all_errors_are_in_one_module() -> None:
-    """Whoever has to catch one finds it there; the base of all is at the top too."""
+    """The base of all is at the top level as well."""
     from dragoman import errors
 
     assert dragoman.DragomanError is errors.DragomanError
@@ -110,8 +110,8 @@ def test_submodules_are_found_without_importing_them() -> None:
 
 
 @pytest.mark.parametrize("home", dragoman._MOVED)
-def test_names_that_were_at_the_top_say_where_they_are(home: str) -> None:
-    """They are found all the same, with a warning."""
+def test_former_top_level_names_still_work(home: str) -> None:
+    """With a warning that says where they are now."""
     module = import_module(f"dragoman.{home}")
     for name in dragoman._MOVED[home]:
         assert name not in dir(dragoman)
@@ -120,7 +120,7 @@ def test_names_that_were_at_the_top_say_where_they_are(home: str) -> None:
 
 
 def test_dir_lists_the_public_names() -> None:
-    """Before any of them has been used, too."""
+    """Even before any of them has been used."""
     assert set(PUBLIC) <= set(dir(dragoman))
     fresh = "import dragoman; print(set(dragoman.__all__) <= set(dir(dragoman)))"
     assert subprocess.run(
@@ -138,14 +138,14 @@ def test_unknown_names_are_attribute_errors() -> None:
 
 def test_importing_loads_nothing_but_msgspec() -> None:
     """Neither the package nor all of its public names need another package."""
-    msgspec = loaded_by("import msgspec, msgspec.json")  # and typing_extensions, where it is there
+    msgspec = loaded_by("import msgspec, msgspec.json")  # and typing_extensions, if it is installed
     assert "msgspec" in msgspec
     assert loaded_by("import dragoman") <= msgspec
     assert loaded_by("from dragoman import *") <= msgspec
 
 
 def test_using_messages_does_not_load_the_wire() -> None:
-    """Names are resolved one by one: who needs only the model pays only for the model."""
+    """Names are resolved one by one: using only the model loads only the model."""
     code = "import sys, dragoman; dragoman.Message; print('dragoman.wire' in sys.modules)"
     run = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, check=True, text=True, timeout=60

@@ -1,4 +1,4 @@
-"""The links of the documentation lead somewhere."""
+"""The links of the documentation work."""
 
 from __future__ import annotations
 
@@ -18,32 +18,32 @@ _UNHEARD = re.compile(r"[^\w\- ]")
 
 
 def links(text: str) -> list[str]:
-    """Where a page links to, other sites apart."""
+    """The links of a page, without those to other sites."""
     found = _LINK.findall(_CODE.sub("", text))
     return [link for link in found if "://" not in link and not link.startswith("mailto:")]
 
 
 def anchors(text: str) -> set[str]:
-    """The places of a page that can be linked to: its headings, as GitHub spells them."""
+    """The anchors of a page: its headings, as GitHub spells them."""
     headings = _HEADING.findall(_FENCED.sub("", text))
     return {_UNHEARD.sub("", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 def is_there(page: Path, link: str) -> bool:
-    """Whether a link of a page leads to a file, and to a heading in it if it names one."""
+    """Whether a link of a page leads to an existing file and heading."""
     name, _, anchor = link.partition("#")
     place = page.parent / name if name else page
     return place.exists() and (not anchor or anchor in anchors(place.read_text()))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_links_lead_somewhere(page: Path) -> None:
+def test_links_work(page: Path) -> None:
     """Files and headings that a page links to exist."""
     assert [link for link in links(page.read_text()) if not is_there(page, link)] == []
 
 
-def test_every_page_can_be_found() -> None:
-    """It is in the navigation, by name or with its folder."""
+def test_every_page_is_in_the_navigation() -> None:
+    """By name or with its folder."""
     nav = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")[2]
     listed = set(re.findall(r"[\w/-]+\.md|[\w/-]+/(?=\*)", nav))
     for page in (ROOT / "docs").rglob("*.md"):
@@ -52,7 +52,7 @@ def test_every_page_can_be_found() -> None:
 
 
 def test_broken_links_are_noticed(tmp_path: Path) -> None:
-    """A page that is not there, and a heading that is not there."""
+    """A missing page, and a missing heading."""
     page = tmp_path / "page.md"
     page.write_text("# One two\n[a](#one-two) [b](page.md#three) [c](gone.md) `[d](no.md)`\n")
     found = links(page.read_text())

@@ -1,8 +1,7 @@
-"""A dialect and a provider that a package brings along, installed as a user would install it.
+"""A dialect and a provider from a third-party package, installed as a user would.
 
-The package is in `tests/outside_package`; `docs/contributing/write-a-dialect.md` goes through it.
-Here it is used wherever ours are, and runs through those of our tests that find dialects by
-themselves.
+The package is in `tests/outside_package`; `docs/contributing/write-a-dialect.md` explains it.
+Here it is used like the built-in ones, and goes through those of our tests that discover dialects.
 """
 
 from __future__ import annotations
@@ -79,7 +78,7 @@ STREAM = (
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the package is installed: by pip, without a network."""
+    """The folder in which the package is installed, by pip without a network."""
     target = tmp_path_factory.mktemp("installed")
     options = ("--quiet", "--no-deps", "--no-build-isolation", "--no-index", "--no-cache-dir")
     pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "install", *options)
@@ -92,7 +91,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def installed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The package is there, for one test."""
+    """The package is installed for one test."""
     monkeypatch.syspath_prepend(str(folder))
     yield
     for name in [name for name in sys.modules if name.startswith("dragoman_courier")]:
@@ -100,7 +99,7 @@ def installed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def test_it_is_one_of_the_dialects_while_it_is_installed(folder: Path) -> None:
-    """Listed and looked up by name; nothing of it is imported before it is used."""
+    """Listed and looked up by name; it is not imported before it is used."""
     assert "courier" not in dragoman.dialects()
     with pytest.raises(ConfigError, match="unknown dialect"):
         dragoman.dialect("courier")
@@ -118,7 +117,7 @@ def test_it_is_one_of_the_dialects_while_it_is_installed(folder: Path) -> None:
 
 @pytest.mark.usefixtures("installed")
 def test_it_is_detected() -> None:
-    """By its path, its fields, its messages; and no body of ours is taken for its own."""
+    """By its path, its fields, its messages; and no body of ours is taken for it."""
     hello = {"model": "m", "messages": [{"role": "user", "content": "Hi"}]}
     assert dragoman.detect(REQUEST) == "courier"
     assert dragoman.detect(ANSWER) == "courier"
@@ -130,8 +129,8 @@ def test_it_is_detected() -> None:
 
 
 @pytest.mark.usefixtures("installed")
-def test_it_comes_back_as_it_was() -> None:
-    """Requests, answers and streams, with fields that nobody knows, cut anywhere."""
+def test_it_round_trips() -> None:
+    """Requests, answers and streams, with unknown fields, cut anywhere."""
     courier = dragoman.dialect("courier")
     assert courier.encode_request(courier.decode_request(REQUEST)).body == REQUEST
     response = courier.decode_response(ANSWER)
@@ -151,7 +150,7 @@ def test_it_comes_back_as_it_was() -> None:
 @pytest.mark.usefixtures("installed")
 @pytest.mark.parametrize("name", OURS)
 def test_it_is_translated_both_ways(name: str) -> None:
-    """To each of ours and back: the same is said, nothing is lost, and both sides' rules hold."""
+    """To each of ours and back: the content is the same, nothing is lost, and both checks pass."""
     there = dragoman.translate(PLAIN, source="courier", target=name, strict=True)
     assert dragoman.dialect(name).check(there.body, path=there.path) == []
     back = dragoman.translate(
@@ -159,14 +158,14 @@ def test_it_is_translated_both_ways(name: str) -> None:
     )
     assert dragoman.dialect("courier").check(back.body) == []
     said = [[piece["kind"] for piece in turn["pieces"]] for turn in back.body["turns"]]
-    assert said[-3:] == [["text"], ["call"], ["reply"]]  # instructions may stand before them
+    assert said[-3:] == [["text"], ["call"], ["reply"]]  # instructions may come before them
     assert "Be brief." in json.dumps(back.body)
     assert "sunny" in json.dumps(back.body)
 
 
 @pytest.mark.usefixtures("installed")
-def test_its_rules_and_its_errors_are_its_own() -> None:
-    """`check` names what it refuses; what came elsewhere is repaired for it."""
+def test_it_has_its_own_rules_and_errors() -> None:
+    """`check` reports what it rejects; requests of other dialects are repaired for it."""
     courier = dragoman.dialect("courier")
     broken = {"turns": [*REQUEST["turns"][:2], {"from": "user", "pieces": []}]}
     assert [found.path for found in courier.check(broken)] == ["turns[2]"]
@@ -189,7 +188,7 @@ def test_its_rules_and_its_errors_are_its_own() -> None:
 
 @pytest.mark.usefixtures("installed")
 def test_its_schemas_are_compiled_for_its_profile() -> None:
-    """Alternatives at the root, which it refuses, become one object; all know the profile."""
+    """Alternatives at the root, which it rejects, become one object."""
     forms = [{"properties": {key: {"type": "string"}}, "required": [key]} for key in ("a", "b")]
     parameters = {"type": "object", "anyOf": forms}
     request = dragoman.Request(
@@ -206,7 +205,7 @@ def test_its_schemas_are_compiled_for_its_profile() -> None:
 
 
 @pytest.mark.usefixtures("installed")
-def test_its_messages_are_read_wherever_messages_are() -> None:
+def test_its_messages_are_read_everywhere() -> None:
     """Alone, in lists, among those of other dialects, in a whole request."""
     said = ["user", "assistant", "tool"]
     assert [message.role.value for message in Messages.from_any(REQUEST["turns"])] == said
@@ -221,7 +220,7 @@ def test_its_messages_are_read_wherever_messages_are() -> None:
 
 @pytest.mark.usefixtures("installed")
 def test_a_history_is_sent_in_it() -> None:
-    """A conversation with another provider goes on in it."""
+    """A conversation with another provider is continued in it."""
 
     async def converse() -> dict[str, Any]:
         identity = SessionIdentity(agent="a", chat="c", user="u")
@@ -244,8 +243,8 @@ def weather(city: str) -> str:
 
 
 @pytest.mark.usefixtures("installed")
-def test_an_agent_speaks_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Plain and streamed: the call is made, its result goes back, and the answer comes."""
+def test_an_agent_uses_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plain and streamed: the call is made, its result is sent back, and the answer arrives."""
     monkeypatch.setattr(registry, "_registered", {})
     bodies: list[dict[str, Any]] = []
 
@@ -281,8 +280,8 @@ def test_an_agent_speaks_it(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("installed")
-def test_the_commands_know_it(tmp_path: Path) -> None:
-    """`dialects` lists it, `convert` and `check` take it, told or not."""
+def test_the_commands_support_it(tmp_path: Path) -> None:
+    """`dialects` lists it; `convert` and `check` accept it, named or detected."""
     file = tmp_path / "request.json"
     file.write_text(json.dumps(REQUEST), encoding="utf-8")
     runner = CliRunner()
@@ -296,7 +295,7 @@ def test_the_commands_know_it(tmp_path: Path) -> None:
 
 
 def test_our_tests_of_dialects_pass_for_it(folder: Path) -> None:
-    """Those that find dialects by themselves, but for those with a table of samples."""
+    """Those that discover dialects, except those with a table of samples."""
     files = ("dialect", "fitting", "foreign_extras", "hostile", "matrix_random", "stored_messages",
              "stream_fuzz", "stream_matrix", "streams", "silent_drops")  # fmt: skip
     chosen = "courier and not courier- and not one_wrong_value"
@@ -315,8 +314,8 @@ def test_our_tests_of_dialects_pass_for_it(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["description", "dialect", "provider", "pyproject"])
-def test_the_how_to_shows_its_files(name: str) -> None:
-    """As they are."""
+def test_the_guide_shows_its_files(name: str) -> None:
+    """They are unchanged."""
     page = (ROOT / "docs" / "contributing" / "write-a-dialect.md").read_text(encoding="utf-8")
     is_toml = name == "pyproject"
     file = PACKAGE / ("pyproject.toml" if is_toml else f"dragoman_courier/{name}.py")

@@ -1,6 +1,6 @@
-"""What users download: the wheel and the sdist, their contents, their metadata, their installation.
+"""The wheel and the sdist: contents, metadata and installation.
 
-`make dist` builds both in isolation and hands them over in `DRAGOMAN_DIST`; without it they are
+`make dist` builds both in isolation and passes them in `DRAGOMAN_DIST`; without it they are
 built here from the checkout, with the build backend of the development environment.
 """
 
@@ -43,7 +43,7 @@ EXTRAS = {
     "redis",
 }
 
-# Runs in the environment where only the wheel was installed.
+# Runs in an environment with only the wheel installed.
 PROBE = """
 import sys
 before = set(sys.modules)  # a system's own start-up files may load things
@@ -87,7 +87,7 @@ def sdist(dist: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def metadata(wheel: Path) -> Message:
-    """What the index will say about us."""
+    """The metadata for the package index."""
     with zipfile.ZipFile(wheel) as archive:
         (name,) = (n for n in archive.namelist() if n.endswith(".dist-info/METADATA"))
         return BytesParser().parsebytes(archive.read(name))
@@ -95,7 +95,7 @@ def metadata(wheel: Path) -> Message:
 
 def call(*command: str) -> str:
     """The output of a command, which must succeed."""
-    # With what the user has set for pip: a mirror, a proxy, a certificate.
+    # With the user's settings for pip: a mirror, a proxy, a certificate.
     done = subprocess.run(
         command, capture_output=True, text=True, check=False, cwd=ROOT.parent, env=OUTSIDE
     )
@@ -110,7 +110,7 @@ def shipped(root: Path) -> set[str]:
 
 
 def suffixes(names: Iterable[str]) -> set[str]:
-    """The kinds of files among these."""
+    """The suffixes among these files."""
     return {PurePosixPath(name).suffix for name in names}
 
 
@@ -130,7 +130,7 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
 
 
 def test_the_sdist_holds_what_a_packager_needs(sdist: Path) -> None:
-    """Sources, tests, documentation and the files that explain them."""
+    """Sources, tests, documentation and project files."""
     names = sdist_names(sdist)
     needed = "CHANGELOG.md CONTRIBUTING.md LICENSE Makefile README.md SECURITY.md pyproject.toml"
     assert set(needed.split()) <= names
@@ -141,7 +141,7 @@ def test_the_sdist_holds_what_a_packager_needs(sdist: Path) -> None:
 
 
 def test_the_sdist_holds_nothing_stray(sdist: Path) -> None:
-    """Each file of it is one that git keeps, or would keep."""
+    """Each of its files is tracked by git, or would be."""
     if not (ROOT / ".git").exists():
         pytest.skip("not a git checkout")
     listed = (
@@ -158,14 +158,14 @@ def test_the_sdist_holds_nothing_stray(sdist: Path) -> None:
 
 
 def sdist_names(sdist: Path) -> set[str]:
-    """The files of a source distribution, without the folder that they are all in."""
+    """The files of a source distribution, relative to its top folder."""
     with tarfile.open(sdist) as archive:
         files = (member.name for member in archive.getmembers() if not member.isdir())
         return {name.partition("/")[2] for name in files}
 
 
-def test_the_metadata_says_who_we_are(metadata: Message) -> None:
-    """Name, licence and the Python that is needed."""
+def test_the_metadata_is_complete(metadata: Message) -> None:
+    """Name, licence and the required Python."""
     assert metadata["Name"] == "dragoman"
     assert metadata["License-Expression"] == "Apache-2.0"
     assert metadata.get_all("License-File") == ["LICENSE"]
@@ -175,7 +175,7 @@ def test_the_metadata_says_who_we_are(metadata: Message) -> None:
 
 
 def test_the_core_needs_two_packages(metadata: Message) -> None:
-    """Everything else is an extra, and the extras are those that we promise."""
+    """Everything else is an extra, and the extras are the documented ones."""
     required = metadata.get_all("Requires-Dist", [])
     core = {line for line in required if "extra ==" not in line}
     assert core == {"aiohttp>=3.10", "msgspec>=0.21"}
@@ -183,7 +183,7 @@ def test_the_core_needs_two_packages(metadata: Message) -> None:
 
 
 def test_all_is_the_union_of_the_others() -> None:
-    """A new extra must not be forgotten there."""
+    """A new extra must be added there."""
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
         "optional-dependencies"
     ]
@@ -193,10 +193,10 @@ def test_all_is_the_union_of_the_others() -> None:
     assert set(named) == EXTRAS - {"all"} - for_maintainers
 
 
-def test_it_installs_and_imports_where_nothing_else_is(
+def test_it_installs_and_imports_in_an_empty_environment(
     wheel: Path, metadata: Message, tmp_path: Path
 ) -> None:
-    """In an empty environment `import dragoman` works, and loads msgspec at the most."""
+    """`import dragoman` works, and loads msgspec at most."""
     venv.create(tmp_path / "env", with_pip=True)
     python = str(tmp_path / "env" / "bin" / "python")
     pip = (python, "-m", "pip", "--disable-pip-version-check", "-qq")

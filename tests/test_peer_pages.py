@@ -1,4 +1,4 @@
-"""Recipes and comparisons: their code for other libraries runs, against a server on this machine.
+"""Recipes and comparisons: their code for other libraries runs against a local server.
 
 The blocks are marked `<!-- not run: needs … (tests/test_peer_pages.py runs it) -->`, since
 `test_docs.py` runs without those libraries and without a server. A page whose libraries are not
@@ -34,7 +34,7 @@ IMPORT = re.compile(r"^\s*(?:from|import) (\w+)", re.MULTILINE)
 
 
 async def before(request: Request, info: Info) -> Response:  # noqa: ARG001 - the gateway gives both
-    """What a model would answer: a call of the first tool, a value, or a text."""
+    """An answer in place of a model: a call of the first tool, a value, or a text."""
     last = request.messages[-1]
     if last.tool_results:
         said = Message.assistant(f"It says: {last.tool_results[0].text}")
@@ -62,7 +62,7 @@ class Answering:
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[str]:
-    """A gateway that speaks every API; its address."""
+    """The address of a gateway that speaks every API."""
     with running(routed(Place(name="here", model_url="echo:"))) as serving:
         hooks = hooks_of("answering", Answering)
         serving.gateway.middleware = Middleware([hooks], PATIENCE, "answering")
@@ -70,11 +70,11 @@ def server() -> Iterator[str]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT / "docs").as_posix())
-def test_the_page_is_true(page: Path, server: str, tmp_path: Path) -> None:
-    """Before and after give the same, as the page asserts."""
+def test_the_page_runs(page: Path, server: str, tmp_path: Path) -> None:
+    """Before and after give the same result, as the page asserts."""
     code = "\n".join(block.code for block in peer_blocks(page))
     absent = [name for name in sorted(set(IMPORT.findall(code))) if find_spec(name) is None]
-    if absent:  # looked for, not imported: what is installed and broken is a failure
+    if absent:  # searched for, not imported: a package that is installed and broken is a failure
         pytest.skip(f"{', '.join(absent)} is not installed (extra: peers)")
     done = subprocess.run(
         [sys.executable, "-m", "tests.peer_pages", page.relative_to(ROOT).as_posix()],
@@ -89,12 +89,12 @@ def test_the_page_is_true(page: Path, server: str, tmp_path: Path) -> None:
 
 
 def test_there_are_such_pages() -> None:
-    """If the mark changes, nothing would be run, and nobody would notice."""
+    """If the marker changed, nothing would be run unnoticed."""
     assert len(PAGES) >= 5
 
 
 def test_every_comparison_is_run() -> None:
-    """No block of a comparison is left out by both tests."""
+    """No block of a comparison is skipped by both tests."""
     for page in ROOT.glob("docs/compare/*.md"):
         reasons = [block.not_run for block in blocks(page.read_text())]
         assert all(reason is None or MARK in reason for reason in reasons), page

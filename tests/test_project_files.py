@@ -1,4 +1,4 @@
-"""The files around the code: release notes, workflows, forms, policies."""
+"""The files around the code: release notes, workflows, issue forms, policies."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ def load(path: Path) -> Any:
 
 
 class TestReleaseNotes:
-    """The notes of a release come out of the changelog."""
+    """Release notes are taken from the changelog."""
 
     def test_a_section_without_its_heading(self) -> None:
-        """Only the version that was asked for; links to files in the repository become text."""
+        """Only the requested version; links to files in the repository become text."""
         notes_of = runpy.run_path(str(SCRIPT))["notes_of"]
         assert notes_of("1.2.0", CHANGELOG) == (
             "### Added\n\n- A thing. The page, [the site](https://example.com/), [a heading](#x).\n"
@@ -57,13 +57,13 @@ class TestReleaseNotes:
         assert notes_of("1.1.0", CHANGELOG) == "- Older.\n"
 
     @pytest.mark.parametrize("version", ["Unreleased", "1.3.0", "1.2"])
-    def test_no_notes_are_an_error(self, version: str) -> None:
+    def test_missing_notes_are_an_error(self, version: str) -> None:
         """An empty section and a missing one."""
         notes_of = runpy.run_path(str(SCRIPT))["notes_of"]
         with pytest.raises(LookupError, match=re.escape(f"no notes for {version};")):
             notes_of(version, CHANGELOG)
 
-    def test_a_version_that_the_package_does_not_have(self) -> None:
+    def test_a_tag_must_match_the_package_version(self) -> None:
         """A tag that was set before the version was raised stops the release."""
         run = subprocess.run(
             [sys.executable, str(SCRIPT), "99.0"], capture_output=True, text=True, check=False
@@ -72,7 +72,7 @@ class TestReleaseNotes:
         assert "not 99.0" in run.stderr
 
     def test_our_changelog_can_be_read(self) -> None:
-        """What is unreleased now can be released."""
+        """The unreleased section can be released."""
         run = subprocess.run(
             [sys.executable, str(SCRIPT), "Unreleased"],
             capture_output=True, text=True, check=True, encoding="utf-8",
@@ -83,16 +83,16 @@ class TestReleaseNotes:
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
 class TestWorkflows:
-    """Hosted CI: few rights, bounded time, commands that exist."""
+    """Hosted CI: few permissions, bounded time, commands that exist."""
 
-    def test_rights_are_few(self, path: Path) -> None:
-        """A workflow says what it may do; only single jobs may write."""
+    def test_permissions_are_minimal(self, path: Path) -> None:
+        """A workflow declares its permissions; only single jobs may write."""
         workflow = load(path)
         assert workflow["permissions"] in ({}, {"contents": "read"})
         assert all("timeout-minutes" in job for job in workflow["jobs"].values())
 
     def test_its_commands_exist(self, path: Path) -> None:
-        """Scripts and make targets that it runs are in the repository."""
+        """Its scripts and make targets are in the repository."""
         steps = [step for job in load(path)["jobs"].values() for step in job["steps"]]
         commands = "\n".join(step["run"] for step in steps if "run" in step)
         targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
@@ -100,8 +100,8 @@ class TestWorkflows:
         assert ".ci/run" in commands
         assert (ROOT / ".ci" / "run").stat().st_mode & 0o111
 
-    def test_actions_have_versions(self, path: Path) -> None:
-        """None follows a branch that may change any day."""
+    def test_actions_are_pinned(self, path: Path) -> None:
+        """None follows a branch."""
         steps = [step for job in load(path)["jobs"].values() for step in job["steps"]]
         used = [step["uses"] for step in steps if "uses" in step]
         assert used
@@ -109,7 +109,7 @@ class TestWorkflows:
 
 
 def test_paths_of_the_portable_tests_exist() -> None:
-    """A folder that was renamed would silently not be tested elsewhere."""
+    """A renamed folder would silently not be tested on other platforms."""
     legs = load(ROOT / ".github" / "workflows" / "ci.yml")["jobs"]["portable"]["strategy"]
     words = {word for leg in legs["matrix"]["include"] for word in leg["tests"].split()}
     paths = {word.removeprefix("--ignore=") for word in words}
@@ -118,7 +118,7 @@ def test_paths_of_the_portable_tests_exist() -> None:
 
 
 def test_claimed_python_versions_are_tested() -> None:
-    """The classifiers name no version that only a leg marked `new` runs."""
+    """The classifiers name no version that only a job marked `new` runs."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     claimed = {c.rpartition(" ")[2] for c in project["classifiers"] if ":: 3." in c}
     linux = load(ROOT / ".github" / "workflows" / "ci.yml")["jobs"]["linux"]
@@ -128,7 +128,7 @@ def test_claimed_python_versions_are_tested() -> None:
 
 @pytest.mark.parametrize("path", FORMS, ids=lambda path: path.name)
 def test_issue_forms_are_complete(path: Path) -> None:
-    """What GitHub demands of a form: a name, a description, fields with a label, distinct ids."""
+    """GitHub requires a name, a description, fields with a label, and distinct ids."""
     form = load(path)
     assert form["name"]
     assert form["description"]
@@ -148,7 +148,7 @@ def test_the_commit_hooks_run_what_lint_runs() -> None:
     assert [entry for entry in wanted if f".venv/bin/{entry}" not in lint] == []
 
 
-def test_the_dev_container_can_be_read() -> None:
+def test_the_dev_container_is_valid() -> None:
     """Plain JSON, and its command is a target of the Makefile."""
     container = json.loads((ROOT / ".devcontainer" / "devcontainer.json").read_text())
     assert container["postCreateCommand"] == "make --silent .venv/.dev"
@@ -156,7 +156,7 @@ def test_the_dev_container_can_be_read() -> None:
 
 
 def test_the_threat_model_names_modules_that_exist() -> None:
-    """A module that moved takes its row of the table along."""
+    """Also after modules have moved."""
     text = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
     named = set(re.findall(r"`([a-z_]+(?:/[a-z_]+)*(?:\.py|/))`", text))
     assert len(named) > 20

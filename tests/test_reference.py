@@ -1,4 +1,4 @@
-"""The reference: every public name is on a page and documented, and the examples are true."""
+"""The reference: every public name is on a page and documented, and the examples are correct."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _DIRECTIVE = re.compile(r"^::: ([\w.]+)$", re.MULTILINE)
 
 
 def by_module() -> dict[str, list[str]]:
-    """The public names of each module; one that several have, of the first only."""
+    """The public names of each module; a name in several modules belongs to the first."""
     seen: set[int] = set()
     found: dict[str, list[str]] = {}
     for short in MODULES:
@@ -44,14 +44,14 @@ NAMES = [(module, name) for module, names in by_module().items() for name in nam
 
 
 def directives() -> list[str]:
-    """The names on the reference's pages, as mkdocstrings is told them; without modules."""
+    """The names on the reference's pages, as given to mkdocstrings; without modules."""
     pages = sorted(PAGES.glob("*.md"))
     found = [name for page in pages for name in _DIRECTIVE.findall(page.read_text("utf-8"))]
     return [name for name in found if name not in by_module()]
 
 
 def members(kind: type) -> Iterator[tuple[str, Any]]:
-    """The public methods and properties that are a class's own or its base classes' of ours."""
+    """The public methods and properties of a class, or of its base classes in this library."""
     values: tuple[str, ...] = getattr(kind, "__struct_fields__", ())
     for name in sorted(dir(kind)):
         if name.startswith("_") or name in values:
@@ -69,7 +69,7 @@ def members(kind: type) -> Iterator[tuple[str, Any]]:
 
 
 def modules() -> list[str]:
-    """The library's modules; the command line's start programs when imported."""
+    """The library's modules, without those of the CLI that start programs when imported."""
     found = pkgutil.walk_packages(dragoman.__path__, "dragoman.")
     return sorted(module.name for module in found if not module.name.startswith("dragoman.cli"))
 
@@ -90,7 +90,7 @@ def test_the_reference_shows_every_public_name() -> None:
 
 
 @pytest.mark.parametrize("page", sorted(PAGES.glob("*.md")), ids=lambda page: page.stem)
-def test_names_stand_below_their_module(page: Path) -> None:
+def test_names_are_below_their_module(page: Path) -> None:
     """A heading `From …` says where the names below it are imported from."""
     module = ""
     for line in page.read_text("utf-8").splitlines():
@@ -104,7 +104,7 @@ def test_names_stand_below_their_module(page: Path) -> None:
 
 
 def test_the_reference_shows_every_flag_of_a_target() -> None:
-    """Those who write a dialect find all groups."""
+    """Authors of dialects find all groups."""
     defaults = [each.default for each in inspect.signature(dragoman.Target).parameters.values()]
     groups = [
         f"dragoman.wire.flags.{type(each).__name__}" for each in defaults if isinstance(each, Flags)
@@ -114,7 +114,7 @@ def test_the_reference_shows_every_flag_of_a_target() -> None:
 
 @pytest.mark.parametrize(("module", "name"), NAMES)
 def test_every_public_member_is_documented(module: str, name: str) -> None:
-    """Classes, functions, and the methods and properties of classes: a first sentence each."""
+    """Classes, functions, and the methods and properties of classes have a first sentence."""
     value = getattr(import_module(module), name)
     if not (inspect.isclass(value) or inspect.isroutine(value)):
         return  # an alias: of a union of classes, each of which is documented, or of a callable
@@ -125,14 +125,14 @@ def test_every_public_member_is_documented(module: str, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in modules() if has_examples(name)])
-def test_examples_in_docstrings_are_true(name: str) -> None:
-    """What they show is what happens."""
+def test_examples_in_docstrings_are_correct(name: str) -> None:
+    """They print what they show."""
     result = doctest.testmod(import_module(name), optionflags=doctest.ELLIPSIS)
     assert result.failed == 0
 
 
 def test_there_are_examples() -> None:
-    """The test above looks at something."""
+    """The test above has something to check."""
     finder = doctest.DocTestFinder()
     found = [
         example

@@ -1,6 +1,6 @@
-"""What the documentation site does by itself: navigation, links out of docs/, llms.txt, its check.
+"""The documentation site's own code: navigation, links out of docs/, llms.txt, its link check.
 
-`make docs` builds the site and runs the check on it; here are the parts, without mkdocs.
+`make docs` builds the site and runs the check on it; these tests need no mkdocs.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ CHECK: dict[str, Any] = runpy.run_path(str(SITE / "check_links.py"))
 
 
 def test_the_version_is_the_package_s() -> None:
-    """It is read from the source, not from what happens to be installed."""
+    """It is read from the source, not from an installed package."""
     assert HOOKS["version"]() == dragoman.__version__
 
 
 def test_globs_take_the_remaining_pages_by_title() -> None:
-    """An index comes first; what is named elsewhere is not repeated; empty sections vanish."""
+    """An index comes first; pages named elsewhere are not repeated; empty sections are dropped."""
     titles = {
         "a/index.md": "All",
         "a/one.md": "Zebra",
@@ -51,17 +51,17 @@ def test_globs_take_the_remaining_pages_by_title() -> None:
     ],
 )
 def test_links_out_of_the_site_lead_to_the_repository(text: str, expected: str) -> None:
-    """Pages stay pages, files become addresses, code is left alone."""
+    """Links to pages stay, links to files become URLs, code is unchanged."""
     assert HOOKS["linked"](text, "contributing/page.md", "https://host/r") == expected
 
 
 def test_links_to_an_unknown_repository_become_text() -> None:
-    """Better no link than a broken one."""
+    """Without a repository URL there is no link."""
     assert HOOKS["linked"]("See [the test](../../tests/t.py).", "a/b.md", "") == "See the test."
 
 
 def test_files_of_the_root_become_pages() -> None:
-    """Their links are seen from where the page is."""
+    """Their links are relative to the page."""
     text = "[a](docs/guides/x.md) [b](SECURITY.md#y) [c](LICENSE)"
     assert HOOKS["relocated"](text, "", "contributing") == (
         "[a](../guides/x.md) [b](../security.md#y) [c](../../LICENSE)"
@@ -69,7 +69,7 @@ def test_files_of_the_root_become_pages() -> None:
 
 
 def test_llms_text_lists_pages_by_section() -> None:
-    """As llmstxt.org describes it."""
+    """In the form of llmstxt.org."""
     listed = HOOKS["Listed"]("Install", "https://host/install/", "How to.")
     assert HOOKS["llms_text"]("Name", "What\nit is.", {"Start": [listed]}) == (
         "# Name\n\n> What it is.\n\n## Start\n\n- [Install](https://host/install/): How to.\n"
@@ -95,7 +95,7 @@ def page(body: str) -> str:
 
 
 def site(folder: Path, body: str, llms: str = "- [A](a/): A.\n") -> list[str]:
-    """What is wrong with a site of two pages, one of which has this body."""
+    """The problems of a site with two pages, one of which has this body."""
     (folder / "a").mkdir()
     (folder / "index.html").write_text(page(body))
     (folder / "a" / "index.html").write_text(page('<h1 id="here">A</h1><a href="..">up</a>'))
@@ -119,7 +119,7 @@ def site(folder: Path, body: str, llms: str = "- [A](a/): A.\n") -> list[str]:
 def test_the_check_finds_broken_links_and_foreign_files(
     body: str, found: list[str], tmp_path: Path
 ) -> None:
-    """Files, anchors, and what a page loads from other hosts."""
+    """Files, anchors, and resources that a page loads from other hosts."""
     assert site(tmp_path, body) == found
 
 

@@ -1,4 +1,4 @@
-"""The pictures of terminals in the documentation show what the commands print today."""
+"""The terminal images in the documentation show the current output of the commands."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ SCENES = RECORDER["SCENES"]
 
 
 @pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.name)
-def test_a_picture_is_current(scene: Any) -> None:
-    """After a change of what a command prints: `make docs-terminal`."""
+def test_an_image_is_current(scene: Any) -> None:
+    """If the output of a command changed, run `make docs-terminal`."""
     picture = RECORDER["IMAGES"] / f"terminal-{scene.name}.svg"
     kept, now = picture.read_text(encoding="utf-8"), RECORDER["recorded"](scene)
     assert RECORDER["texts"](kept), "the picture is empty"
     assert RECORDER["texts"](kept) == RECORDER["texts"](now), f"{picture.name}: make docs-terminal"
 
 
-def test_there_are_no_other_pictures() -> None:
-    """A scene that was renamed leaves nothing behind."""
+def test_there_are_no_other_images() -> None:
+    """A renamed scene leaves no file behind."""
     names = {path.stem for path in RECORDER["IMAGES"].glob("terminal-*.svg")}
     assert names == {f"terminal-{scene.name}" for scene in SCENES}
 
@@ -36,8 +36,8 @@ def test_there_are_no_other_pictures() -> None:
 @pytest.mark.parametrize(
     "picture", sorted(RECORDER["IMAGES"].glob("*.svg")), ids=lambda path: path.name
 )
-def test_a_picture_loads_nothing(picture: Path) -> None:
-    """No fonts, images or scripts from elsewhere, nor of its own."""
+def test_an_image_loads_nothing(picture: Path) -> None:
+    """No fonts, images or scripts."""
     text = picture.read_text(encoding="utf-8")
     assert "@font-face" not in text
     assert "url(http" not in text
@@ -45,8 +45,8 @@ def test_a_picture_loads_nothing(picture: Path) -> None:
     assert "<script" not in text
 
 
-def test_a_command_that_fails_is_noticed() -> None:
-    """No picture of an error message is committed by mistake."""
+def test_a_failing_command_is_noticed() -> None:
+    """No image of an error message is committed by mistake."""
     scene = RECORDER["Scene"]("x", "x", ("dragoman nonsense",))
     with pytest.raises(RuntimeError, match="No such command"):
         RECORDER["recorded"](scene)

@@ -1,6 +1,6 @@
-"""The requirements trace is true: everything that the seeds ask for is there once, with evidence.
+"""The requirements trace is correct: every requirement of the seeds is listed once, with evidence.
 
-The seeds themselves may be absent: what they number is generated, what they name is listed here.
+The seeds themselves may be absent: their numbers are generated, and their names are listed here.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ PAGE = ROOT / "docs" / "contributing" / "requirements-trace.md"
 RANGE = re.compile(r"(?P<prefix>.*-)(?P<first>\d+)\.\.(?P<last>\d+)")
 LATER = re.compile(r"later: issue ([4-9]|1[0-9])")
 
-# What each seed names: "seed owner-and-separator", then the names.
+# The names in each seed: "seed owner-and-separator", then the names.
 NAMED = """
 004 ToolDefinitionTests. Should_Be_Immutable Should_Validate_Name Should_Validate_Name_NonEmpty
     Should_Accept_Valid_Names Should_Reject_Invalid_Name_Characters Should_Enforce_Name_MaxLength
@@ -157,7 +157,7 @@ class Row(NamedTuple):
 
 
 def expected() -> list[str]:
-    """All that has to be traced: seed 004's numbers, the agents' ten, and the names above."""
+    """Everything to be traced: seed 004's numbers, the agents' ten, and the names above."""
     numbered = [
         *(f"FR-004a-{n:02}" for n in range(1, 116)),
         *(f"NFR-004a-{n:02}" for n in range(1, 41)),
@@ -224,7 +224,7 @@ TRACE = rows(PAGE.read_text("utf-8"))
 
 
 def test_everything_is_traced_exactly_once() -> None:
-    """No requirement, listed test or named operation is missing, doubled or made up."""
+    """No requirement, listed test or named operation is missing, repeated or invented."""
     wanted, found = Counter(expected()), Counter(chain.from_iterable(row.what for row in TRACE))
     assert {"missing": wanted - found, "too many": found - wanted} == {
         "missing": Counter(), "too many": Counter(),

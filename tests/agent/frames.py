@@ -1,4 +1,4 @@
-"""Whole answers cut into the frames of a stream, as each provider's server cuts them."""
+"""Complete answers split into the frames of a stream, as each provider's server does."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def kind(dialect: str) -> str:
 
 
 def _pieces(text: str) -> list[str]:
-    """A text in three, or as many as there are."""
+    """A text in up to three pieces."""
     third = max(len(text) // 3, 1)
     return [piece for piece in (text[:third], text[third : 2 * third], text[2 * third :]) if piece]
 
@@ -77,7 +77,7 @@ def _block_deltas(block: Body) -> Iterator[Body]:
             yield {"type": "input_json_delta", "partial_json": piece}
 
 
-# --- Gemini: texts come in pieces, a signature of the last one on a part without text (W85)
+# --- Gemini: texts arrive in pieces; the last one's signature is on a part without text (W85)
 
 
 def _gemini(body: Body) -> Iterator[bytes]:
@@ -180,7 +180,7 @@ def _responses(body: Body) -> Iterator[bytes]:
 
 
 _BEGUN: dict[str, Body] = {
-    # W26: what is sealed here is not yet whole.
+    # W26: the sealed content here isn't complete yet.
     "reasoning": {"summary": [], "encrypted_content": "aGFsZg=="},
     "message": {"content": [], "status": "in_progress"},
     "function_call": {"arguments": "", "status": "in_progress"},

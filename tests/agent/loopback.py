@@ -1,7 +1,7 @@
-"""Providers on loopback that speak their dialects, and look at every request as they would.
+"""Providers on loopback that speak their dialects and validate every request.
 
-Each has the rules of its dialect, the types of its vendor's SDK, and eyes for what is not its own:
-seals that others made. OpenAI's Responses keeps its answers, and knows them again.
+Each applies the rules of its dialect and the types of its vendor's SDK, and rejects sealed state of
+other providers. OpenAI's Responses stores its answers and accepts their ids.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tests.wire.test_matrix_random import _accepted
 
 @dataclass(frozen=True)
 class Place:
-    """A provider, one model of it, and how it speaks."""
+    """A provider, one of its models, and its dialect."""
 
     dialect: str
     model: str
@@ -45,7 +45,7 @@ PLACES: Mapping[str, Place] = {
         "openai-chat", "openrouter:anthropic/claude-sonnet-4.5", spoken.openrouter
     ),
     "openai-responses": Place("openai-responses", "openai:gpt-5", spoken.responses),
-    # further hosts of one dialect, each with quirks of its own
+    # further hosts of one dialect, each with its own quirks
     "deepseek": Place("openai-chat", "deepseek:deepseek-reasoner", spoken.deepseek, False),
     "groq": Place("openai-chat", "groq:openai/gpt-oss-120b", spoken.groq),
     "mistral": Place("openai-chat", "mistral:mistral-large-latest", spoken.mistral),
@@ -57,7 +57,7 @@ DIALECTS = ("anthropic", "gemini", "ollama", "openai-chat", "openai-responses")
 
 
 def judged(dialect: str, body: Body) -> None:
-    """Raise where the types of the vendor's own SDK refuse a request."""
+    """Raise if the types of the vendor's SDK reject a request."""
     if dialect == "openai-responses":
         _check_request(body)
     elif dialect == "gemini":
@@ -69,7 +69,7 @@ def judged(dialect: str, body: Body) -> None:
 
 
 def _without_thoughts(body: Body) -> Body:
-    """The body without Mistral's parts of thinking, of which OpenAI's types know nothing."""
+    """The body without Mistral's thinking parts, which OpenAI's types don't have."""
     messages = [
         {**message, "content": [part for part in message["content"] if part["type"] != "thinking"]}
         if isinstance(message.get("content"), list)
@@ -80,7 +80,7 @@ def _without_thoughts(body: Body) -> Body:
 
 
 def client(model: str, url: str, dialect: str | None = None, **settings: Any) -> Client:
-    """A client of a server on loopback that asks once."""
+    """A client of a loopback server, without retries."""
     settings.setdefault("timeouts", Timeouts(first_byte=PATIENCE, between_chunks=PATIENCE))
     settings.setdefault("retries", Retries(attempts=1))
     return Client(model, dialect=dialect, base_url=url, key="sk-test", **settings)
@@ -88,7 +88,7 @@ def client(model: str, url: str, dialect: str | None = None, **settings: Any) ->
 
 @dataclass
 class World:
-    """All places, and what is being said in them."""
+    """All providers, and the current turn of each."""
 
     clients: dict[str, Client] = field(default_factory=dict)
     turn: int = 0
@@ -114,7 +114,7 @@ class World:
     """How many requests went on from one of them."""
 
     def begin(self, turn: int) -> Said:
-        """A turn begins with a question and a picture."""
+        """A turn begins with a question and an image."""
         self.turn = turn
         said = Said(turn)
         self.said.append(said.question)
@@ -122,7 +122,7 @@ class World:
         return said
 
     def answer(self, name: str, seen: Seen) -> list[Step]:
-        """What a place answers; whatever it does not like is noted."""
+        """A provider's answer; problems of the request are recorded."""
         self.raw.append(seen.json)
         if self.refusal is not None:
             return plain(self.refusal, 400)
@@ -150,7 +150,7 @@ class World:
         return plain(found)
 
     def _whole(self, body: Body) -> Body:
-        """The request with what was kept in front of what is new."""
+        """The request with the stored messages before the new ones."""
         previous = body.get("previous_response_id")
         if previous is None:
             return body
@@ -190,7 +190,7 @@ class World:
 
 
 def lost(response_id: str) -> Body:
-    """What OpenAI says where it has not got an answer, or no longer."""
+    """OpenAI's error for an answer that it hasn't stored, or no longer has."""
     return {
         "error": {
             "message": f"Previous response with id '{response_id}' not found.",
@@ -217,7 +217,7 @@ def _is_bare_reasoning(item: Body) -> bool:
 
 
 def strings(value: Any) -> Iterator[str]:
-    """All texts of a body, those in arguments included."""
+    """All strings of a body, including those in arguments."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
@@ -230,7 +230,7 @@ def strings(value: Any) -> Iterator[str]:
 
 @asynccontextmanager
 async def world(*names: str) -> AsyncGenerator[World]:
-    """These places, each on a port of its own."""
+    """These providers, each on its own port."""
     made = World()
     async with AsyncExitStack() as stack:
         for name in names or DIALECTS:
@@ -246,5 +246,5 @@ async def world(*names: str) -> AsyncGenerator[World]:
 
 
 def read(dialect: str, body: Body, path: str | None = None) -> Request:
-    """A request as its receiver reads it."""
+    """A request as its receiver decodes it."""
     return dragoman.dialect(dialect).decode_request(body, path=path)

@@ -1,4 +1,4 @@
-"""Plays: what a model answers, the tools there are, the settings and the history, all at random."""
+"""Random runs ("plays"): the model's answers, the tools, the settings and the history."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _DEEP = '{"word": ' + "[" * 300 + "]" * 300 + "}"
 
 
 class OwnExit(BaseException):
-    """What a tool may raise that is no `Exception`."""
+    """An exception of a tool that is not an `Exception`."""
 
 
 # --- tools
@@ -173,7 +173,7 @@ def _choice(index: int, parts: Sequence[Any], finish: FinishReason) -> Choice:
 
 @st.composite
 def responses(draw: st.DrawFn) -> Response:
-    """An answer, as strange as it may be."""
+    """Any answer, including unusual ones."""
     count = draw(st.sampled_from([1, 1, 1, 1, 0, 2]))
     choices = [_choice(i, draw(contents), draw(finishes)) for i in range(count)]
     return Response(choices=tuple(choices), usage=draw(usages), model="m", id="r1")
@@ -196,7 +196,7 @@ steps: st.SearchStrategy[Any] = st.one_of(
 
 
 def events(step: Any) -> Any:
-    """A step told in events: the same whether the model is listened to or asked for all of it."""
+    """A step as events, the same for streaming and plain requests."""
     return list(spoken(step)) if isinstance(step, Response) else step
 
 
@@ -286,7 +286,7 @@ _FITTING = {
 
 @dataclass(slots=True)
 class Play:
-    """All that a run depends on."""
+    """Everything that a run depends on."""
 
     steps: list[Any]
     tools: list[str]
@@ -298,19 +298,19 @@ class Play:
     settings: dict[str, Any] = field(default_factory=dict)
 
     def agent(self) -> Agent:
-        """A fresh agent, whose model plays the script from its beginning."""
+        """A new agent whose model starts the script from its beginning."""
         fits = _FITTING.get(self.settings["output"], f"Done, {SECRET}.")
         script = [*map(events, self.steps), *[fits] * 60]
         tools = [TOOLS[name] for name in self.tools]
         return Agent(ScriptedModel(script), tools=tools, system=SECRET, **self.settings)
 
     def options(self, history: Any) -> dict[str, Any]:
-        """What is given with the call."""
+        """The options of the call."""
         return {"history": history, "approvals": self.approvals, "results": self.results}
 
     @property
     def content(self) -> tuple[str, ...]:
-        """What the user says."""
+        """The user's message."""
         return () if self.prompt is None else (self.prompt,)
 
 

@@ -1,4 +1,4 @@
-"""Tools and answers that the agent's tests share."""
+"""Tools and answers shared by the agent tests."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ async def clock(city: str) -> dict[str, Any]:
 
 
 def call(name: str, id: str = "call_1", **arguments: Any) -> ToolCall:
-    """A call, as a model makes it."""
+    """A call as a model makes it."""
     return ToolCall.create(id, name, arguments)
 
 
@@ -33,5 +33,5 @@ def asks(*calls: ToolCall, text: str = "") -> Message:
 
 
 def model(*steps: Any) -> ScriptedModel:
-    """A model that answers these."""
+    """A scripted model with these answers."""
     return ScriptedModel(steps)

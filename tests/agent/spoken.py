@@ -1,7 +1,7 @@
-"""Answers of each provider as its wire has them, written by hand: seals, ids, and all.
+"""Handwritten answers of each provider in its wire format, with seals and ids.
 
-A turn has two answers: one that thinks, talks and calls two tools at once, and the last one. What
-is said in it can be told from what is said in any other, and so can its seals.
+A turn has two answers: one with thinking, text and two parallel calls, and the final one. The
+texts and seals of each turn are distinct from those of any other.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ Body = dict[str, Any]
 
 
 def seal(place: str, turn: int, number: int = 0) -> str:
-    """What only that place may ever see again."""
+    """Sealed state that may only be sent back to that provider."""
     return base64.b64encode(f"sealed at {place} in turn {turn}, {number}".encode() * 3).decode()
 
 
 class Said:
-    """What is said in one turn."""
+    """The contents of one turn."""
 
     def __init__(self, turn: int) -> None:
         self.question = f"Question {turn}: what is on this picture?"
@@ -33,17 +33,17 @@ class Said:
 
     @property
     def asked(self) -> list[str]:
-        """What the next request must have in it, before anything was answered."""
+        """Texts that the first request of the turn must contain."""
         return [self.question, self.pixel]
 
     @property
     def called(self) -> list[str]:
-        """What it must have in it besides, when the tools were run."""
+        """Texts that the request after the tools must contain as well."""
         return [self.text, *(call["city"] for call in self.calls.values())]
 
 
 def anthropic(place: str, turn: int, model: str, *, is_last: bool) -> Body:
-    """A message of Claude's, which signs each thought."""
+    """An Anthropic message whose thinking is signed."""
     said = Said(turn)
     content: list[Body] = [
         {"type": "thinking", "thinking": said.thought, "signature": seal(place, turn)},
@@ -66,7 +66,7 @@ def anthropic(place: str, turn: int, model: str, *, is_last: bool) -> Body:
 
 
 def responses(place: str, turn: int, model: str, *, is_last: bool) -> Body:
-    """A response of OpenAI's: items with ids, and reasoning that is encrypted."""
+    """An OpenAI Responses answer: items with ids, and encrypted reasoning."""
     said = Said(turn)
     thought = said.afterthought if is_last else said.thought
     key = f"{turn}{'b' if is_last else 'a'}"
@@ -95,7 +95,7 @@ def responses(place: str, turn: int, model: str, *, is_last: bool) -> Body:
 
 
 def gemini(place: str, turn: int, model: str, *, is_last: bool) -> Body:
-    """Gemini 3's: the first call of a step is signed, and so is the last word (W83, W85)."""
+    """A Gemini 3 answer: the first call of a step and the last part are signed (W83, W85)."""
     said = Said(turn)
     calls: list[Body] = [{"functionCall": {"name": n, "args": a}} for n, a in said.calls.items()]
     calls[0]["thoughtSignature"] = seal(place, turn)
@@ -115,7 +115,7 @@ def gemini(place: str, turn: int, model: str, *, is_last: bool) -> Body:
 
 
 def ollama(_place: str, turn: int, model: str, *, is_last: bool) -> Body:
-    """Ollama's: no ids, nothing sealed, and `stop` though it calls."""
+    """An Ollama answer: no ids, nothing sealed, and `stop` even with calls."""
     said = Said(turn)
     message: Body = {"role": "assistant", "content": said.text, "thinking": said.thought}
     if is_last:
@@ -151,7 +151,7 @@ def _chat(turn: int, model: str, *, is_last: bool, **thinking: Any) -> Body:
 
 
 def openrouter(place: str, turn: int, model: str, *, is_last: bool) -> Body:
-    """OpenRouter's Chat with Claude behind it: thinking in details, and one of them signed."""
+    """OpenRouter's Chat with Claude behind it: `reasoning_details`, one of them signed."""
     thought = Said(turn).afterthought if is_last else Said(turn).thought
     detail = {"type": "reasoning.text", "text": thought, "format": "anthropic-claude-v1",
               "index": 0, "signature": seal(place, turn, int(is_last))}  # fmt: skip

@@ -1,4 +1,4 @@
-"""Tools that somebody has to agree to, now or much later."""
+"""Tools that need approval, immediately or later."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _nothing_ran() -> None:
 
 
 async def test_a_call_is_not_run_before_it_is_approved() -> None:
-    """The run ends, the call is handed to the caller; what needs no approval is run."""
+    """The run ends and returns the call; calls that need no approval are run."""
     agent = Agent(
         model(asks(call("delete", "a", path="x"), call("weather", "b", city="Basel")), "Done."),
         tools=[delete, weather],
@@ -65,7 +65,7 @@ async def test_a_call_is_not_run_before_it_is_approved() -> None:
 
 @pytest.mark.parametrize(("decision", "told"), [(False, "not allowed"), ("Ask Bob.", "Ask Bob.")])
 async def test_a_rejection_is_sent_to_the_model(decision: bool | str, told: str) -> None:
-    """With the reason, where one is given."""
+    """With the reason, if one is given."""
     agent = Agent(model(asks(call("delete", path="x")), "As you like."), tools=[delete])
     asked = await agent.send("Delete x")
     done = await agent.send(history=asked.messages, approvals={"call_1": decision})
@@ -75,7 +75,7 @@ async def test_a_rejection_is_sent_to_the_model(decision: bool | str, told: str)
     assert told in result.text
 
 
-async def test_the_arguments_may_decide() -> None:
+async def test_approval_may_depend_on_the_arguments() -> None:
     """Small sums are paid at once."""
     agent = Agent(model(asks(call("pay", amount=5)), "Paid."), tools=[pay])
     assert (await agent.send("Pay 5")).output == "Paid."
@@ -84,15 +84,15 @@ async def test_the_arguments_may_decide() -> None:
     assert ran == ["5"]
 
 
-async def test_a_call_that_can_not_be_run_needs_no_approval() -> None:
-    """Nobody is asked about arguments that don't fit."""
+async def test_an_invalid_call_needs_no_approval() -> None:
+    """Nobody is asked about arguments that don't match the schema."""
     agent = Agent(model(asks(call("pay", amount="much")), "Sorry."), tools=[pay])
     result = await agent.send("Pay much")
     assert not result.deferred
     assert result.messages[2].tool_results[0].is_error
 
 
-async def test_what_is_not_decided_stays_undecided() -> None:
+async def test_undecided_calls_stay_pending() -> None:
     """One of two is approved: it runs, the other still waits."""
     calls = asks(call("delete", "a", path="x"), call("delete", "b", path="y"))
     agent = Agent(model(calls, "Both gone."), tools=[delete])
@@ -104,7 +104,7 @@ async def test_what_is_not_decided_stays_undecided() -> None:
 
 
 async def test_resuming_without_a_decision_runs_nothing() -> None:
-    """Going on is no agreement."""
+    """Continuing isn't approval."""
     agent = Agent(model(asks(call("delete", path="x"))), tools=[delete])
     asked = await agent.send("Delete x")
     again = await agent.send(history=asked.messages)
@@ -134,8 +134,8 @@ async def test_the_decision_may_come_much_later(tmp_path: Path) -> None:
     assert [m.role.value for m in kept] == ["user", "assistant", "tool", "tool", "assistant"]
 
 
-async def test_a_new_prompt_while_calls_wait_leaves_them_unrun() -> None:
-    """The conversation goes on; what is sent is put right for the provider."""
+async def test_a_new_prompt_leaves_pending_calls_unrun() -> None:
+    """The conversation continues; the request is repaired for the provider."""
     history = ConversationHistory(policy=Policy.LENIENT)
     agent = Agent(model(asks(call("delete", path="x")), "Never mind, then."), tools=[delete])
     await agent.send("Delete x", history=history)
@@ -144,11 +144,11 @@ async def test_a_new_prompt_while_calls_wait_leaves_them_unrun() -> None:
     assert result.output == "Never mind, then."
 
 
-# --- decided at once
+# --- decided by a function
 
 
 async def _decided(decision: Any, **options: Any) -> Any:
-    """The result of a run that asks to delete `x`, and what it was decided by."""
+    """The result of a run that wants to delete `x`, and what the deciding function got."""
     seen: list[Any] = []
 
     async def approve(call: ToolCall, run: RunContext) -> Any:
@@ -168,7 +168,7 @@ async def test_a_function_may_decide_at_once() -> None:
 
 
 @pytest.mark.parametrize(("decision", "told"), [(False, "not allowed"), ("Ask Bob.", "Ask Bob.")])
-async def test_a_function_may_refuse(decision: Any, told: str) -> None:
+async def test_a_function_may_reject(decision: Any, told: str) -> None:
     """The model gets the rejection with its reason."""
     result = await _decided(decision)
     assert ran == []
@@ -186,7 +186,7 @@ async def test_a_function_may_change_the_arguments() -> None:
 
 
 async def test_a_function_may_leave_it_to_the_caller() -> None:
-    """None is no decision: the call is deferred, as ever."""
+    """None is no decision: the call is deferred as usual."""
     result = await _decided(None)
     assert (ran, [each.id for each in result.deferred]) == ([], ["a"])
 
@@ -199,8 +199,8 @@ async def test_an_invalid_decision_raises(decision: Any) -> None:
     assert ran == []
 
 
-async def test_the_agents_own_function_and_a_calls() -> None:
-    """A call's comes first; None takes it away. Only what needs approval is asked about."""
+async def test_a_calls_function_overrides_the_agents() -> None:
+    """None removes it. Only calls that need approval are passed to it."""
     calls = asks(call("pay", "a", amount=5), call("pay", "b", amount=500))
     asked: list[str] = []
 
@@ -217,7 +217,7 @@ async def test_the_agents_own_function_and_a_calls() -> None:
         await agent.send("Pay", approve=True)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue]
 
 
-async def test_waiting_calls_of_an_earlier_run_are_decided_too() -> None:
+async def test_pending_calls_of_an_earlier_run_are_decided_too() -> None:
     """The function is called for pending calls without a decision."""
     calls = asks(call("delete", "a", path="x"), call("delete", "b", path="y"))
     agent = Agent(model(calls, "Done."), tools=[delete])
@@ -229,8 +229,8 @@ async def test_waiting_calls_of_an_earlier_run_are_decided_too() -> None:
     assert [each.is_error for each in done.messages[0].tool_results] == [False, True]
 
 
-async def test_calls_that_the_caller_runs_are_not_asked_about() -> None:
-    """They need a result, not only an approval."""
+async def test_calls_that_the_caller_runs_are_not_decided() -> None:
+    """They need a result, not an approval."""
     mine = ToolDefinition("open_page", "Open a page.", {"type": "object", "properties": {}})
     agent = Agent(model(asks(call("open_page", "a")), "Done."), tools=[mine], approve=print)
     waiting = await agent.send("Open")
@@ -246,8 +246,8 @@ class Receipt:
     number: int
 
 
-async def test_a_typed_run_that_waits_has_no_output() -> None:
-    """Reading it raises; copies, comparisons and reprs work; afterwards there is one."""
+async def test_a_typed_run_with_pending_calls_has_no_output() -> None:
+    """Reading it raises; copies, comparisons and reprs work; the resumed run has one."""
     scripted = ScriptedModel(
         [
             Message.assistant("A moment.", ToolCall.create("c1", "pay", {"amount": 500})),
@@ -269,8 +269,8 @@ async def test_a_typed_run_that_waits_has_no_output() -> None:
     assert done != paused
 
 
-async def test_an_untyped_run_that_waits_has_its_text() -> None:
-    """Text is what such a run returns, however much of it there is."""
+async def test_an_untyped_run_with_pending_calls_has_its_text() -> None:
+    """The output is the text so far."""
     paused = await Agent(ScriptedModel([Message.assistant("Wait.", ToolCall.create("c1", "pay"))]),
                          tools=[ToolDefinition.create("pay", "Pay.")]).send("Pay.")  # fmt: skip
     assert (paused.output, paused.has_output) == ("Wait.", True)

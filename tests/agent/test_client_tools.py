@@ -1,4 +1,4 @@
-"""Tools that models know and the caller runs: one function answers them on any provider."""
+"""Tools known to models but run by the caller: one function implements them on any provider."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def run(command: str) -> str:
 
 
 def _asking(dialect: str) -> dict[str, Any]:
-    """An answer with a call of the shell, as that provider's model makes it."""
+    """An answer with a shell call in that provider's form."""
     if dialect == "openai-responses":
         item = {"type": "shell_call", "id": "sh_1", "call_id": "call_1", "status": "completed",
                 "action": {"commands": ["cd /tmp", "ls"], "timeout_ms": None,
@@ -48,7 +48,7 @@ def _asking(dialect: str) -> dict[str, Any]:
 async def test_one_function_is_the_shell_of_any_model(
     dialect: str, links: bool, streams: bool
 ) -> None:
-    """The provider's own tool where it has one, a function elsewhere; the output is its own."""
+    """The provider's own tool if it has one, else a function; results are in the same form."""
     done = encoded(dialect, Message.assistant("Done."), 2)
     vendor = InTurn(dialect, _asking(dialect), done)
     async with speaking(vendor, MODELS[dialect]) as client:
@@ -72,7 +72,7 @@ async def test_one_function_is_the_shell_of_any_model(
     assert "ran cd /tmp" in json.dumps(second)
 
 
-async def test_what_no_function_implements_is_for_the_caller() -> None:
+async def test_unimplemented_tools_are_deferred_to_the_caller() -> None:
     """The run ends with the call; the caller's result goes to the model."""
     agent = Agent(model(asks(call("bash", "a", command="ls")), "Done."), tools=[Shell()])
     asked = await agent.send("Hi")
@@ -81,8 +81,8 @@ async def test_what_no_function_implements_is_for_the_caller() -> None:
     assert done.output == "Done."
 
 
-async def test_a_patch_and_a_screen_are_answered_in_their_own_form() -> None:
-    """A text for a patch, a picture for the screen."""
+async def test_patches_and_screens_have_their_own_results() -> None:
+    """A text for a patch, an image for the screen."""
 
     @tool(implements=ApplyPatch())
     def patch(type: str, path: str, diff: str = "") -> str:
@@ -117,8 +117,8 @@ async def test_a_patch_and_a_screen_are_answered_in_their_own_form() -> None:
     ]  # fmt: skip
 
 
-async def test_approval_sees_the_functions_own_arguments() -> None:
-    """Whoever agrees is asked with what the function is given, whatever the provider called it."""
+async def test_approval_gets_the_functions_own_arguments() -> None:
+    """Whatever names the provider uses for them."""
     seen: list[Any] = []
 
     def ask(given: Any) -> bool:
@@ -136,7 +136,7 @@ async def test_approval_sees_the_functions_own_arguments() -> None:
     assert seen == [{"command": "ls\npwd"}]
 
 
-def test_only_tools_that_callers_run_are_implemented() -> None:
+def test_only_tools_that_callers_run_can_be_implemented() -> None:
     """A search is run by the provider."""
     with pytest.raises(InvalidInputError, match="implements"):
         tool(implements=WebSearch())(run.function)

@@ -1,4 +1,4 @@
-"""What the type arguments of agents and contexts mean when the program runs."""
+"""The effect of the type arguments of agents and contexts at run time."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def order(run: RunContext[Database]) -> str:
 
 
 def wants(kind: Any) -> Callable[..., str]:
-    """A function of a context of that type."""
+    """A function with a context of that type."""
 
     def function(run: Any) -> str:
         return type(run.deps).__name__
@@ -59,7 +59,7 @@ def wants(kind: Any) -> Callable[..., str]:
     "made", [Agent[Database, Place], Agent[Any, Place], Surveyor, Finder[Place]]
 )
 async def test_the_type_argument_is_the_output(made: Any) -> None:
-    """As if it were given as `output`: on the agent, its copies, chats and streams."""
+    """As if it were passed as `output`: for the agent, its copies, chats and streams."""
     agent = made(TestModel())
     database = Database()
     found = [
@@ -75,13 +75,13 @@ async def test_the_type_argument_is_the_output(made: Any) -> None:
 @pytest.mark.parametrize(
     "made", [Agent, Agent[Database], Agent[Database, str], Agent[Database, Any], Finder]
 )
-def test_without_one_it_is_text(made: Any) -> None:
-    """Nor does a type that may be anything, or is left open, ask the model for a value."""
+def test_without_a_type_argument_the_output_is_text(made: Any) -> None:
+    """`Any` and unbound type variables don't request a typed value either."""
     assert made("echo:").send_sync("Hi", deps=Database()).output == "Hi"
 
 
-def test_what_is_given_comes_first() -> None:
-    """An `output`, of the agent or of a call, is what counts."""
+def test_an_explicit_output_takes_precedence() -> None:
+    """An `output` of the agent or of a call."""
     database = Database()
     assert Agent[Any, object](TestModel(), output=Place).send_sync("Hi").output == Place("a")
     agent = Agent[Database, Place](TestModel())
@@ -89,8 +89,8 @@ def test_what_is_given_comes_first() -> None:
     assert isinstance(agent.send_sync("Hi", deps=database, output=None).output, str)
 
 
-def test_a_type_that_is_only_named_is_an_error() -> None:
-    """Nobody can look it up; and text is not what was asked for."""
+def test_a_forward_reference_is_an_error() -> None:
+    """A type given as a string can't be looked up; the output isn't silently text."""
     agent: Agent[Any, Any] = Agent[Any, "Place"](TestModel())
     with pytest.raises(InvalidInputError, match=r"output=…"):
         agent.send_sync("Hi")
@@ -100,7 +100,7 @@ def test_a_type_that_is_only_named_is_an_error() -> None:
 
 
 def _agents(wanted: Callable[..., Any]) -> dict[str, Agent[Any, Any]]:
-    """Agents that have a function in one place or the other, and what that place is called."""
+    """Agents with a function in various places, and the name of that place."""
     made = tool(name="look", description="Looks.")(wanted)
     inner = Agent("echo:", tools=[made])
     return {
@@ -120,15 +120,15 @@ def _agents(wanted: Callable[..., Any]) -> dict[str, Agent[Any, Any]]:
     "kind",
     [RunContext[Database], RunContext[Database] | None, Annotated[RunContext[Database], "it"]],
 )
-def test_a_run_without_deps_does_not_begin(place: str, kind: Any) -> None:
-    """If a tool needs `deps`, the error names it and what to do, before any request."""
+def test_a_run_without_deps_does_not_start(place: str, kind: Any) -> None:
+    """If a function needs `deps`, the error names it and what to do, before any request."""
     agent = _agents(wants(kind))[place]
     for call in (agent.send_sync, agent.stream_sync, agent.chat().send_sync):
         with pytest.raises(InvalidInputError, match=r"`deps` \(Database\).*pass deps=…") as caught:
             call("Hi")
         assert place in str(caught.value)
     with agent.override(deps=Database(), model=ScriptedModel(["Hi"], repeat=True)):
-        agent.stream_sync("Hi")  # it would begin
+        agent.stream_sync("Hi")  # it would start
 
 
 @pytest.mark.parametrize(
@@ -143,15 +143,15 @@ def test_optional_deps_may_be_missing(kind: Any) -> None:
         agent.stream_sync("Hi")
 
 
-async def test_deps_are_handed_to_agents_within() -> None:
-    """An agent as a tool gets those of the run that asks."""
+async def test_deps_are_passed_to_sub_agents() -> None:
+    """An agent used as a tool gets those of the run that calls it."""
     inner = Agent(TestModel(), tools=[order])
     outer = Agent(TestModel(), tools=[inner.as_tool("inner", "Looks.")])
     assert "Database" in (await outer.send("Hi", deps=Database())).output
 
 
-def test_functions_that_nobody_can_read_are_called() -> None:
-    """No annotations, annotations that can't be looked up, objects that can't be remembered."""
+def test_functions_without_readable_annotations_are_called() -> None:
+    """No annotations, unresolvable annotations, and unhashable objects."""
 
     def unknown(run: RunContext[Nowhere]) -> str:  # type: ignore[name-defined]  # noqa: F821  # pyright: ignore[reportUndefinedVariable]
         return str(run.step)

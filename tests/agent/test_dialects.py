@@ -1,7 +1,7 @@
-"""One conversation around all dialects, a turn on each, through drivers and real connections.
+"""One conversation through all dialects, a turn in each, over real connections.
 
-Every turn has a picture, thinking that its provider seals, two calls at once, and an answer. The
-servers look at each request: see `tests/agent/loopback.py`.
+Every turn has an image, thinking that its provider seals, two parallel calls, and an answer. The
+servers validate each request: see `tests/agent/loopback.py`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ STREAMS = pytest.mark.parametrize("streams", [False, True], ids=["plain", "strea
 
 
 async def asked(agent: Agent, *content: Any, streams: bool, **options: Any) -> Result[Any]:
-    """A result, by either way."""
+    """A result, by `send` or by `stream`."""
     if streams:
         return await agent.stream(*content, **options).collect()
     found: Result[Any] = await agent.send(*content, **options)
@@ -40,12 +40,12 @@ async def asked(agent: Agent, *content: Any, streams: bool, **options: Any) -> R
 
 
 def picture(said: Said) -> Image:
-    """A turn's picture."""
+    """The image of a turn."""
     return Image.from_base64(said.pixel, "image/png")
 
 
 async def talked(places: World, order: Order, agent: Agent, *, streams: bool) -> Messages:
-    """A conversation, a turn at each place; its texts are all there, each once."""
+    """A conversation with a turn at each provider; each text is in it once."""
     history = Messages()
     for turn, name in enumerate(order):
         said = places.begin(turn)
@@ -91,8 +91,8 @@ async def test_a_conversation_through_all_dialects(
 
 @STREAMS
 @pytest.mark.parametrize("order", HOSTS, ids="-".join)
-async def test_around_all_hosts(order: Order, streams: bool) -> None:
-    """So it is where several places, or models of one, speak the same dialect."""
+async def test_a_conversation_through_all_hosts(order: Order, streams: bool) -> None:
+    """The same with several hosts or models of one dialect."""
     async with world(*order) as places:
         agent = Agent(places.clients[order[0]], tools=[weather, clock], max_tokens=9000)
         await talked(places, [*order, *order[:3]], agent, streams=streams)
@@ -111,8 +111,10 @@ PAIRS = _SEEDED.sample(
 
 @STREAMS
 @pytest.mark.parametrize("thinking", [None, "low"])
-async def test_a_switch_between_calls_and_results(thinking: str | None, streams: bool) -> None:
-    """Calls are made at one place, results go to another: many pairs of places, in one talk."""
+async def test_switching_models_between_calls_and_results(
+    thinking: str | None, streams: bool
+) -> None:
+    """Calls are made by one provider, results go to another: many pairs in one conversation."""
     async with world(*PLACES) as places:
         agent = Agent(
             places.clients["gemini"], tools=CALLED, thinking=thinking, max_tokens=9000,
@@ -137,7 +139,7 @@ async def test_a_switch_between_calls_and_results(thinking: str | None, streams:
 
 
 async def test_links_survive_a_detour() -> None:
-    """What another place said in between is sent whole, and from there on it is linked again."""
+    """Messages of another provider in between are sent in full, then links are used again."""
     order = ("openai-responses", "anthropic", "openai-responses", "openai-responses")
     async with world("openai-responses", "anthropic") as places:
         agent = Agent(places.clients["anthropic"], tools=[weather, clock], max_tokens=9000)
@@ -148,7 +150,7 @@ async def test_links_survive_a_detour() -> None:
 
 @STREAMS
 async def test_a_reloaded_conversation(streams: bool) -> None:
-    """From JSON and back, in mid-conversation: seals and all."""
+    """To JSON and back in mid-conversation, with sealed state."""
     async with world() as places:
         agent = Agent(places.clients["gemini"], tools=[weather, clock], max_tokens=9000)
         history = Messages()

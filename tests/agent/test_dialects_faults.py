@@ -1,4 +1,4 @@
-"""What goes wrong, or on, in the middle of a run: each provider's own way, from its wire."""
+"""Faults and continuations within a run, in each provider's wire format."""
 
 from __future__ import annotations
 
@@ -33,10 +33,8 @@ from tests.transport.test_failed_generations import FAULT, WRITTEN, _chunk, _err
     ["required", "weather", ToolChoice("allowed", ("weather", "clock"), is_required=True)],
     ids=["required", "named", "allowed"],
 )  # fmt: skip
-async def test_what_must_be_called_must_be_called_once(
-    choice: Any, dialect: str, streams: bool
-) -> None:
-    """The first request forces; once a round has been, the model may answer."""
+async def test_a_required_call_is_required_once(choice: Any, dialect: str, streams: bool) -> None:
+    """The first request forces a call; after a round, the model may answer."""
     vendor = Obedient(dialect)
     async with speaking(vendor, PLACES[dialect].model) as client:
         agent = Agent(client, tools=[weather, clock], tool_choice=choice, max_tokens=900)
@@ -45,7 +43,7 @@ async def test_what_must_be_called_must_be_called_once(
     assert result.text == "One moment.\nIt is three degrees."
     first, second = vendor.requests
     assert not _forces(second)
-    if dialect != "ollama":  # which can't be told
+    if dialect != "ollama":  # which can't be forced
         assert _forces(first)
 
 
@@ -54,7 +52,7 @@ def _forces(request: Request) -> bool:
     return choice is not None and (choice.mode in {"required", "named"} or choice.is_required)
 
 
-# --- Groq: a call that it could not read (W112)
+# --- Groq: a call that it could not parse (W112)
 
 
 def _broken(kind: str) -> Sequence[Step]:
@@ -73,8 +71,8 @@ def _rain(dialect: str = "openai-chat") -> Body:
     ("kind", "streams"),
     [("refused", False), ("refused", True), ("begins", True), ("breaks off", True)],
 )
-async def test_a_call_that_groq_could_not_read(kind: str, streams: bool) -> None:
-    """The request is repeated with what the model wrote, and the second answer counts."""
+async def test_a_call_that_groq_could_not_parse(kind: str, streams: bool) -> None:
+    """The request is repeated with the model's output, and the second answer counts."""
     vendor = InTurn("openai-chat", _broken(kind), _rain())
     async with speaking(vendor, "groq:openai/gpt-oss-120b") as client:
         result = await asked(Agent(client, tools=[weather]), "Weather?", streams=streams)
@@ -88,8 +86,8 @@ async def test_a_call_that_groq_could_not_read(kind: str, streams: bool) -> None
 
 
 @STREAMS
-async def test_a_model_that_never_learns(streams: bool) -> None:
-    """After two more attempts the error is the caller's."""
+async def test_a_model_that_repeats_the_mistake(streams: bool) -> None:
+    """After two more attempts the error is raised."""
     vendor = InTurn("openai-chat", *[_broken("breaks off" if streams else "refused")] * 4)
     async with speaking(vendor, "groq:openai/gpt-oss-120b") as client:
         with pytest.raises((ProviderError, StreamInterrupted)):
@@ -120,7 +118,7 @@ PAUSED: list[Body] = [
 
 @STREAMS
 async def test_a_paused_turn_is_continued(streams: bool) -> None:
-    """The paused message is sent back byte for byte, without a message in between."""
+    """The paused message is sent back unchanged, without a message in between."""
     rest: list[Body] = [{"type": "text", "text": " It rains."}]
     vendor = InTurn("anthropic", _claude(PAUSED, "pause_turn", 1), _claude(rest, "end_turn", 2))
     async with speaking(vendor, "anthropic:claude-sonnet-4-5") as client:
@@ -134,7 +132,7 @@ async def test_a_paused_turn_is_continued(streams: bool) -> None:
     assert [m.role.value for m in result.messages] == ["user", "assistant", "assistant"]
 
 
-# --- Gemini: a call that it could not make
+# --- Gemini: a malformed call
 
 
 MALFORMED: Body = {
@@ -147,7 +145,7 @@ MALFORMED: Body = {
 
 
 @STREAMS
-async def test_a_call_that_gemini_could_not_make(streams: bool) -> None:
+async def test_a_malformed_call_of_gemini(streams: bool) -> None:
     """The request is repeated with the reason; no empty message stays in the conversation."""
     head = streamed(b"data: " + json.dumps(MALFORMED).encode() + b"\n\n")
     vendor = InTurn("gemini", head if streams else MALFORMED, _rain("gemini"))
@@ -201,7 +199,7 @@ async def test_another_model_answers_in_the_second_step(dialect: str, streams: b
 
 @STREAMS
 @pytest.mark.parametrize("error", [ServerError("busy"), ConnectionError("cut"), ValueError("no")])
-async def test_a_tool_that_fails_is_no_reason_to_fall_back(error: Exception, streams: bool) -> None:
+async def test_a_failing_tool_causes_no_fallback(error: Exception, streams: bool) -> None:
     """Even an error that looks like a provider's goes to the same model."""
 
     @tool(name="weather")
@@ -237,7 +235,7 @@ async def test_a_tool_that_fails_is_no_reason_to_fall_back(error: Exception, str
 async def test_embeddings_of_an_agents_model(
     model: str, answer: Callable[[vendors.Came], vendors.Goes], base: str
 ) -> None:
-    """One for a query, one for each document, in their order."""
+    """One for a query, one for each document, in order."""
     async with (
         vendors.serving(answer) as vendor,
         embedding.client(vendor, model, base) as client,

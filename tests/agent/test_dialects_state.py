@@ -1,4 +1,4 @@
-"""OpenAI's Responses: the two-request workflow on the wire, and all that puts an end to it."""
+"""OpenAI's Responses: requests that link to the previous answer, and what prevents that."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ HERE = "openai-responses"
 
 
 def agent_at(places: World, name: str = HERE, **settings: Any) -> Agent:
-    """The agent, at a place."""
+    """The agent, with a given provider."""
     return Agent(
         places.clients[name],
         tools=[weather, clock],
@@ -41,7 +41,7 @@ def agent_at(places: World, name: str = HERE, **settings: Any) -> Agent:
 async def turned(
     places: World, agent: Agent, turn: int, history: Any = None, *, streams: bool = False
 ) -> Messages:
-    """A turn, and what is new by it."""
+    """A turn, and its new messages."""
     said = places.begin(turn)
     return (
         await asked(agent, said.question, picture(said), history=history, streams=streams)
@@ -49,12 +49,12 @@ async def turned(
 
 
 def kinds(body: Body) -> list[str]:
-    """The items of a request's input."""
+    """The types of the items of a request's input."""
     return [item.get("type", item.get("role")) for item in body["input"]]
 
 
 @STREAMS
-async def test_the_second_request_has_the_results_alone(streams: bool) -> None:
+async def test_the_second_request_has_only_the_results(streams: bool) -> None:
     """With the answer's id; instructions and tools are sent again (W36)."""
     async with world(HERE) as places:
         await turned(places, agent_at(places), 0, streams=streams)
@@ -70,8 +70,8 @@ async def test_the_second_request_has_the_results_alone(streams: bool) -> None:
 
 
 @STREAMS
-async def test_the_next_turn_goes_on_from_the_last_answer(streams: bool) -> None:
-    """Only the new question is sent; to another agent the answer is unknown, so it sends all."""
+async def test_the_next_turn_links_to_the_last_answer(streams: bool) -> None:
+    """Only the new question is sent; another agent doesn't know the answer and sends everything."""
     async with world(HERE) as places:
         agent = agent_at(places)
         history = await turned(places, agent, 0, streams=streams)
@@ -107,7 +107,7 @@ def _grown(history: Messages) -> Messages:
 
 @STREAMS
 @pytest.mark.parametrize("change", [_edited, _result_edited, _truncated, _grown])
-async def test_a_changed_history_is_sent_whole(change: Any, streams: bool) -> None:
+async def test_a_changed_history_is_sent_in_full(change: Any, streams: bool) -> None:
     """The provider's stored state no longer matches it."""
     async with world(HERE) as places:
         agent = agent_at(places)
@@ -123,8 +123,8 @@ async def test_a_changed_history_is_sent_whole(change: Any, streams: bool) -> No
     assert places.faults == []
 
 
-async def test_a_history_that_outgrows_its_window_is_sent_whole() -> None:
-    """A truncation by the history itself: the first turns are gone, so is the link."""
+async def test_a_truncated_history_is_sent_in_full() -> None:
+    """When the history drops the first turns, the link is dropped, too."""
     async with world(HERE) as places:
         agent = agent_at(places)
         history = await ChatHistory.open(
@@ -148,7 +148,7 @@ async def test_a_history_that_outgrows_its_window_is_sent_whole() -> None:
 
 @STREAMS
 async def test_a_switch_of_provider_and_back(streams: bool) -> None:
-    """Elsewhere it is stateless and whole; back again it is whole once, then linked."""
+    """Another provider gets everything; back again, one full request is followed by linked ones."""
     async with world(HERE, "anthropic") as places:
         agent = agent_at(places)
         history = await turned(places, agent, 0, streams=streams)
@@ -162,8 +162,8 @@ async def test_a_switch_of_provider_and_back(streams: bool) -> None:
 
 
 @STREAMS
-async def test_an_answer_that_was_forgotten(streams: bool) -> None:
-    """`previous_response_not_found`: the whole request follows at once, and nothing is lost."""
+async def test_an_answer_that_the_provider_forgot(streams: bool) -> None:
+    """After `previous_response_not_found`, the full request follows at once."""
     async with world(HERE) as places:
         agent = agent_at(places)
         history = await turned(places, agent, 0, streams=streams)
@@ -177,8 +177,8 @@ async def test_an_answer_that_was_forgotten(streams: bool) -> None:
 
 
 @STREAMS
-async def test_forgotten_between_calls_and_results(streams: bool) -> None:
-    """In the middle of a round, too: the tools are not run again."""
+async def test_an_answer_forgotten_between_calls_and_results(streams: bool) -> None:
+    """The full request follows, and the tools are not run again."""
     async with world(HERE) as places:
         runs: list[str] = []
 
@@ -208,8 +208,10 @@ async def test_forgotten_between_calls_and_results(streams: bool) -> None:
     ],
     ids=["store", "extras", "links"],
 )
-async def test_without_state_everything_is_sent(settings: dict[str, Any], streams: bool) -> None:
-    """`store=False`: no link, and what was sealed comes along (W25, W26)."""
+async def test_without_stored_state_everything_is_sent(
+    settings: dict[str, Any], streams: bool
+) -> None:
+    """With `store=False` there is no link, and sealed state is sent (W25, W26)."""
     async with world(HERE) as places:
         agent = agent_at(places, **settings)
         history = await turned(places, agent, 0, streams=streams)
@@ -222,8 +224,8 @@ async def test_without_state_everything_is_sent(settings: dict[str, Any], stream
     assert places.faults == []
 
 
-async def test_another_fault_is_not_taken_for_forgetting() -> None:
-    """A request that is wrong in itself is not sent twice."""
+async def test_other_errors_are_not_taken_for_a_forgotten_answer() -> None:
+    """An invalid request is not sent twice."""
     async with world(HERE) as places:
         agent = agent_at(places)
         history = await turned(places, agent, 0)
@@ -235,8 +237,8 @@ async def test_another_fault_is_not_taken_for_forgetting() -> None:
 
 
 @STREAMS
-async def test_a_provider_that_keeps_nothing(streams: bool) -> None:
-    """Neither answers nor items (zero data retention): whole, and without what it can't find."""
+async def test_a_provider_that_stores_nothing(streams: bool) -> None:
+    """Zero data retention: everything is sent, without ids that it can't resolve."""
     async with world(HERE) as places:
         places.keeps_nothing = True
         agent = agent_at(places)

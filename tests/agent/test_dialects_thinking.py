@@ -1,4 +1,4 @@
-"""`Agent(thinking=...)`: what each model is told, what it shows, and what of it goes back."""
+"""`Agent(thinking=...)`: what each model is sent, what it shows, and what is sent back."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SUMMARY = {"display": "summarized"}
 
 
 class Row(NamedTuple):
-    """A model, and what it is told for each of `ASKED`."""
+    """A model, and what it is sent for each of `ASKED`."""
 
     model: str
     dialect: str
@@ -76,7 +76,7 @@ def _router(**config: Any) -> Body:
 
 _CHAT, _RESPONSES = "openai-chat", "openai-responses"
 ROWS = (
-    # W12: what does not think is not asked to.
+    # W12: models that don't think get no such settings.
     Row("openai:gpt-4.1", _CHAT, {}, {}, {}, {}),
     Row("openai:gpt-4.1", _RESPONSES, {}, {}, {}, {}),
     Row("anthropic:claude-3-5-haiku-latest", "anthropic", {}, {}, {}, {}),
@@ -102,7 +102,7 @@ ROWS = (
         _effort("none")),
     Row("xai:grok-3-mini", _CHAT, _effort("high"), _effort("low"), _effort("high"),
         _effort("none")),
-    # W59: by a number of tokens
+    # W59: a number of tokens
     Row("anthropic:claude-3-7-sonnet-latest", "anthropic", _claude(16384), _claude(4096),
         _claude(8192), OFF),
     Row("anthropic:claude-sonnet-4-5", "anthropic", _claude(16384), _claude(4096), _claude(8192),
@@ -114,7 +114,7 @@ ROWS = (
     Row("google:gemini-2.5-pro", "gemini", _gemini(thinkingBudget=16384),
         _gemini(thinkingBudget=4096), _gemini(thinkingBudget=8192),
         _gemini_off(thinkingBudget=128)),
-    # as much as they like
+    # adaptive
     Row("anthropic:claude-opus-4-6", "anthropic", _adaptive("high"), _claude(4096), _adaptive(),
         OFF),
     Row("anthropic:claude-opus-4-8", "anthropic", _adaptive("high"), _adaptive("low"), _adaptive(),
@@ -145,8 +145,8 @@ def _told(body: Body) -> Body:
 
 @pytest.mark.parametrize("asked_for", ASKED)
 @pytest.mark.parametrize("row", ROWS, ids=[f"{row.model}@{row.dialect}" for row in ROWS])
-async def test_each_model_is_told_in_its_own_form(row: Row, asked_for: str) -> None:
-    """Effort, budget, on and off; and nothing that its provider would refuse."""
+async def test_each_model_gets_thinking_in_its_own_form(row: Row, asked_for: str) -> None:
+    """Effort, budget, on and off; and nothing that its provider would reject."""
     answer = encoded(row.dialect, Message.assistant("Hi."))
     vendor = InTurn(row.dialect, answer)
     async with speaking(vendor, row.model) as client:
@@ -161,8 +161,8 @@ async def test_each_model_is_told_in_its_own_form(row: Row, asked_for: str) -> N
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[f"{row.model}@{row.dialect}" for row in ROWS])
-async def test_unasked_nothing_is_said(row: Row) -> None:
-    """Then it is as the provider likes; a call may ask for itself alone."""
+async def test_by_default_nothing_is_sent(row: Row) -> None:
+    """The provider's default applies; a single call may set it."""
     answer = encoded(row.dialect, Message.assistant("Hi."))
     vendor = InTurn(row.dialect, answer, answer, answer)
     async with speaking(vendor, row.model) as client:
@@ -186,8 +186,8 @@ async def test_unasked_nothing_is_said(row: Row) -> None:
          {"reasoning": {"effort": "low", "enabled": True, "exclude": True}}),
     ],
 )  # fmt: skip
-async def test_thinking_that_is_not_to_be_seen(model: str, dialect: str, fields: Body) -> None:
-    """`visible=False`, where the provider can be told."""
+async def test_hidden_thinking(model: str, dialect: str, fields: Body) -> None:
+    """`visible=False`, if the provider supports it."""
     vendor = InTurn(dialect, encoded(dialect, Message.assistant("Hi.")))
     config = ThinkingConfig(enabled=True, effort="low", visible=False)
     async with speaking(vendor, model) as client:
@@ -196,8 +196,8 @@ async def test_thinking_that_is_not_to_be_seen(model: str, dialect: str, fields:
     assert _told(vendor.raw[0]) == fields
 
 
-async def test_a_cap_that_leaves_no_room_to_think() -> None:
-    """W59: a budget is at least 1024 and less than the cap; else there is no thinking."""
+async def test_max_tokens_that_leave_no_room_to_think() -> None:
+    """W59: a budget is at least 1024 and less than `max_tokens`; otherwise there is no thinking."""
     vendor = InTurn("anthropic", encoded("anthropic", Message.assistant("Hi.")))
     async with speaking(vendor, "anthropic:claude-sonnet-4-5") as client:
         await Agent(client, thinking="low", max_tokens=900).send("Hello")
@@ -205,8 +205,8 @@ async def test_a_cap_that_leaves_no_room_to_think() -> None:
     assert _told(vendor.raw[0]) == OFF
 
 
-async def test_a_tool_that_must_be_called_goes_before_thinking() -> None:
-    """W58: a thinking Claude can't be forced; once the tool was called, it may think again."""
+async def test_a_forced_tool_call_disables_thinking() -> None:
+    """W58: a thinking Claude can't be forced; after the call, it may think again."""
     first = encoded("anthropic", asks(call("weather", "toolu_1", city="Basel")))
     vendor = InTurn("anthropic", first, *[encoded("anthropic", Message.assistant("Hi."))] * 2)
     async with speaking(vendor, "anthropic:claude-sonnet-4-5") as client:
@@ -220,15 +220,15 @@ async def test_a_tool_that_must_be_called_goes_before_thinking() -> None:
 
 
 @pytest.mark.parametrize("wrong", [1.5, ["high"], {"effort": "high"}, object()])
-def test_what_is_no_wish_for_thinking(wrong: Any) -> None:
-    """It is refused before anything is sent."""
+def test_invalid_thinking_settings(wrong: Any) -> None:
+    """They are rejected before anything is sent."""
     with pytest.raises(InvalidInputError):
         Agent("openai:gpt-5", thinking=wrong)
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-async def test_it_comes_with_the_chunks(dialect: str) -> None:
-    """In their metadata, in pieces that add up; on the messages; and never in the output."""
+async def test_thinking_is_in_the_metadata_of_chunks(dialect: str) -> None:
+    """In pieces that add up, and on the messages; never in the output."""
     async with world(dialect) as places:
         said = places.begin(0)
         agent = Agent(places.clients[dialect], tools=[weather, clock], thinking="low",
@@ -245,7 +245,7 @@ async def test_it_comes_with_the_chunks(dialect: str) -> None:
     assert places.faults == []
 
 
-BACK = {  # whether a place is shown its own thinking again, and that of each other
+BACK = {  # whether a provider is sent its own thinking again, and that of each other
     "anthropic": ("own",), "gemini": ("own",), "ollama": ("own",), "openai-chat": ("own",),
     "openai-responses": ("own",), "deepseek": ("own", "others"), "groq": ("own",), "openai": (),
 }  # fmt: skip
@@ -253,8 +253,8 @@ BACK = {  # whether a place is shown its own thinking again, and that of each ot
 
 @STREAMS
 @pytest.mark.parametrize("name", BACK)
-async def test_it_goes_back_only_where_it_may(name: str, streams: bool) -> None:
-    """To who made it, if it takes any; to others only where any will do (C2, W54, W110)."""
+async def test_thinking_is_only_sent_back_where_allowed(name: str, streams: bool) -> None:
+    """To its provider if it accepts any, and to others that accept foreign ones (C2, W54, W110)."""
     other = "gemini" if name != "gemini" else "anthropic"
     async with world(name, other) as places:
         agent = Agent(places.clients[name], tools=[weather, clock], max_tokens=9000,

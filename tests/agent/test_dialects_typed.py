@@ -1,7 +1,7 @@
-"""Values of a type, with and without tools, from each dialect's own wire: all three ways.
+"""Typed output with and without tools, in each dialect's wire format: all three modes.
 
-The model on loopback does as it is told: it runs the tools that it has, then gives the value in the
-form that the request asks for. What is asked for is judged as in `tests/agent/vendors.py`.
+The model on loopback is obedient: it runs its tools, then gives the value in the requested form.
+Requests are validated as in `tests/agent/vendors.py`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Report:
 
 
 class Row(NamedTuple):
-    """A model, and how it is asked for a value: alone, and beside tools."""
+    """A model, and how a value is requested: alone, and with tools."""
 
     model: str
     dialect: str
@@ -80,7 +80,7 @@ EXPECTED = {"native": ["schema", "schema"], "tool": ["tool", "tool"],
 @EACH
 @pytest.mark.parametrize(("kind", "plainly", "value"), KINDS, ids=["record", "list", "optional"])
 async def test_with_tools(row: Row, kind: Any, plainly: Any, value: Any, streams: bool) -> None:
-    """The tools are run, then the value comes, as the model can be asked for it."""
+    """The tools are run, then the value is requested in the model's mode."""
     model = Obedient(row.dialect, plainly)
     async with speaking(model, row.model) as client:
         agent = Agent(client, tools=[weather, clock], output=kind, max_tokens=900)
@@ -96,8 +96,8 @@ async def test_with_tools(row: Row, kind: Any, plainly: Any, value: Any, streams
 
 @STREAMS
 @EACH
-async def test_alone(row: Row, streams: bool) -> None:
-    """Without tools it takes one request."""
+async def test_without_tools(row: Row, streams: bool) -> None:
+    """One request is enough."""
     kind, plainly, value = KINDS[0]
     model = Obedient(row.dialect, plainly)
     async with speaking(model, row.model) as client:
@@ -110,8 +110,8 @@ async def test_alone(row: Row, streams: bool) -> None:
 
 @STREAMS
 @EACH
-async def test_a_misfit_is_sent_back(row: Row, streams: bool) -> None:
-    """In the terms of the way that was taken, and the conversation stays one that is accepted."""
+async def test_an_invalid_value_is_sent_back(row: Row, streams: bool) -> None:
+    """The feedback fits the mode, and the conversation stays valid."""
     kind, plainly, value = KINDS[0]
     model = Obedient(row.dialect, plainly, misfits=2)
     async with speaking(model, row.model) as client:
@@ -123,8 +123,8 @@ async def test_a_misfit_is_sent_back(row: Row, streams: bool) -> None:
 
 
 @EACH
-async def test_partial_values_come_with_the_stream(row: Row) -> None:
-    """As far as each dialect lets them: the last one is the whole."""
+async def test_partial_values_are_streamed(row: Row) -> None:
+    """As far as each dialect allows; the last one is complete."""
     kind, plainly, value = KINDS[0]
     model = Obedient(row.dialect, plainly)
     async with speaking(model, row.model) as client:

@@ -1,4 +1,4 @@
-"""Tools that are not there in every run, or at every step of one."""
+"""Tools that are not available in every run, or at every step."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ def clock() -> str:
 
 
 def names(agent: Agent[Any, Any]) -> list[list[str]]:
-    """The tools that the model was told of, by request."""
+    """The tools offered to the model, by request."""
     requests: Any = agent.model.requests  # type: ignore[attr-defined]
     return [[each.name for each in request.tools] for request in requests]
 
 
 @pytest.mark.parametrize("is_async", [False, True])
-async def test_a_function_says_which_tools_there_are(is_async: bool) -> None:
-    """Before each request, of the run as it is by then; what is not there can't be called."""
+async def test_a_function_provides_the_tools(is_async: bool) -> None:
+    """It is called before each request with the current run; other tools can't be called."""
 
     def tools(run: RunContext[str]) -> list[Any]:
         return [weather] if run.step > 1 or run.deps == "abroad" else [clock]
@@ -73,8 +73,8 @@ async def test_a_tool_is_offered_only_if_enabled(is_async: bool) -> None:
     assert names(agent) == [["weather", "delete"]] * 2 + [["weather"]] * 2
 
 
-async def test_calls_that_waited_find_the_tools_of_the_run_that_takes_them_up() -> None:
-    """Those that the caller runs, too."""
+async def test_pending_calls_use_the_tools_of_the_resumed_run() -> None:
+    """Including those that the caller runs."""
     page = ToolDefinition("page", "Open a page.", {"type": "object", "properties": {}})
     script = model(asks(call("page", "a")), "Open.")
     agent = Agent(script, dynamic_tools=lambda _: [page, weather])
@@ -85,15 +85,15 @@ async def test_calls_that_waited_find_the_tools_of_the_run_that_takes_them_up() 
 
 
 async def test_a_typed_run_has_them_too() -> None:
-    """Beside the tool that takes the output."""
+    """Beside the output tool."""
     script = [asks(call("clock", "a")), asks(call("return_result", "b", result=12))]
     agent = Agent(model(*script), dynamic_tools=lambda run: [clock] if run.step < 2 else [])
     assert (await agent.send("How late?", output=int)).output == 12
     assert names(agent) == [["clock", "return_result"], ["return_result"]]
 
 
-async def test_they_come_beside_the_others() -> None:
-    """Behind those that are always there; names are distinct."""
+async def test_dynamic_tools_are_added_to_the_others() -> None:
+    """After the static ones; names must be distinct."""
     agent = Agent(model("Hi."), tools=[weather], dynamic_tools=lambda run: [clock])  # noqa: ARG005 - a run's
     await agent.send("Hi")
     assert names(agent) == [["weather", "clock"]]
@@ -103,7 +103,7 @@ async def test_they_come_beside_the_others() -> None:
 
 
 async def test_an_invalid_result_of_dynamic_tools_raises() -> None:
-    """Its result is read like `tools`; a value that is no function is rejected immediately."""
+    """The result is read like `tools`; a value that is no function is rejected immediately."""
 
     def wrong(_run: RunContext) -> Any:
         return "weather"
@@ -114,7 +114,7 @@ async def test_an_invalid_result_of_dynamic_tools_raises() -> None:
         Agent(model("Hi."), dynamic_tools=[weather])  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
 
 
-def test_enabled_is_a_function_or_a_switch() -> None:
+def test_enabled_is_a_function_or_a_bool() -> None:
     """Nothing else."""
     with pytest.raises(InvalidInputError, match="enabled"):
         tool(enabled="yes")(clock.function)  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType, reportCallIssue]

@@ -1,4 +1,4 @@
-"""Events that a coroutine emits, at whatever depth, to whoever goes through them."""
+"""Events emitted by a coroutine, at any depth, to the reader that iterates over them."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ async def _numbers(log: list[str], upto: int = 3) -> str:
         log.append(f"left by {type(error).__mro__[1].__name__}")
         raise
     finally:
-        await asyncio.sleep(0)  # what is left may wait while it clears up
+        await asyncio.sleep(0)  # the rest may await during its cleanup
         log.append("cleared up")
     return "ignored"
 
 
-async def test_each_event_waits_for_the_one_who_takes_it() -> None:
-    """Whatever the depth, the coroutine goes on when the next event is asked for."""
+async def test_each_event_waits_for_the_reader() -> None:
+    """At any depth, the coroutine continues when the next event is requested."""
     log: list[str] = []
     events = events_of(lambda: _numbers(log))
     assert log == []
@@ -57,7 +57,7 @@ async def test_each_event_waits_for_the_one_who_takes_it() -> None:
     assert log[-2:] == ["before 2", "cleared up"]
 
 
-async def test_leaving_early_cancels_the_coroutine_where_it_stands() -> None:
+async def test_leaving_early_cancels_the_coroutine() -> None:
     """Closing waits for its cleanup; events emitted meanwhile are dropped."""
     log: list[str] = []
 
@@ -76,8 +76,8 @@ async def test_leaving_early_cancels_the_coroutine_where_it_stands() -> None:
         await anext(events)
 
 
-async def test_what_is_raised_has_its_own_traceback() -> None:
-    """The frames between are those of the coroutine, and the exception is the same."""
+async def test_exceptions_keep_their_traceback() -> None:
+    """The frames in between are those of the coroutine, and the exception is the same."""
     error = ValueError("here")
 
     async def fails() -> None:
@@ -94,8 +94,8 @@ async def test_what_is_raised_has_its_own_traceback() -> None:
     assert traceback.extract_tb(error.__traceback__)[-1].name == "fails"
 
 
-async def test_cancelling_the_reader_cancels_what_it_waits_for() -> None:
-    """It arrives in the coroutine, which may clear up, as if it were awaited plainly."""
+async def test_cancelling_the_reader_cancels_the_coroutine() -> None:
+    """It can clean up, as if it were awaited directly."""
     log: list[str] = []
     begun = asyncio.Event()
 
@@ -122,7 +122,7 @@ async def test_cancelling_the_reader_cancels_what_it_waits_for() -> None:
 
 
 async def test_it_runs_in_the_readers_task_and_context() -> None:
-    """What the reader sets is seen, and timeouts of the reader's hold."""
+    """Context variables set by the reader are visible, and the reader's timeouts apply."""
     seen: list[Any] = []
 
     async def looks() -> None:
@@ -141,8 +141,8 @@ async def test_it_runs_in_the_readers_task_and_context() -> None:
             await anext(events)
 
 
-async def test_events_within_events_reach_their_own_readers() -> None:
-    """A coroutine that goes through another one's events emits only its own."""
+async def test_nested_events_reach_their_own_readers() -> None:
+    """A coroutine that iterates over another one's events emits only its own."""
 
     async def inner() -> None:
         await emitted(Number(1))
@@ -155,8 +155,8 @@ async def test_events_within_events_reach_their_own_readers() -> None:
     assert [event.value async for event in events_of(outer)] == [10, 20]
 
 
-async def test_a_coroutine_that_nobody_reads_is_never_made() -> None:
-    """So there is nothing to complain about."""
+async def test_an_unread_coroutine_is_never_created() -> None:
+    """So there is no warning about it."""
     log: list[str] = []
     await events_of(lambda: _numbers(log)).aclose()
     assert log == []

@@ -1,4 +1,4 @@
-"""Tools are run at once or in turn, and what happens is told as it happens."""
+"""Tools run concurrently or in turn, and events report them as they happen."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from tests.agent.toolkit import (
 @pytest.mark.parametrize("limit", [1, 2, 8, None])
 @pytest.mark.parametrize("count", [0, 1, 2, 5])
 def test_results_are_in_the_order_of_the_calls(count: int, limit: int | None) -> None:
-    """However many run at once, the results answer the calls one by one."""
+    """However many run at once, results are in call order."""
     calls = [call_of(("echo", "shout")[i % 2], f"c{i}", word=f"w{i}") for i in range(count)]
     results = results_of(calls, tools_of(echo, shout), limit=limit)
     assert [result.call_id for result in results] == [call.id for call in calls]
@@ -45,7 +45,7 @@ def test_results_are_in_the_order_of_the_calls(count: int, limit: int | None) ->
 
 
 def _crowd(limit: int | None, *, is_async: bool) -> int:
-    """How many of six tools were seen running at once."""
+    """The largest number of six tools that ran at the same time."""
     running, most, lock = 0, 0, threading.Lock()
     gate = threading.Event()
 
@@ -81,15 +81,15 @@ def _crowd(limit: int | None, *, is_async: bool) -> int:
 
 @pytest.mark.parametrize("is_async", [True, False])
 @pytest.mark.parametrize(("limit", "most"), [(1, 1), (2, 2), (4, 4), (None, 6)])
-def test_no_more_than_the_limit_run_at_once(limit: int | None, most: int, is_async: bool) -> None:
-    """As many run side by side as may, and never more."""
+def test_concurrency_is_limited(limit: int | None, most: int, is_async: bool) -> None:
+    """As many run concurrently as allowed, and never more."""
     seen = _crowd(limit, is_async=is_async)
     assert seen <= most
-    assert seen == most or not is_async  # threads begin when the system likes
+    assert seen == most or not is_async  # threads start when the system schedules them
 
 
-def test_blocking_tools_run_side_by_side() -> None:
-    """Functions that wait for each other, on threads, both end."""
+def test_blocking_tools_run_concurrently() -> None:
+    """Two functions that wait for each other, on threads, both end."""
     barrier = threading.Barrier(2, timeout=20)
 
     def meet() -> str:
@@ -117,7 +117,7 @@ def test_async_tools_run_on_the_loop_and_others_on_threads() -> None:
 
 
 def test_a_function_that_returns_an_awaitable_is_awaited() -> None:
-    """A decorator that hides an async function does not hide what it returns."""
+    """Even if a decorator hides that the function is async."""
 
     def hidden(word: str) -> Awaitable[str]:
         return echo(word)
@@ -144,8 +144,8 @@ def test_context_variables_are_passed_to_tools() -> None:
     assert [result.text for result in asyncio.run(main())] == ["set", "set"]
 
 
-def test_a_blocking_tool_may_call_blocking_code_of_ours() -> None:
-    """A tool on a thread may wait for the background loop, even where its own run is on that."""
+def test_a_blocking_tool_may_use_our_blocking_api() -> None:
+    """Even if its own run is on the background loop."""
 
     def outer(word: str) -> str:
         (result,) = run_blocking(
@@ -159,8 +159,8 @@ def test_a_blocking_tool_may_call_blocking_code_of_ours() -> None:
     assert result.text == "A"
 
 
-def test_tools_without_end_in_each_other_are_stopped() -> None:
-    """A tool that runs itself again and again ends with an error, not with the machine."""
+def test_unbounded_recursion_of_tools_is_stopped() -> None:
+    """A tool that runs itself again and again ends with an error."""
 
     def again() -> str:
         return asyncio.run(ToolExecutor().execute_batch([call_of("again")], tools_of(again)))[
@@ -170,15 +170,15 @@ def test_tools_without_end_in_each_other_are_stopped() -> None:
     assert "RecursionError" in result_of_one(again).text
 
 
-def test_the_same_id_twice_is_two_calls() -> None:
-    """Both run, and both results carry the id."""
+def test_a_repeated_id_is_two_calls() -> None:
+    """Both run, and both results have the id."""
     calls = [call_of("echo", "same", word="a"), call_of("echo", "same", word="b")]
     results = results_of(calls, tools_of(echo))
     assert [(result.call_id, result.text) for result in results] == [("same", "a"), ("same", "b")]
 
 
-def test_one_call_object_twice_runs_twice() -> None:
-    """Results are kept by place, not by the call."""
+def test_a_repeated_call_object_runs_twice() -> None:
+    """Results are kept by position, not by call."""
     call = call_of("echo", word="a")
     assert [result.text for result in results_of([call, call], tools_of(echo))] == ["a", "a"]
 
@@ -197,8 +197,8 @@ def whose_else(word: str, run: RunContext[Any] | None = None, /) -> str:
 
 
 @pytest.mark.parametrize("function", [whose, whose_else])
-def test_the_context_is_filled_in(function: Any) -> None:
-    """A parameter of that type gets the run at this call; without a run, one without deps."""
+def test_the_context_is_passed_in(function: Any) -> None:
+    """A parameter of that type gets the current run; outside a run, a context without deps."""
     tools, calls = tools_of(function), [call_of(function.__name__, "c7", word="w")]
     context = RunContext(deps="mine")
     (given_one,) = asyncio.run(ToolExecutor().execute_batch(calls, tools, context))
@@ -206,8 +206,8 @@ def test_the_context_is_filled_in(function: Any) -> None:
     assert (given_one.text, bare.text) == ("mine c7 w", "None c7 w")
 
 
-def test_the_model_cannot_fill_in_the_context() -> None:
-    """An argument of that name is refused, as any that the tool does not know."""
+def test_the_model_can_not_set_the_context() -> None:
+    """An argument of that name is rejected, like any unknown one."""
     (result,) = results_of([call_of("whose", word="w", run={"deps": "evil"})], tools_of(whose))
     assert result.is_error
     assert "run" in result.text or "properties" in result.text
@@ -235,29 +235,29 @@ def _last(mode: str, code: str) -> str:
 
 @pytest.mark.parametrize("function", [_first, _with_run, functools.partial(_last, mode="m")])
 def test_free_text_tools_get_the_text(function: Callable[..., Any]) -> None:
-    """What the model wrote is their one argument, whatever it is."""
+    """The model's text is their only argument."""
     for text in ("print(1)", '{"a": 1}', ""):
         call = ToolCall("c", "run", raw=text, kind="custom")
         (result,) = results_of([call], _free(function))
         assert (result.text, result.kind, result.is_error) == (text, "custom", False)
 
 
-def test_free_text_that_came_in_an_object_is_taken_out() -> None:
-    """Where a dialect has no such tools, the text is in the argument that stands for it."""
+def test_free_text_within_an_object_is_unwrapped() -> None:
+    """In dialects without free-text tools, the text is in a named argument."""
     (result,) = results_of([ToolCall("c", "run", input={"input": "ls"})], _free(_first))
     assert result.text == "ls"
 
 
 def test_free_text_needs_a_parameter() -> None:
-    """A function that takes nothing can't be such a tool."""
+    """A function without parameters can't be such a tool."""
     call = ToolCall("c", "run", raw="ls", kind="custom")
     (result,) = results_of([call], _free(lambda: "x"))
     assert result.is_error
     assert "no parameter" in result.text
 
 
-def test_free_text_for_a_tool_with_parameters_is_refused() -> None:
-    """A text is no object."""
+def test_free_text_for_a_tool_with_parameters_is_rejected() -> None:
+    """A text is not an object."""
     (result,) = results_of([ToolCall("c", "echo", raw="hi", kind="custom")], tools_of(echo))
     assert result.is_error
     assert "not a JSON object" in result.text
@@ -266,8 +266,8 @@ def test_free_text_for_a_tool_with_parameters_is_refused() -> None:
 # --- events
 
 
-def test_events_tell_what_happens() -> None:
-    """Each call that is run begins and ends; the others have an end only."""
+def test_events_report_calls() -> None:
+    """Each call that is run has a start and an end; the others only have an end."""
     calls = [
         call_of("echo", "a", word="x"),
         call_of("nobody", "b"),
@@ -287,8 +287,8 @@ def test_events_tell_what_happens() -> None:
         assert ended["a"].seconds > 0.0
 
 
-def test_what_ends_first_is_told_first() -> None:
-    """Nobody waits for the slowest to hear of the others."""
+def test_the_first_to_end_is_reported_first() -> None:
+    """Its result doesn't wait for slower tools."""
 
     async def main() -> list[str]:
         gate = asyncio.Event()
@@ -309,8 +309,8 @@ def test_what_ends_first_is_told_first() -> None:
 
 @pytest.mark.parametrize("limit", [1, 2, None])
 @pytest.mark.parametrize("count", [1, 3])
-def test_a_tool_begins_after_its_event_was_taken(count: int, limit: int | None) -> None:
-    """Whoever hears of a beginning can write it down first: nothing has run by then."""
+def test_a_tool_starts_after_its_event_was_read(count: int, limit: int | None) -> None:
+    """A reader can store the start first: nothing has run by then."""
     ran: list[str] = []
 
     async def notes(word: str) -> None:
@@ -327,8 +327,8 @@ def test_a_tool_begins_after_its_event_was_taken(count: int, limit: int | None) 
     assert len(ran) == count
 
 
-def test_a_single_call_makes_no_task() -> None:
-    """A single tool runs in the caller's task."""
+def test_a_single_call_creates_no_task() -> None:
+    """It runs in the caller's task."""
 
     async def main() -> bool:
         async def here() -> bool:
@@ -341,8 +341,8 @@ def test_a_single_call_makes_no_task() -> None:
     assert asyncio.run(main())
 
 
-def test_whether_all_begin_at_once() -> None:
-    """The limit tells how many calls are one wave."""
+def test_starts_together() -> None:
+    """The limit determines how many calls start at once."""
     assert ToolExecutor(limit=2).runs_at_once(2)
     assert not ToolExecutor(limit=2).runs_at_once(3)
     assert ToolExecutor(limit=None).runs_at_once(1000)
@@ -357,7 +357,7 @@ def test_whether_all_begin_at_once() -> None:
      {"timeout": "1"}, {"timeout": float("nan")}],
 )  # fmt: skip
 def test_options_are_checked(options: dict[str, Any]) -> None:
-    """A limit is at least one, a timeout more than nothing."""
+    """A limit is at least one, a timeout is positive."""
     with pytest.raises(InvalidInputError):
         ToolExecutor(**options)
 
@@ -374,7 +374,7 @@ def test_options_are_checked(options: dict[str, Any]) -> None:
     ],
 )
 def test_invalid_calls_and_tools_raise(calls: Any, tools: Any, context: Any) -> None:
-    """Mistakes of the program are not sent to the model; nothing is run."""
+    """Programming errors are not sent to the model; nothing is run."""
     with pytest.raises(InvalidInputError):
         ToolExecutor().execute(calls, tools, context)
     with pytest.raises(InvalidInputError):
@@ -382,7 +382,7 @@ def test_invalid_calls_and_tools_raise(calls: Any, tools: Any, context: Any) -> 
 
 
 @pytest.mark.parametrize("limit", [None, 3])
-async def test_a_tool_may_run_fewer_times_at_once_than_others(limit: int | None) -> None:
+async def test_a_tool_may_have_its_own_concurrency_limit(limit: int | None) -> None:
     """Its further calls wait without delaying other tools."""
     running: list[str] = []
     most: dict[str, int] = {}
@@ -415,7 +415,7 @@ async def test_a_tool_may_run_fewer_times_at_once_than_others(limit: int | None)
 
 
 class Logged(ToolExecutor):
-    """An executor of one's own, as people write them: around what ours tells."""
+    """A custom executor that wraps the events of ours."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -427,14 +427,14 @@ class Logged(ToolExecutor):
         tools: Mapping[str, Tool[..., Any]],
         context: RunContext[Any] | None = None,
     ) -> AsyncGenerator[ToolStarted | ToolFinished]:
-        """Note what is told."""
+        """Record the events."""
         async for event in super().execute(calls, tools, context):
             self.told.append(f"{type(event).__name__} {event.call.id}")
             yield event
 
 
 class Loud(ToolExecutor):
-    """Another one, in the place of ours: nothing is run at all."""
+    """A custom executor that replaces ours and runs nothing."""
 
     async def execute(
         self,
@@ -448,7 +448,7 @@ class Loud(ToolExecutor):
 
 
 class Counting(ToolExecutor):
-    """One that overrides what agents call."""
+    """A custom executor that overrides `run`, which agents call."""
 
     ran = 0
 
@@ -459,8 +459,8 @@ class Counting(ToolExecutor):
 
 
 @pytest.mark.parametrize("history", [None, "memory://"])
-async def test_agents_use_an_execute_of_ones_own(history: str | None) -> None:
-    """Whether it goes around ours or takes its place, with and without a history that is kept."""
+async def test_agents_use_a_custom_execute(history: str | None) -> None:
+    """Whether it wraps or replaces ours, with and without a stored history."""
     kept = None if history is None else ChatHistory(SessionIdentity(chat="7"), history)
     script = asks(call("weather", "a", city="Basel"), call("weather", "b", city="Bern")), "Done."
     logged = Logged(limit=1)
@@ -474,7 +474,7 @@ async def test_agents_use_an_execute_of_ones_own(history: str | None) -> None:
 
 
 async def test_an_executor_may_override_run_as_well() -> None:
-    """It is what agents, `execute` and `execute_batch` go through."""
+    """Agents, `execute` and `execute_batch` use it."""
     counting = Counting()
     calls = [call("weather", "a", city="Basel")]
     await Agent(model(asks(*calls), "Done."), tools=[weather], executor=counting).send("Hi")
@@ -483,8 +483,8 @@ async def test_an_executor_may_override_run_as_well() -> None:
     assert counting.ran == 3
 
 
-async def test_an_executor_that_tells_of_other_calls_is_told_so() -> None:
-    """By a clear error, and not by a result in the wrong place."""
+async def test_an_executor_with_events_of_other_calls_is_an_error() -> None:
+    """The error is clear, and no result is misplaced."""
 
     class Wrong(ToolExecutor):
         async def execute(

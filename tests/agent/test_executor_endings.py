@@ -1,4 +1,4 @@
-"""Closing, cancelling and what ends the program: no task is left behind."""
+"""Closing, cancelling and exceptions that end the program leave no task behind."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.agent.toolkit import (
 
 
 def _lingering(log: list[str]) -> Tools:
-    """Tools that say when they begin and end, the latter not at once."""
+    """Tools that record their start and their end, which takes a moment."""
 
     async def linger(word: str) -> str:
         log.append(f"+{word}")
@@ -42,8 +42,8 @@ def _lingering(log: list[str]) -> Tools:
 
 @pytest.mark.parametrize("limit", [1, 2, None])
 @pytest.mark.parametrize("taken", range(5))
-def test_closing_early_ends_everything(taken: int, limit: int | None) -> None:
-    """After a close no tool runs, and each that had begun has ended."""
+def test_closing_early_ends_all_tools(taken: int, limit: int | None) -> None:
+    """After `close` no tool runs, and each that had started has ended."""
 
     async def main() -> list[str]:
         log: list[str] = []
@@ -66,7 +66,7 @@ def test_closing_early_ends_everything(taken: int, limit: int | None) -> None:
 
 
 async def _cancelled_after(steps: int, work: Coroutine[Any, Any, T]) -> T | None:
-    """What comes of it when it is cancelled after that many turns of the loop; None: cancelled."""
+    """The outcome if it is cancelled after that many loop iterations; None: cancelled."""
     task = asyncio.create_task(work)
     for _ in range(steps):
         await asyncio.sleep(0)
@@ -81,7 +81,7 @@ async def _cancelled_after(steps: int, work: Coroutine[Any, Any, T]) -> T | None
 def test_cancelling_at_any_point_leaves_no_task(
     steps: int, limit: int | None, count: int, is_timed: bool
 ) -> None:
-    """Wherever it is cancelled, every task has ended, and what had begun has cleaned up."""
+    """Every task has ended, and started tools have cleaned up."""
     log: list[str] = []
     names = ["echo", "linger", "linger", "echo"]
     calls = [call_of(names[i], f"c{i}", word=f"c{i}") for i in range(count)]
@@ -122,8 +122,8 @@ def test_cancelling_does_not_wait_for_threads(count: int) -> None:
 
 
 @pytest.mark.parametrize("count", [1, 2])
-def test_a_tool_cannot_keep_a_cancellation_to_itself(count: int) -> None:
-    """Whoever cancels a run means the run, also where a tool catches everything."""
+def test_a_tool_can_not_swallow_a_cancellation(count: int) -> None:
+    """The run is cancelled even if a tool catches everything."""
 
     async def greedy() -> str:
         try:
@@ -168,8 +168,8 @@ def test_cancelling_again_reaches_the_tools_again() -> None:
     assert sorted(caught) == ["c0"] * 3 + ["c1"] * 3
 
 
-def test_a_tool_that_cancels_its_own_task_harms_nobody() -> None:
-    """Beside others, its own task is all that it can end."""
+def test_a_tool_that_cancels_its_own_task_affects_no_other() -> None:
+    """Other tools continue."""
 
     async def suicidal() -> None:
         task = asyncio.current_task()
@@ -183,8 +183,8 @@ def test_a_tool_that_cancels_its_own_task_harms_nobody() -> None:
     assert second.text == "fine"
 
 
-def test_an_outer_timeout_is_not_ours() -> None:
-    """Where the caller's own time is up, the caller hears of it."""
+def test_an_outer_timeout_is_the_callers() -> None:
+    """The caller gets its own timeout error."""
 
     async def main() -> None:
         for count in (1, 2):
@@ -200,10 +200,10 @@ def test_an_outer_timeout_is_not_ours() -> None:
 @RAISERS
 @pytest.mark.parametrize("count", [1, 3])
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
-def test_what_ends_the_program_gets_out(
+def test_exceptions_that_end_the_program_are_raised(
     raiser: Callable[[BaseException], Any], count: int, error: type[BaseException]
 ) -> None:
-    """The other tools are cancelled, and have cleaned up, before it is raised."""
+    """The other tools are cancelled and have cleaned up before."""
     log: list[str] = []
     seen: list[BaseException] = []
 
@@ -221,8 +221,8 @@ def test_what_ends_the_program_gets_out(
     assert len(log) == 2 * (count - 1)
 
 
-def test_a_coroutine_that_is_thrown_away_ends() -> None:
-    """Where the loop is gone, closing it runs no further tool."""
+def test_a_discarded_coroutine_ends() -> None:
+    """If the loop is gone, closing it runs no further tool."""
     ran: list[str] = []
 
     async def sleeps(word: str) -> None:
@@ -240,8 +240,8 @@ def test_a_coroutine_that_is_thrown_away_ends() -> None:
 
 
 @pytest.mark.parametrize("count", [1, 2])
-def test_a_cancellation_that_is_under_way_counts(count: int) -> None:
-    """It was asked for before the tools began, and is raised at the first that waits."""
+def test_a_pending_cancellation_counts(count: int) -> None:
+    """It was requested before the tools started, and is raised at the first await."""
 
     async def main() -> None:
         task = asyncio.current_task()

@@ -1,4 +1,4 @@
-"""Whatever a tool does, there is a result that tells the model what to do."""
+"""Every failure of a tool gives a result that tells the model what to do."""
 
 from __future__ import annotations
 
@@ -60,10 +60,10 @@ class _SilentError(Exception):
         ),
     ],
 )
-def test_exceptions_are_told_to_the_model(
+def test_exceptions_are_reported_to_the_model(
     raiser: Callable[[BaseException], Any], error: BaseException, told: str
 ) -> None:
-    """The type and the text; the advice alone where the tool gives some. Beside others as well."""
+    """By type and text; by the advice alone if the tool gives some. Beside others as well."""
     assert (result_of_one(raiser(error)).text, result_of_one(raiser(error)).is_error) == (
         told,
         True,
@@ -81,7 +81,7 @@ def test_long_errors_are_cut() -> None:
     assert "cut: the first 8,000 of 100,0" in text
 
 
-def test_unknown_tools_are_answered_with_the_known() -> None:
+def test_unknown_tools_are_answered_with_the_known_ones() -> None:
     """The result for the model lists the known tools."""
     (result,) = results_of([call_of("weather")], tools_of(echo, shout))
     assert result.is_error
@@ -101,7 +101,7 @@ def test_unknown_tools_are_answered_with_the_known() -> None:
         ("{" * 100_000, "not a JSON object"),
     ],
 )
-def test_arguments_that_do_not_fit_are_not_run(raw: str, told: str) -> None:
+def test_invalid_arguments_are_not_run(raw: str, told: str) -> None:
     """The result for the model lists what to correct."""
     (result,) = results_of([make_call("c", "echo", raw=raw)], tools_of(echo))
     assert told in result.text
@@ -122,7 +122,7 @@ class Trip(pydantic.BaseModel):
         return days
 
 
-def test_types_that_refuse_arguments_are_told() -> None:
+def test_validators_of_types_are_applied() -> None:
     """A pydantic model's own validators are part of the check."""
 
     def book(trip: Annotated[Trip, "The trip."]) -> str:
@@ -137,7 +137,7 @@ def test_types_that_refuse_arguments_are_told() -> None:
 
 
 def test_valid_and_invalid_calls_are_both_reported() -> None:
-    """In one batch, some calls are run and others refused; each has its result (rule 13)."""
+    """In one batch, some calls are run and others rejected; each has its result (rule 13)."""
     calls = [
         make_call("a", "echo", raw="{"),
         call_of("echo", "b", word="fine"),
@@ -151,8 +151,8 @@ def test_valid_and_invalid_calls_are_both_reported() -> None:
         assert [result.call_id for result in results] == list("abcde")
 
 
-def test_arguments_are_the_tools_to_change() -> None:
-    """A tool may change what it is given; the call keeps what the model sent."""
+def test_a_tool_may_change_its_arguments() -> None:
+    """The call keeps what the model sent."""
 
     async def grow(items: list[int]) -> list[int]:
         items.append(4)
@@ -164,11 +164,11 @@ def test_arguments_are_the_tools_to_change() -> None:
     assert call.arguments == {"items": [1]}
 
 
-# --- time
+# --- timeouts
 
 
 def test_a_tool_that_exceeds_its_timeout_is_abandoned() -> None:
-    """The result has the timeout, and that the outcome is unknown."""
+    """The result has the timeout, and says that the outcome is unknown."""
     ended = []
 
     async def slow() -> None:
@@ -184,8 +184,8 @@ def test_a_tool_that_exceeds_its_timeout_is_abandoned() -> None:
     assert "outcome is unknown" in result.text
 
 
-def test_a_hanging_thread_is_left_behind() -> None:
-    """A blocking tool that takes too long goes on alone; what it returns is dropped."""
+def test_a_hanging_thread_is_abandoned() -> None:
+    """A blocking tool that takes too long continues alone; its result is dropped."""
     gate, done = threading.Event(), threading.Event()
 
     def hangs() -> Coroutine[Any, Any, str]:
@@ -194,7 +194,7 @@ def test_a_hanging_thread_is_left_behind() -> None:
         return echo("late")
 
     with warnings.catch_warnings():
-        warnings.simplefilter("error")  # nobody may complain about the coroutine
+        warnings.simplefilter("error")  # there must be no warning about the coroutine
         result = result_of_one(hangs, timeout=0.01)
         gate.set()
         assert done.wait(30)
@@ -202,16 +202,16 @@ def test_a_hanging_thread_is_left_behind() -> None:
     assert "took longer" in result.text
 
 
-def test_a_tools_own_timeout_counts_first() -> None:
-    """The tool knows better than the executor how long it may take, both ways."""
+def test_a_tools_own_timeout_takes_precedence() -> None:
+    """It may be shorter or longer than the executor's."""
     slow, patient = tool_of(forever, timeout=0.01), tool_of(echo, timeout=60)
     assert "than 0.01 seconds" in result_of_one(slow, timeout=60).text
     (result,) = results_of([call_of("echo", word="a")], tools_of(patient), timeout=1e-9)
     assert result.text == "a"
 
 
-def test_a_late_failure_is_still_late() -> None:
-    """A tool that answers its cancellation with an exception took too long all the same."""
+def test_a_failure_after_the_timeout_is_still_a_timeout() -> None:
+    """For a tool that raises when it is cancelled."""
 
     async def sore() -> None:
         try:
@@ -222,8 +222,8 @@ def test_a_late_failure_is_still_late() -> None:
     assert "took longer" in result_of_one(sore, timeout=0.01).text
 
 
-def test_others_go_on_when_one_takes_too_long() -> None:
-    """A timeout is its own tool's matter."""
+def test_a_timeout_does_not_affect_other_tools() -> None:
+    """The others end normally."""
     calls = [call_of("forever", "a"), call_of("echo", "b", word="fine")]
     late, fine = results_of(calls, tools_of(tool_of(forever, timeout=0.01), echo))
     assert (late.is_error, fine.text) == (True, "fine")

@@ -1,4 +1,4 @@
-"""Limits of a run: what counts, when it is too much, and what the error says."""
+"""Limits of a run: what counts, when it is exceeded, and what the error says."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def pair(name: str = "f", arguments: Any = None, result: str = "ok", call: str =
 
 
 def rounds_until_stopped(tally: Tally, rounds: list[list[Pair]]) -> int | None:
-    """How many rounds there were when the run was stopped; None: it was not."""
+    """The number of rounds before the run was stopped; None if it wasn't."""
     for number, each in enumerate(rounds, 1):
         try:
             tally.round(each)
@@ -39,7 +39,7 @@ def rounds_until_stopped(tally: Tally, rounds: list[list[Pair]]) -> int | None:
 
 
 def test_steps() -> None:
-    """The model is asked as often as allowed, and no more."""
+    """The model is called as often as allowed, and no more."""
     tally = Tally(RunLimits(steps=2))
     tally.step()
     tally.step()
@@ -49,7 +49,7 @@ def test_steps() -> None:
 
 
 def test_calls() -> None:
-    """A round that would be too much is refused before any of it is run."""
+    """A round that would exceed the limit is rejected before any of it is run."""
     tally = Tally(RunLimits(calls=3))
     tally.calls(2)
     with pytest.raises(LimitExceeded, match=r"RunLimits\.calls"):
@@ -61,7 +61,7 @@ def test_calls() -> None:
 
 
 def test_tokens() -> None:
-    """All tokens count; beyond the limit is an error, at the limit nothing more is asked."""
+    """All tokens count; above the limit is an error, at the limit no further request is made."""
     tally = Tally(RunLimits(tokens=100))
     tally.step()
     tally.used(Usage(input=40, output=20, cache_read=20, cache_write=10, thinking=10), None)
@@ -86,7 +86,7 @@ def test_tokens_that_are_billed_besides_the_total_count() -> None:
 
 
 def test_cost() -> None:
-    """Dollars are added up exactly; as for tokens."""
+    """Dollars are summed exactly; otherwise as for tokens."""
     tally = Tally(RunLimits(cost="0.30"))
     for _ in range(3):
         tally.step()
@@ -117,8 +117,8 @@ def test_a_limit_without_the_needed_figures_raises(
         tally.check()
 
 
-def test_without_such_limits_the_unknown_is_fine() -> None:
-    """Nobody has to know what a run costs that may cost anything; what is known is counted."""
+def test_without_such_limits_unknown_figures_are_fine() -> None:
+    """Known figures are still summed."""
     tally = Tally()
     tally.used(None, None)
     tally.used(Usage(input=3), Decimal(2))
@@ -136,11 +136,11 @@ def test_none_is_no_limit() -> None:
         tally.seen(*pair())
 
 
-# --- going in circles
+# --- loops
 
 
 def test_the_same_call_with_the_same_result() -> None:
-    """Arguments count by value, ids and spelling don't; the fifth time is the last."""
+    """Arguments are compared by value, without ids and spelling; the fifth call is an error."""
     tally = Tally(RunLimits(repeats=5))
     spelled = ['{"a":1,"b":2}', '{ "b": 2, "a": 1 }']
     for number in range(4):
@@ -155,8 +155,8 @@ def test_the_same_call_with_the_same_result() -> None:
     [pair("g"), pair(arguments={"a": 2}), pair(result="other"),
      (pair()[0], ToolResult.error("c", "ok"))],
 )  # fmt: skip
-def test_anything_else_in_between_begins_anew(other: Pair) -> None:
-    """Another call, other arguments, another result, or an error with the same words."""
+def test_anything_different_resets_the_count(other: Pair) -> None:
+    """Another call, other arguments, another result, or an error with the same text."""
     tally = Tally(RunLimits(repeats=3))
     once = [[pair()], [pair()], [other]]
     assert rounds_until_stopped(tally, [*once, [pair()], [pair()]]) is None
@@ -164,7 +164,7 @@ def test_anything_else_in_between_begins_anew(other: Pair) -> None:
 
 
 def test_a_round_is_one_unit() -> None:
-    """Calls made at once are no repetition of each other, but the round is of the last one."""
+    """Parallel calls don't repeat each other, but a round can repeat the previous one."""
     same = [pair(call=str(number)) for number in range(9)]
     assert rounds_until_stopped(Tally(RunLimits(repeats=3)), [same] * 5) == 3
     assert rounds_until_stopped(Tally(RunLimits(repeats=3)), [same, same[:8], same]) is None
@@ -175,8 +175,8 @@ def test_a_round_is_one_unit() -> None:
     st.integers(1, 3),
     st.lists(st.integers(100, 200), max_size=6, unique=True),
 )
-def test_circles_of_up_to_three_rounds(repeats: int, length: int, before: list[int]) -> None:
-    """After whatever came before, a circle is stopped when it has been gone through so often."""
+def test_loops_of_up_to_three_rounds(repeats: int, length: int, before: list[int]) -> None:
+    """Whatever came before, a loop is stopped after that many repetitions."""
     start = [[pair(result=str(number))] for number in before]
     circle = [[pair(result=str(number))] for number in range(length)]
     rounds = [*start, *islice(cycle(circle), 100)]
@@ -185,8 +185,8 @@ def test_circles_of_up_to_three_rounds(repeats: int, length: int, before: list[i
 
 
 @given(st.lists(st.integers(0, 3), max_size=60), st.integers(2, 4))
-def test_only_circles_are_stopped(results: list[int], repeats: int) -> None:
-    """A run is stopped exactly where its last rounds are a circle, gone through often enough."""
+def test_only_loops_are_stopped(results: list[int], repeats: int) -> None:
+    """A run is stopped exactly if its last rounds are a loop that was repeated often enough."""
     expected = None
     for end in range(1, len(results) + 1):
         for length in (1, 2, 3):
@@ -197,7 +197,7 @@ def test_only_circles_are_stopped(results: list[int], repeats: int) -> None:
     assert rounds_until_stopped(Tally(RunLimits(repeats=repeats)), rounds) == expected
 
 
-# --- words
+# --- texts
 
 
 @given(st.data())
@@ -243,15 +243,15 @@ _COSTS: list[Any] = [0, -1, "much", float("nan"), True, [], "1e400"]
         *({"cost": bad} for bad in _COSTS),
     ],
 )
-def test_limits_that_are_none(fields: dict[str, Any]) -> None:
-    """They are refused with a text that names the field, and does not quote the value."""
+def test_invalid_limits(fields: dict[str, Any]) -> None:
+    """They are rejected with a text that names the field, and does not quote the value."""
     (name,) = fields
     with pytest.raises(InvalidInputError, match=rf"RunLimits\.{name}"):
         RunLimits(**fields)
 
 
 def test_limits_are_values() -> None:
-    """They compare by what they say, however the money was written."""
+    """They are equal if their amounts are, however the money was written."""
     assert RunLimits(cost="0.5") == RunLimits(cost=0.5) == RunLimits(cost=Decimal("0.50"))
     assert RunLimits().steps == 50
     assert RunLimits(seconds=2).seconds == 2

@@ -1,4 +1,4 @@
-"""OpenAI's Responses: the two-request workflow, and when it is not to be used."""
+"""OpenAI's Responses: linking requests to the previous answer, and when not to."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ FIRST: dict[str, Any] = {
 
 
 def answer(wire: dict[str, Any] = FIRST, place: str = "openai") -> Response:
-    """An answer as a client gives it, with the provider that made it."""
+    """An answer as a client returns it, with its provider."""
     response = DIALECT.decode_response(wire)
     message = response.message
     assert message.origin is not None
@@ -52,7 +52,7 @@ def answer(wire: dict[str, Any] = FIRST, place: str = "openai") -> Response:
 
 
 def whole(*newer: Message, first: Message | None = None, **fields: Any) -> Request:
-    """A request with the whole conversation in it."""
+    """A request with the whole conversation."""
     said = (ASKED, first or answer().message, *(newer or (RESULTS,)))
     return Request(messages=said, system=(Text("Be brief."),), tools=(TOOL,), **fields)
 
@@ -64,8 +64,8 @@ def remembering(**fields: Any) -> Links:
     return links
 
 
-def test_only_what_is_new_is_sent() -> None:
-    """The results go out with the answer's id; instructions, tools and settings stay (W36)."""
+def test_only_new_messages_are_sent() -> None:
+    """The results are sent with the answer's id; instructions, tools and settings stay (W36)."""
     request = whole()
     short = remembering().linked(request, TARGET)
     assert short.state == State(previous_response_id="resp_1")
@@ -83,8 +83,8 @@ def test_only_what_is_new_is_sent() -> None:
     assert [tool["name"] for tool in encoded.body["tools"]] == ["weather"]
 
 
-def test_words_after_the_results_go_along() -> None:
-    """Whatever came since the answer is sent, in its order, and nothing from before it."""
+def test_messages_after_the_results_are_sent() -> None:
+    """Everything since the answer is sent in order, and nothing before it."""
     more = Message.user("And in Chur?")
     short = remembering().linked(whole(RESULTS, more), TARGET)
     body = DIALECT.encode_request(short, TARGET).body
@@ -94,8 +94,8 @@ def test_words_after_the_results_go_along() -> None:
     _check_request(body)
 
 
-def test_a_conversation_links_answer_by_answer() -> None:
-    """Each answer is the next link, whether its own request was sent whole or shortened."""
+def test_each_answer_is_the_next_link() -> None:
+    """Whether its own request was sent in full or shortened."""
     links = remembering()
     item = {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed",
             "content": [{"type": "output_text", "text": "Rain.", "annotations": []}]}  # fmt: skip
@@ -107,8 +107,8 @@ def test_a_conversation_links_answer_by_answer() -> None:
     assert [message.text for message in short.messages] == ["And now?"]
 
 
-def test_a_history_may_have_made_its_own_notes() -> None:
-    """Stored and reloaded, with ids, times and metadata of a history: it is the same answer."""
+def test_fields_added_by_a_history_do_not_matter() -> None:
+    """A stored and reloaded answer, with ids, times and metadata, is the same answer."""
     first = answer().message.replace(metadata={"seen": True}, created_at=5.0, usage=Usage(input=1))
     again = Message.from_json(first.to_json())
     asked = Message.from_json(ASKED.to_json()).replace(id="m-1")
@@ -153,8 +153,8 @@ def _edited() -> Message:
         "not stored by extras", "a conversation in extras", "no answer", "empty",
     ],
 )  # fmt: skip
-def test_anything_else_is_sent_whole(request_: Request) -> None:
-    """After an edit, a truncation, or where results don't match, the request is left alone."""
+def test_other_requests_are_sent_in_full(request_: Request) -> None:
+    """After an edit, a truncation, or if results don't match, the request is unchanged."""
     assert remembering().linked(request_, TARGET) is request_
 
 
@@ -170,14 +170,14 @@ def test_anything_else_is_sent_whole(request_: Request) -> None:
         Target(dialect="openai-responses"),
     ],
 )
-def test_another_place_gets_everything(target: Target | None) -> None:
-    """A switch of provider, model or dialect, or a host that keeps nothing, breaks the link."""
+def test_another_provider_gets_everything(target: Target | None) -> None:
+    """A switch of provider, model or dialect, or a host that stores nothing, breaks the link."""
     request = whole()
     assert remembering().linked(request, target) is request
 
 
-def test_the_providers_that_are_gone_on_with() -> None:
-    """OpenAI and Azure keep answers for long, and take new instructions with them."""
+def test_providers_that_can_be_linked_to() -> None:
+    """OpenAI and Azure store answers for long, and accept new instructions with them."""
     found = {
         name
         for name in provider_names()
@@ -187,8 +187,8 @@ def test_the_providers_that_are_gone_on_with() -> None:
     assert found == {"openai", "azure"}
 
 
-def test_a_deployment_answers_by_another_name() -> None:
-    """At Azure the model that is asked is a deployment's name; the target tells it."""
+def test_a_deployment_answers_under_another_name() -> None:
+    """Azure's requests name a deployment, and answers name its model; the target has both."""
     target = provider("azure").target("ours", DIALECT.name)
     links = Links()
     links.remember(Request(messages=(ASKED,)), answer(place="azure"), target)
@@ -227,8 +227,8 @@ def _cut_off(finish: FinishReason) -> Response:
     ],
     ids=["not to be stored", "not stored", "without an id", "cut off", "failed", "empty", "chat"],
 )
-def test_what_is_not_worth_remembering(request_: Request, response: Response) -> None:
-    """Answers that the provider has not kept, or that nobody can go on from."""
+def test_answers_that_are_not_remembered(request_: Request, response: Response) -> None:
+    """Answers that the provider has not stored, or that can't be continued."""
     links = Links()
     links.remember(request_, response)
     assert len(links) == 0
@@ -262,16 +262,16 @@ _GONE = _gone(400, code="previous_response_not_found", param="previous_response_
         (InvalidInputError("x"), False),
     ],
 )
-def test_which_errors_say_that_it_is_gone(error: Exception, is_gone: bool) -> None:
-    """Those about the id or about calls that are not there; and only after a shortened request."""
+def test_errors_of_a_missing_answer(error: Exception, is_gone: bool) -> None:
+    """Those about the id or about missing calls; and only after a shortened request."""
     links = remembering()
     short = links.linked(whole(), TARGET)
     assert links.is_forgotten(short, error) is is_gone
     assert not links.is_forgotten(whole(), error)
 
 
-def test_what_is_forgotten_is_not_tried_again() -> None:
-    """By the id, or by the request that named it."""
+def test_a_forgotten_answer_is_not_used_again() -> None:
+    """It is dropped by its id, or by the request that named it."""
     for what in ("resp_1", remembering().linked(whole(), TARGET)):
         links, request = remembering(), whole()
         links.forget(what)
@@ -280,8 +280,8 @@ def test_what_is_forgotten_is_not_tried_again() -> None:
         links.forget(Request())
 
 
-async def test_the_workflow_with_a_server() -> None:
-    """Whole, then shortened; after the provider's memory is gone, whole again, and it goes on."""
+async def test_linking_with_a_server() -> None:
+    """In full, then shortened; after the provider has forgotten, in full again."""
     lost = {
         "message": "Previous response not found.",
         "type": "invalid_request_error",
@@ -321,7 +321,7 @@ async def test_the_workflow_with_a_server() -> None:
 
 
 def test_the_latest_are_kept() -> None:
-    """The one that was not used for longest goes first."""
+    """The least recently used one is dropped first."""
     links = Links(most=2)
     for number in (1, 2):
         links.remember(Request(messages=(ASKED,)), answer({**FIRST, "id": f"resp_{number}"}))
@@ -336,8 +336,8 @@ def test_the_latest_are_kept() -> None:
             Links(most)  # type: ignore[arg-type]  # as people without a checker call it
 
 
-def test_many_threads_may_use_one() -> None:
-    """Threads remember, link and forget at once, and each finds its own."""
+def test_threads_may_share_links() -> None:
+    """They remember, link and forget concurrently, and each finds its own."""
     links, failures = Links(most=8), []
 
     def work(number: int) -> None:
@@ -361,6 +361,6 @@ def test_many_threads_may_use_one() -> None:
     assert len(links) == 0
 
 
-def test_links_show_nothing() -> None:
-    """`repr` has a number only."""
+def test_the_repr_shows_only_a_number() -> None:
+    """No content is in it."""
     assert repr(remembering()) == "Links(1 answers)"

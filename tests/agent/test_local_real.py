@@ -1,7 +1,7 @@
-"""The agent with tools on the real llama.cpp, with a real model, through its three dialects.
+"""The agent with tools on the real llama.cpp and a real model, in its three dialects.
 
 Needs xllamacpp (`pip install 'dragoman[local]'`) and smollm2 in the user's cache, which
-`DRAGOMAN_LOCAL=1` fetches (93 MB); skipped without.
+`DRAGOMAN_LOCAL=1` downloads (93 MB); skipped without.
 """
 
 from __future__ import annotations
@@ -58,13 +58,13 @@ class Town:
 
 @pytest.fixture(autouse=True)
 def no_runs() -> None:
-    """The tools have not been run."""
+    """Reset the record of tool runs."""
     runs.clear()
 
 
 @asynccontextmanager
 async def agent_on(dialect: str, **settings: Any) -> AsyncGenerator[Agent[Any, Any]]:
-    """An agent on the model that runs here."""
+    """An agent with the local model."""
     async with LocalModel("smollm2", dialect=dialect, fetch=_MAY_FETCH) as model:
         yield Agent(model, temperature=0, max_tokens=100, **settings)
 
@@ -84,8 +84,8 @@ def _check_round(result: Result[Any], name: str) -> None:
 
 @STREAMS
 @EACH
-async def test_the_named_tool_is_run_and_answered_from(dialect: str, streams: bool) -> None:
-    """It is called once; then the model is free to answer, and does, with what the tool said."""
+async def test_the_named_tool_is_run_and_its_result_is_used(dialect: str, streams: bool) -> None:
+    """It is called once; then the model is free to answer, and uses the result."""
     async with agent_on(dialect, tools=[weather, square], tool_choice="weather") as agent:
         result = await asked(agent, PARIS, streams=streams)
     _check_round(result, "weather")
@@ -95,8 +95,8 @@ async def test_the_named_tool_is_run_and_answered_from(dialect: str, streams: bo
 
 @STREAMS
 @EACH
-async def test_a_tool_that_has_nothing_to_do_with_it(dialect: str, streams: bool) -> None:
-    """Its arguments are as its schema says, whatever the question."""
+async def test_an_unrelated_tool_gets_valid_arguments(dialect: str, streams: bool) -> None:
+    """Its arguments match its schema, whatever the question."""
     async with agent_on(dialect, tools=[weather, square], tool_choice="square") as agent:
         result = await asked(agent, PARIS, streams=streams)
     _check_round(result, "square")
@@ -106,7 +106,7 @@ async def test_a_tool_that_has_nothing_to_do_with_it(dialect: str, streams: bool
 @STREAMS
 @EACH
 async def test_a_typed_output(dialect: str, streams: bool) -> None:
-    """By a schema, or by a tool where the dialect has none: the smallest model gives the value."""
+    """By a schema, or by a tool if the dialect has none: the smallest model gives the value."""
     async with agent_on(dialect, output=Town) as agent:
         result = await asked(agent, "Name a town.", streams=streams)
     assert isinstance(result.output, Town)
@@ -114,7 +114,7 @@ async def test_a_typed_output(dialect: str, streams: bool) -> None:
 
 
 async def _to_the_end(request: Request, run: RunContext[Any]) -> Request:
-    """Left to choose between the two, so small a model asks for the weather for ever."""
+    """Without a forced choice, a model this small would call the weather for ever."""
     if run.step == 1 or all(each.name != "return_result" for each in request.tools):
         return request
     return request.replace(tool_choice=ToolChoice("named", ("return_result",)))
@@ -123,7 +123,7 @@ async def _to_the_end(request: Request, run: RunContext[Any]) -> Request:
 @STREAMS
 @EACH
 async def test_tools_and_a_typed_output(dialect: str, streams: bool) -> None:
-    """The tool first, as it is named; then the value."""
+    """The named tool first, then the value."""
     async with agent_on(
         dialect, tools=[weather], tool_choice="weather", output=Town,
         hooks=Hooks(before_response=_to_the_end),
@@ -134,8 +134,8 @@ async def test_tools_and_a_typed_output(dialect: str, streams: bool) -> None:
     assert result.messages[1].tool_calls[0].name == "weather"
 
 
-async def test_a_conversation_goes_from_dialect_to_dialect() -> None:
-    """One agent, its model switched in mid-conversation: each goes on from what the others did."""
+async def test_a_conversation_can_switch_dialects() -> None:
+    """One agent switches its model in mid-conversation: each continues from the others."""
     history = Messages()
     models = [LocalModel("smollm2", dialect=name, fetch=_MAY_FETCH) for name in DIALECTS]
     try:
@@ -155,8 +155,8 @@ async def test_a_conversation_goes_from_dialect_to_dialect() -> None:
 
 
 @pytest.mark.parametrize("dialect", ["openai-chat", "openai-responses"])
-async def test_a_value_can_be_watched(dialect: str) -> None:
-    """It grows with the stream."""
+async def test_a_value_can_be_streamed(dialect: str) -> None:
+    """Its partial values grow."""
     async with agent_on(dialect, output=Town) as agent:
         stream = agent.stream("Name a town.")
         partial = [chunk.partial async for chunk in stream if chunk.partial is not UNSET]

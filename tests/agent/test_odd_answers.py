@@ -1,4 +1,4 @@
-"""Answers, decisions and hooks that are not as one would expect, each with what comes of it."""
+"""Unusual answers, decisions and hooks, each with its outcome."""
 
 from __future__ import annotations
 
@@ -35,23 +35,23 @@ def double(x: int = 0) -> str:
 
 
 def results(result: Result[Any]) -> list[tuple[str, str]]:
-    """The results of what is new, by the id of their calls."""
+    """The results of the new messages, by the ids of their calls."""
     return [(each.call_id, each.text) for m in result.messages for each in m.tool_results]
 
 
 def ids(result: Result[Any]) -> list[str]:
-    """The ids of what is called, in order."""
+    """The ids of the calls, in order."""
     return [each.id for message in result.messages for each in message.tool_calls]
 
 
 class TestDecisions:
-    """Calls are told apart by their ids, however alike they are."""
+    """Calls are distinguished by their ids, even if they are equal otherwise."""
 
     HISTORY = (Message.user("x"), asks(call("danger", "a", x=1), call("danger", "b", x=1)))
 
     @pytest.mark.parametrize(("decision", "told"), [(True, "done 1"), (False, "not allowed")])
     async def test_one_of_two_equal_calls_is_decided(self, decision: Any, told: str) -> None:
-        """It is run, or refused; the other one still waits."""
+        """It is run, or rejected; the other one stays pending."""
         agent = Agent(model("Done."), tools=[danger])
         result = await agent.send(history=self.HISTORY, approvals={"a": decision})
         ((id, text),) = results(result)
@@ -59,8 +59,8 @@ class TestDecisions:
         assert told in text
         assert [each.id for each in result.deferred] == ["b"]
 
-    async def test_agreeing_does_not_run_what_the_caller_runs(self) -> None:
-        """There is nothing to run here: the call still waits for its result."""
+    async def test_approval_does_not_run_a_call_for_the_caller(self) -> None:
+        """There is no function to run: the call still waits for its result."""
         history = [Message.user("x"), asks(call("mine", "a"))]
         result = await Agent(model(), tools=[MINE]).send(history=history, approvals={"a": True})
         assert [each.id for each in result.deferred] == ["a"]
@@ -68,11 +68,11 @@ class TestDecisions:
 
 
 class TestIds:
-    """Calls and results are paired by ids, which a model may have given badly (I5)."""
+    """Calls and results are paired by ids, which a model may repeat or omit (I5)."""
 
     @pytest.mark.parametrize("odd", ["a", ""])
-    async def test_calls_get_ids_of_their_own(self, odd: str) -> None:
-        """Only those that are empty or taken are changed; the wire's own is kept."""
+    async def test_missing_and_repeated_ids_are_replaced(self, odd: str) -> None:
+        """Only those are changed; the original one is kept as the wire id."""
         answer = asks(make_call("a", "double", '{"x":1}'), make_call(odd, "double", '{"x":2}'))
         result = await Agent(model(answer, "Done."), tools=[double]).send("x")
         first, second = ids(result)
@@ -83,7 +83,7 @@ class TestIds:
 
     @pytest.mark.parametrize("streams", [False, True])
     async def test_a_derived_id_is_used_once_in_a_conversation(self, streams: bool) -> None:
-        """Two answers that have no ids, of a server that gives its answers none either."""
+        """For two answers without call ids, from a server that gives its answers no ids either."""
         asked = {"function": {"name": "double", "arguments": {"x": 1}}}
         message = {"role": "assistant", "content": "", "tool_calls": [asked]}
         body = {"message": message, "done": True}
@@ -96,8 +96,8 @@ class TestIds:
         made = [each for message in result.messages for each in message.tool_calls]
         assert [each.wire_id for each in made] == [None, None]
 
-    async def test_all_events_name_a_call_alike(self) -> None:
-        """The answer, the message and the tool that runs have the same ids."""
+    async def test_all_events_have_the_same_ids(self) -> None:
+        """The answer, the message and the tool that runs agree."""
         one = call("double", "a", x=1)
         stream = Agent(model(asks(one, one), "Done."), tools=[double]).stream("x")
         events = [event async for event in stream.events()]
@@ -105,14 +105,14 @@ class TestIds:
         begun = [each.call.id for each in events if isinstance(each, ToolStarted)]
         assert [each.id for each in first.response.tool_calls] == begun == ids(stream.result)
 
-    async def test_one_call_twice_is_two_calls(self) -> None:
-        """The very same object, each with its result."""
+    async def test_a_repeated_call_object_is_two_calls(self) -> None:
+        """Each has its result."""
         one = call("double", "a", x=1)
         result = await Agent(model(asks(one, one), "Done."), tools=[double]).send("x")
         assert [text for _, text in results(result)] == ["2", "2"]
         assert len(set(ids(result))) == 2
 
-    async def test_a_call_beside_the_output_is_run_though_they_share_an_id(self) -> None:
+    async def test_a_call_that_shares_its_id_with_the_output_is_run(self) -> None:
         """Each call gets its own result."""
         answer = asks(call("return_result", "a", result=7), call("double", "a", x=1))
         agent = Agent(model(answer), tools=[double], output=int, output_mode="tool")
@@ -131,9 +131,9 @@ class TestIds:
 
 
 class TestHooks:
-    """What hooks return is put where it belongs, or refused."""
+    """Return values of hooks are applied, or rejected."""
 
-    async def test_the_same_call_in_the_place_of_several(self) -> None:
+    async def test_a_hook_may_return_the_same_call_for_several(self) -> None:
         """Each of them has its result."""
         same = call("double", "z", x=9)
         hooks = Hooks(before_tool_call=lambda _call, _run: same)
@@ -143,13 +143,13 @@ class TestHooks:
 
 
 async def test_a_typed_run_never_ends_with_plain_text() -> None:
-    """Answers that are cut off again and again are no output."""
+    """Repeatedly truncated answers are not output."""
     agent = Agent(model(*[CUT_OFF] * 5), output=int)
     with pytest.raises(LimitExceeded, match="max_tokens"):
         await agent.send("x")
 
 
-async def test_calls_of_a_broken_answer_are_left_out() -> None:
+async def test_calls_of_a_malformed_answer_are_left_out() -> None:
     """Text beside an unreadable call is kept, without the calls, which are not run."""
     said = asks(call("double", "a"), text="Let me see.")
     choice = Choice(0, said, FinishReason.MALFORMED_CALL)
@@ -176,7 +176,7 @@ async def test_one_orchestrator_drives_many_runs_at_once() -> None:
 
 @pytest.mark.parametrize("text", ["", " "])
 def test_an_empty_refusal_is_an_empty_answer(text: str) -> None:
-    """It goes out as text, and blank texts are refused (W46, W47)."""
+    """It is encoded as text, and blank texts are rejected (W46, W47)."""
     spoken = dragoman.dialect("anthropic")
     refused = Message(Role.ASSISTANT, (Refusal(text),))
     messages = (Message.user("x"), refused, Message.user("y"))

@@ -1,8 +1,9 @@
-"""Arguments of the wrong kind: an error of ours says so, when the agent is made or called."""
+"""Arguments of the wrong type give our own error when the agent is created or called."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any, Self
 
 import pytest
@@ -46,8 +47,8 @@ class Seat:
         ("unheard_of", 1),
     ],
 )
-def test_an_agent_is_not_made_of_anything(argument: str, value: Any) -> None:
-    """Nothing waits until it is used."""
+def test_invalid_agents_are_rejected_when_created(argument: str, value: Any) -> None:
+    """Not when they are first used."""
     with pytest.raises(InvalidInputError):
         Agent(model(), **{argument: value})
 
@@ -63,8 +64,8 @@ def test_an_agent_is_not_made_of_anything(argument: str, value: Any) -> None:
         ("deps", "an option of a call"),
     ],
 )
-def test_a_setting_by_another_name_is_guessed(name: str, advice: str) -> None:
-    """Names of other libraries, and slips of the pen."""
+def test_a_misnamed_setting_gets_a_suggestion(name: str, advice: str) -> None:
+    """For names of other libraries, and for typing errors."""
     settings: dict[str, Any] = {name: 1}
     with pytest.raises(InvalidInputError) as caught:
         Agent(model(), **settings)
@@ -77,9 +78,17 @@ async def test_tools_belong_to_the_agent() -> None:
         await Agent(model()).send("Hi", tools=[weather])  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue]
 
 
+@pytest.mark.parametrize("attribute", ["func", "coroutine", "function"])
+def test_a_tool_of_another_library_names_its_function(attribute: str) -> None:
+    """LangChain and pydantic-ai keep the function in an attribute, which the error names."""
+    theirs: Any = SimpleNamespace(**{"func": None, "as_tool": print, attribute: print})
+    with pytest.raises(InvalidInputError, match=f"itself, its attribute `{attribute}`"):
+        Agent("echo:", tools=[theirs])
+
+
 @pytest.mark.parametrize("value", [Seat("s3cret"), "s3cret", ("s3cret",), [str, "s3cret"], 5])
-def test_an_output_is_a_type_and_no_value(value: Any) -> None:
-    """A value in its place is named by its type, and not quoted."""
+def test_an_output_is_a_type_and_not_a_value(value: Any) -> None:
+    """The error names the value's type, and does not quote it."""
     with pytest.raises(InvalidInputError, match="must be a type") as caught:
         Agent(model(), output=value)
     assert "s3cret" not in str(caught.value)
@@ -89,7 +98,7 @@ def test_an_output_is_a_type_and_no_value(value: Any) -> None:
 
 @pytest.mark.parametrize("value", [3, None, object(), ScriptedModel])
 def test_a_model_is_a_name_or_a_model(value: Any) -> None:
-    """Not anything else."""
+    """Anything else is rejected."""
     with pytest.raises(InvalidInputError):
         Agent(value)
 
@@ -120,7 +129,7 @@ async def test_invalid_arguments_of_a_call_raise(argument: str, value: Any) -> N
 
 
 async def test_a_call_may_have_the_output_in_another_mode() -> None:
-    """The type is the agent's, the way to it the call's."""
+    """The type is the agent's, the mode the call's."""
     scripted = model('{"result": 7}')
     result = await Agent(scripted, output=int).send("x", output_mode="native", limits=None)
     assert result.output == 7
@@ -157,8 +166,8 @@ async def test_hooks_return_what_they_were_given_or_none(name: str, value: Any) 
                                     "before_tool_call"})  # fmt: skip
 
 
-async def test_instructions_are_not_functions_for_ever() -> None:
-    """A function that returns itself is not called again and again."""
+async def test_instructions_are_not_evaluated_for_ever() -> None:
+    """A function that returns itself is an error."""
 
     def system(_run: Any) -> Any:
         return system
@@ -167,7 +176,7 @@ async def test_instructions_are_not_functions_for_ever() -> None:
         await Agent(model("Hi."), system=system).send("x")
 
 
-async def test_an_orchestrator_for_types_needs_a_type() -> None:
+async def test_a_typed_orchestrator_needs_a_type() -> None:
     """The error explains that."""
     with pytest.raises(InvalidInputError, match="needs an output type"):
         await Agent(model("Hi."), orchestrator=TypedOrchestrator()).send("x")
@@ -184,12 +193,12 @@ def test_requires_approval_must_not_be_a_coroutine_function() -> None:
 
 
 class Own:
-    """A model of somebody's that does not do what models do."""
+    """A custom model that violates the protocol."""
 
     name = "own:"
 
     async def send(self, _request: Any) -> Any:
-        """Not a `Response`."""
+        """Return something that isn't a `Response`."""
         return "Hi."
 
     def stream(self, _request: Any) -> Any:
@@ -222,7 +231,7 @@ async def test_a_model_answers_with_a_response() -> None:
     ],
 )
 async def test_a_chat_takes_the_histories_that_a_call_takes(history: Any) -> None:
-    """In any dialect, not only in those that look like ours."""
+    """In any dialect, not only in those that resemble ours."""
     chat = Agent(model("Hi."), limits=RunLimits()).chat(history)
     await chat.send("y")
     assert [message.text for message in await chat.messages()] == ["x", "y", "Hi."]

@@ -38,7 +38,7 @@ class Match:
 
 
 def returned(**arguments: Any) -> Message:
-    """The call that gives the value."""
+    """The call that returns the value."""
     return asks(ToolCall.create("r", "return_result", arguments))
 
 
@@ -57,7 +57,7 @@ AGAIN = "Not Basel again"
 MATCH = Match(Team("Basel"), Team("Mostar"))
 
 
-async def test_a_function_is_called_with_what_the_model_gives() -> None:
+async def test_a_function_is_called_with_the_models_arguments() -> None:
     """Its return value is the output, and its parameters are the schema for the model."""
     scripted = model(returned(**ARGUMENTS))
     result = await Agent(scripted, output=match).send("Who plays?")
@@ -68,8 +68,8 @@ async def test_a_function_is_called_with_what_the_model_gives() -> None:
 
 
 @MODES
-async def test_in_every_mode(mode: Any) -> None:
-    """In words, through the tool, or in a second request: the function is called once."""
+async def test_an_output_function_works_in_every_mode(mode: Any) -> None:
+    """As text, through the tool, or in a second request: the function is called once."""
     called: list[str] = []
 
     def noted(home: str) -> str:
@@ -82,15 +82,15 @@ async def test_in_every_mode(mode: Any) -> None:
     assert (result.output, called) == ("BASEL", ["Basel"])
 
 
-async def test_an_async_one_has_the_run() -> None:
-    """`RunContext` is filled in, and the model does not hear of it."""
+async def test_an_async_function_gets_the_run() -> None:
+    """`RunContext` is filled in, and is not part of the schema."""
     scripted = model(returned(home={"name": "Basel"}, guest={"name": "Mostar"}))
     result = await Agent(scripted).send("Who?", output=match_soon, deps="the cup")
     assert result.output == Match(Team("Basel"), Team("Mostar"), "the cup")
     assert "run" not in scripted.requests[0].tools[0].parameters["properties"]  # type: ignore[union-attr,index]
 
 
-async def test_a_plain_one_does_not_hold_the_loop_up() -> None:
+async def test_a_plain_function_does_not_block_the_loop() -> None:
     """It runs on a thread, as tools do."""
 
     def where(home: str) -> tuple[str, bool]:
@@ -111,14 +111,14 @@ async def test_a_plain_one_does_not_hold_the_loop_up() -> None:
     ],
     ids=["plain", "tool", "partial", "renamed", "lambda"],
 )
-async def test_whatever_kind_of_function(function: Any) -> None:
+async def test_every_kind_of_function(function: Any) -> None:
     """Tools, partials, lambdas and methods are functions."""
     result = await Agent(model(returned(**ARGUMENTS)), output=function).send("Who?")
     assert result.output == MATCH
 
 
 async def test_a_method_is_bound() -> None:
-    """And is not kept alive by what the agent remembers of types."""
+    """The agent's type cache doesn't keep its object alive."""
 
     class League:
         def play(self, home: str) -> tuple[object, str]:
@@ -129,7 +129,7 @@ async def test_a_method_is_bound() -> None:
     assert result.output == (league, "Basel")
 
 
-async def test_it_may_send_the_value_back() -> None:
+async def test_it_may_reject_the_value() -> None:
     """`ToolRetry` is advice to the model, within `output_retries`."""
 
     def picky(home: str) -> str:
@@ -145,14 +145,14 @@ async def test_it_may_send_the_value_back() -> None:
         await Agent(model(returned(home="Basel")), output=picky, output_retries=0).send("Who?")
 
 
-async def test_arguments_that_do_not_fit_are_asked_for_again() -> None:
+async def test_invalid_arguments_are_requested_again() -> None:
     """The function is not called with them."""
     scripted = model(returned(home=5), returned(**ARGUMENTS))
     result = await Agent(scripted, output=match).send("Who?")
     assert (result.output, len(scripted.requests)) == (MATCH, 2)
 
 
-async def test_what_else_it_raises_ends_the_run() -> None:
+async def test_other_exceptions_end_the_run() -> None:
     """As with hooks: it is the caller's own code."""
 
     def broken(home: str) -> str:
@@ -163,7 +163,7 @@ async def test_what_else_it_raises_ends_the_run() -> None:
 
 
 async def test_its_timeout_is_kept() -> None:
-    """A tool that takes too long is ours to tell of."""
+    """A tool that takes too long raises our error."""
     forever = threading.Event()
 
     @tool(timeout=0.01)
@@ -179,7 +179,7 @@ async def test_its_timeout_is_kept() -> None:
         forever.set()
 
 
-async def test_hooks_see_what_it_returned() -> None:
+async def test_hooks_get_its_return_value() -> None:
     """`before_output` is called with the output, not with the arguments."""
     seen: list[Any] = []
     hooks = Hooks(before_output=lambda value, _run: seen.append(value))
@@ -188,7 +188,7 @@ async def test_hooks_see_what_it_returned() -> None:
 
 
 async def test_tools_run_first() -> None:
-    """Rounds of tools come before it, and a stream ends in the same."""
+    """Rounds of tools come before it, and a stream has the same result."""
     answers = (asks(call("weather", "c", city="Basel")), returned(**ARGUMENTS))
     stream = Agent(model(*answers), tools=[weather], output=match).stream("Who?")
     assert (await stream.collect()).output == MATCH
@@ -228,7 +228,7 @@ KINDS = st.sampled_from([int, str, bool, list[int], Team, dict[str, int]])
 
 @given(st.lists(KINDS, min_size=1, max_size=5), st.booleans())
 def test_a_list_is_the_union_of_its_types(kinds: list[Any], has_none: bool) -> None:
-    """Whatever they are, and in their order: the first that fits is read. Text alone is text."""
+    """In order: the first type that matches is used. Text alone is text."""
     if has_none:
         kinds = [*kinds, None]
     listed, joined = TypedOutput.of(kinds), TypedOutput.of(reduce(or_, kinds))
@@ -240,8 +240,8 @@ def test_a_list_is_the_union_of_its_types(kinds: list[Any], has_none: bool) -> N
 @given(st.recursive(st.sampled_from([int, None, Team, "s3cret", 5, match, Any, Annotated[int, []],
                                      list, Literal[1], {}, b"s3cret"]),
                     lambda inner: st.lists(inner) | st.tuples(inner)))  # fmt: skip
-def test_whatever_is_in_a_list_is_read_or_refused(asked: Any) -> None:
-    """With an error of ours that quotes nothing."""
+def test_any_list_is_accepted_or_rejected(asked: Any) -> None:
+    """With our own error, which quotes nothing."""
     try:
         TypedOutput.of(asked)
     except InvalidInputError as error:

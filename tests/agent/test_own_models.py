@@ -1,4 +1,4 @@
-"""Models of people's own: what they must have, and what is said where they have it not."""
+"""Custom models: the required methods, and the errors if one is missing."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from dragoman.transport.model import ModelStream, open_model
 
 
 class Minimal:
-    """A model with what the protocols list, and nothing else."""
+    """A model with the protocol's methods, and nothing else."""
 
     __slots__ = ()
     name = "mine:minimal"
 
     async def send(self, request: Request) -> Response:
-        """The same as ever."""
+        """Always the same answer."""
         return await ScriptedModel(["Hello."]).send(request)
 
     def stream(self, request: Request) -> ModelStream:
-        """The same, as it comes."""
+        """The same answer, streamed."""
         return MinimalStream(ScriptedModel(["Hello."]).stream(request))
 
     async def close(self) -> None:
@@ -33,7 +33,7 @@ class Minimal:
 
 
 class MinimalStream:
-    """A stream with what the protocol lists, and nothing else."""
+    """A stream with the protocol's methods, and nothing else."""
 
     __slots__ = ("_stream",)
 
@@ -42,24 +42,24 @@ class MinimalStream:
 
     @property
     def response(self) -> Response:
-        """What has arrived."""
+        """The response so far."""
         return self._stream.response
 
     @property
     def is_complete(self) -> bool:
-        """Whether that is all."""
+        """Whether the response is complete."""
         return self._stream.is_complete
 
     async def close(self) -> None:
-        """Stop listening."""
+        """Stop reading."""
         await self._stream.close()
 
     def __aiter__(self) -> AsyncIterator[Event]:
         return aiter(self._stream)
 
 
-async def test_a_model_needs_what_the_protocol_lists() -> None:
-    """Whole answers, streams, chats and typed outputs: nothing else is asked of it."""
+async def test_a_model_needs_only_the_protocol() -> None:
+    """Answers, streams, chats and typed outputs need no other method."""
     agent = Agent(Minimal())
     assert (await agent.send("Hi")).output == "Hello."
     assert (await agent.stream("Hi").collect()).output == "Hello."
@@ -71,8 +71,8 @@ async def test_a_model_needs_what_the_protocol_lists() -> None:
 
 @pytest.mark.parametrize("missing", ["name", "send", "stream", "close"])
 @pytest.mark.parametrize("is_there", [True, False], ids=["none", "absent"])
-def test_a_model_says_what_it_lacks(missing: str, is_there: bool) -> None:
-    """By name; a method that is None is none."""
+def test_missing_methods_are_named(missing: str, is_there: bool) -> None:
+    """A method that is None counts as missing."""
     members = {name: getattr(Minimal, name) for name in ("name", "send", "stream", "close")}
     members[missing] = None
     if not is_there:
@@ -84,8 +84,8 @@ def test_a_model_says_what_it_lacks(missing: str, is_there: bool) -> None:
         Agent(half)
 
 
-def test_what_is_no_model_at_all_is_told_what_one_has() -> None:
-    """All four by name, where there is none of them."""
+def test_an_object_without_any_method_gets_the_whole_list() -> None:
+    """All four names are listed."""
     with pytest.raises(InvalidInputError, match="name, send, stream, close"):
         Agent(object())  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType, reportCallIssue]
 
@@ -94,7 +94,7 @@ class Blunt(Minimal):
     """A model whose `send` is not async."""
 
     def send(self, request: Request) -> Any:
-        """No coroutine."""
+        """Not a coroutine."""
         return Response(model=request.model)
 
 
@@ -102,7 +102,7 @@ class Generating(Minimal):
     """A model whose `stream` is an async generator: it has no response, and no `close`."""
 
     async def stream(self, request: Request) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Events, and nothing around them."""
+        """Events without a stream object."""
         async for event in ScriptedModel(["Hello."]).stream(request):
             yield event
 
@@ -111,18 +111,18 @@ class Awaiting(Minimal):
     """A model whose `stream` has to be awaited."""
 
     async def stream(self, request: Request) -> Any:  # type: ignore[override]
-        """Too late."""
+        """A coroutine function by mistake."""
         return Minimal().stream(request)
 
 
-async def test_a_send_that_is_not_async_is_told_so() -> None:
-    """And not that some object can't be awaited."""
+async def test_a_send_that_is_not_async_is_explained() -> None:
+    """The error isn't that some object can't be awaited."""
     with pytest.raises(InvalidInputError, match=r"Blunt\.send must be async"):
         await Agent(Blunt()).send("Hi")
 
 
 @pytest.mark.parametrize("model", [Generating(), Awaiting()])
-async def test_a_stream_that_is_none_says_what_it_lacks(model: Model) -> None:
-    """By name, before anything else goes wrong."""
+async def test_an_invalid_stream_has_its_missing_methods_named(model: Model) -> None:
+    """Before anything else goes wrong."""
     with pytest.raises(InvalidInputError, match=r"stream has no.* response, .*close"):
         await Agent(model).stream("Hi").collect()

@@ -1,4 +1,4 @@
-"""Results of tools that are too large: the model is told so, and nothing is cut."""
+"""Tool results that are too large: the model gets an error, and nothing is truncated."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def picture(size: int) -> Image:
 
 
 async def result(name: str, executor: ToolExecutor | None = None, **arguments: int) -> ToolResult:
-    """What the model is told."""
+    """The result that the model gets."""
     agent = Agent(
         model(asks(call(name, "a", **arguments)), "Done."),
         tools=[letters, brief, rows, picture],
@@ -59,7 +59,7 @@ async def result(name: str, executor: ToolExecutor | None = None, **arguments: i
 async def test_results_that_are_too_large_are_rejected(
     name: str, arguments: dict[str, int], size: str
 ) -> None:
-    """The error has the size and the limit: of text, JSON, media, and of a tool's own limit."""
+    """The error has the size and the limit: for text, JSON, media, and a tool's own limit."""
     found = await result(name, ToolExecutor(max_chars=100, max_media_bytes=3000), **arguments)
     assert found.is_error
     assert f"it has {size}, and" in found.text
@@ -73,21 +73,23 @@ async def test_results_that_are_too_large_are_rejected(
     [("letters", {"count": 100}), ("rows", {"count": 20}), ("brief", {"count": 20}),
      ("picture", {"size": 3000})],
 )  # fmt: skip
-async def test_what_fits_exactly_is_shown(name: str, arguments: dict[str, int]) -> None:
+async def test_a_result_of_exactly_the_limit_is_accepted(
+    name: str, arguments: dict[str, int]
+) -> None:
     """Characters count, not bytes."""
     executor = ToolExecutor(max_chars=100, max_media_bytes=3000)
     assert not (await result(name, executor, **arguments)).is_error
 
 
-async def test_there_is_a_limit_unless_it_is_taken_away() -> None:
-    """By default about as much as models take."""
+async def test_there_is_a_default_limit() -> None:
+    """It can be removed."""
     assert (await result("letters", count=400_001)).is_error
     assert not (await result("letters", count=400_000)).is_error
     assert not (await result("letters", ToolExecutor(max_chars=None), count=400_001)).is_error
 
 
 async def test_a_hook_may_shorten_it_first() -> None:
-    """The limit is for what the model would be shown."""
+    """The limit applies to what the model would get."""
 
     def shorten(call: ToolCall, result: ToolResult, _run: RunContext) -> ToolResult:
         return ToolResult.success(call.id, result.text[:3])
@@ -101,8 +103,8 @@ async def test_a_hook_may_shorten_it_first() -> None:
     assert (await agent.send("Go")).messages[2].tool_results[0].text == "ééé"
 
 
-async def test_it_holds_without_an_agent() -> None:
-    """For all that an executor runs."""
+async def test_the_limit_applies_without_an_agent() -> None:
+    """To everything that an executor runs."""
     executor = ToolExecutor(max_chars=10)
     calls = [call("letters", "a", count=11), call("letters", "b", count=10)]
     tools: Any = {"letters": letters}
@@ -113,7 +115,7 @@ async def test_it_holds_without_an_agent() -> None:
 
 
 @pytest.mark.parametrize("value", [0, -1, 1.5, True, "many"])
-def test_a_limit_is_a_whole_number(value: Any) -> None:
+def test_a_limit_is_an_integer(value: Any) -> None:
     """Of a tool, and of the executor."""
     for make in (
         lambda: ToolExecutor(max_chars=value),

@@ -1,4 +1,4 @@
-"""Calls and answers that are wrong: how often the model may try again."""
+"""Invalid calls and answers: how often the model may try again."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _tries(*words: Any) -> list[Any]:
     return [asks(call("picky", f"c{n}", word=word)) for n, word in enumerate(words)]
 
 
-async def test_a_tool_may_ask_to_be_called_again() -> None:
+async def test_a_tool_may_request_another_call() -> None:
     """Arguments that don't match count as well; the model gets the reason each time."""
     agent = Agent(model(*_tries("bad", 5, "good"), "Done."), tools=[picky])
     result = await agent.send("Go")
@@ -45,7 +45,7 @@ async def test_after_its_retries_the_run_ends() -> None:
     assert len(raised.value.partial.messages) == 7
 
 
-async def test_a_call_that_works_begins_the_count_anew() -> None:
+async def test_a_successful_call_resets_the_count() -> None:
     """Beside others in the same round, too."""
     both = asks(call("picky", "x", word="bad"), call("picky", "y", word="good"))
     script = [*_tries("a", "b"), both, *_tries("c", "d", "good"), "Done."]
@@ -53,7 +53,7 @@ async def test_a_call_that_works_begins_the_count_anew() -> None:
 
 
 async def test_the_limit_of_a_run_is_for_tools_without_their_own() -> None:
-    """Without any, the model may try as long as the other limits allow."""
+    """Without any, the model may retry as long as the other limits allow."""
 
     @tool
     def broken() -> str:
@@ -70,7 +70,7 @@ async def test_the_limit_of_a_run_is_for_tools_without_their_own() -> None:
 
 
 async def test_calls_that_were_not_run_are_no_retries() -> None:
-    """A hook's or a person's rejection is not the model's mistake."""
+    """A rejection by a hook or a person is not the model's mistake."""
 
     @tool(requires_approval=True, retries=0)
     def delete() -> str:
@@ -83,15 +83,15 @@ async def test_calls_that_were_not_run_are_no_retries() -> None:
 
 
 @pytest.mark.parametrize("value", [-1, 1.5, True, "two"])
-def test_retries_are_counted(value: Any) -> None:
-    """In whole numbers."""
+def test_retries_are_integers(value: Any) -> None:
+    """Other values are rejected."""
     with pytest.raises(InvalidInputError, match="retries"):
         tool(retries=value)(picky.function)
     with pytest.raises(InvalidInputError, match="retries"):
         RunLimits(retries=value)
 
 
-# --- answers in words
+# --- text answers
 
 
 def _short(text: str, _run: RunContext) -> str | None:
@@ -101,7 +101,7 @@ def _short(text: str, _run: RunContext) -> str | None:
     return text.upper() if text.islower() else None
 
 
-async def test_a_text_answer_may_be_sent_back() -> None:
+async def test_a_text_answer_may_be_rejected() -> None:
     """With advice; the output is the accepted answer, and `text` has all of them."""
     agent = Agent(model("Much too long.", "Fine."), hooks=Hooks(before_output=_short))
     result = await agent.send("Hi")
@@ -128,7 +128,7 @@ async def test_a_stream_reports_a_repeated_request() -> None:
     assert stream.result.output == "Fine."
 
 
-async def test_answers_are_sent_back_as_often_as_values() -> None:
+async def test_output_retries_limit_texts_and_values() -> None:
     """`output_retries` is for both."""
     agent = Agent(model("Too long.", "Too long."), hooks=Hooks(before_output=_short),
                   output_retries=1)  # fmt: skip
@@ -137,7 +137,7 @@ async def test_answers_are_sent_back_as_often_as_values() -> None:
 
 
 async def test_tools_come_before_the_answer() -> None:
-    """Words beside calls are no answer."""
+    """Text beside calls is not the answer."""
     calls = asks(call("weather", city="Basel")).replace(finish=None)
     seen: list[str] = []
     hooks = Hooks(before_output=lambda text, _run: seen.append(text))

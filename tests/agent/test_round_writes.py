@@ -1,4 +1,4 @@
-"""What a round of a thousand calls writes to each store, counted at the store."""
+"""How much a round of a thousand calls writes to each store, counted at the store."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ async def step(number: int) -> str:
 
 
 class Counting:
-    """Every body that is handed to a storage to be written."""
+    """Records every body that is passed to a storage to be written."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, storage: Any) -> None:
         self.bodies: list[bytes] = []
@@ -53,7 +53,7 @@ class Counting:
 async def test_a_round_that_is_saved_later_is_not_read_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Without `autosave`: as nobody else writes, the conversation is read for requests only."""
+    """Without `autosave`, and with no other writer, the conversation is only read for requests."""
     read = 0
     messages = ChatHistory.messages
 
@@ -76,7 +76,7 @@ async def test_a_thousand_results_are_written_once_each(
     limit: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Nothing is rewritten, and the bytes grow with the number of calls, not with its square."""
+    """Nothing is rewritten, and the bytes grow linearly with the number of calls."""
     calls = asks(*(call("step", f"c{n}", number=n) for n in range(_CALLS)))
     agent = Agent(model(calls, "Done."), tools=[step], executor=ToolExecutor(limit=limit))
     async with backend.opened() as storage:

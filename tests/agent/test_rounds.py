@@ -1,4 +1,4 @@
-"""What is written down of a round of tools, and when."""
+"""What is stored of a round of tools, and when."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from tests.agent.scripts import asks, call, model, weather
 
 
 async def opened(path: Path) -> ChatHistory:
-    """A history on a disk."""
+    """A history on disk."""
     return await ChatHistory.open(SessionIdentity(chat="7"), storage=f"sqlite:///{path}/chats.db")
 
 
 async def stored(path: Path) -> list[Message]:
-    """What another process would find there."""
+    """The messages that another process would find."""
     async with await opened(path) as history:
         return list(await history.messages())
 
@@ -46,7 +46,7 @@ def results(message: Message) -> dict[str, str]:
 
 
 async def test_a_result_is_stored_immediately(tmp_path: Path) -> None:
-    """While other tools still run; their results say that the outcome is not known."""
+    """While other tools still run; their stored results say that the outcome is unknown."""
     seen: dict[str, Any] = {}
     quick_is_done = asyncio.Event()
 
@@ -78,8 +78,8 @@ async def test_a_result_is_stored_immediately(tmp_path: Path) -> None:
     assert [m.id for m in kept] == [m.id for m in result.messages]
 
 
-async def test_one_after_the_other_only_what_was_begun_is_unknown(tmp_path: Path) -> None:
-    """A call that was not begun has no result yet: it can be run when the run is resumed."""
+async def test_in_sequence_only_a_started_call_is_unknown(tmp_path: Path) -> None:
+    """A call that was not started has no result yet: it is run when the run is resumed."""
     seen: list[dict[str, str]] = []
 
     @tool
@@ -99,8 +99,8 @@ async def test_one_after_the_other_only_what_was_begun_is_unknown(tmp_path: Path
     ]
 
 
-async def test_a_run_that_is_cancelled_leaves_what_is_true(tmp_path: Path) -> None:
-    """Finished tools have their results; the others are unknown; the rest is run when resumed."""
+async def test_a_cancelled_run_stores_what_happened(tmp_path: Path) -> None:
+    """Finished tools have their results; started ones are unknown; the rest is run when resumed."""
     ran: list[int] = []
     begun = asyncio.Event()
 
@@ -133,8 +133,8 @@ async def test_a_run_that_is_cancelled_leaves_what_is_true(tmp_path: Path) -> No
     ]
 
 
-async def test_a_call_that_can_not_be_run_keeps_its_result_beside_others(tmp_path: Path) -> None:
-    """What is wrong with it is known at once, and is not overwritten when others begin."""
+async def test_an_invalid_call_keeps_its_result(tmp_path: Path) -> None:
+    """The error is known at once, and is not overwritten when other calls start."""
     calls = asks(call("weather", "a", town="x"), call("weather", "b", city="Basel"))
     async with await opened(tmp_path) as history:
         await Agent(model(calls, "Done."), tools=[weather]).send("Go", history=history)
@@ -144,7 +144,7 @@ async def test_a_call_that_can_not_be_run_keeps_its_result_beside_others(tmp_pat
 
 
 class Slow:
-    """A conversation that is kept where writing takes a while; it notes each writing."""
+    """A conversation with slow writes, which are recorded."""
 
     keeps_rounds = True
 
@@ -161,13 +161,13 @@ class Slow:
         return Messages(*self.kept)
 
     async def add(self, message: Message) -> Message:
-        """Keep a message."""
+        """Store a message."""
         self.kept.append(message)
         await self._write(message)
         return message
 
     async def replace(self, message: Message) -> Message:
-        """Keep it in the place of the last one."""
+        """Replace the last message."""
         self.kept[-1] = message
         self.replaced += 1
         await self._write(message)
@@ -189,13 +189,13 @@ async def step(number: int) -> str:
 
 
 def many(count: int) -> Message:
-    """An answer with so many calls."""
+    """An answer with that many calls."""
     return asks(*(call("step", f"c{n}", number=n) for n in range(count)))
 
 
 @pytest.mark.parametrize(("limit", "most"), [(8, 127), (None, 3), (1, 1001)])
 async def test_a_long_round_writes_each_result_once(limit: int | None, most: int) -> None:
-    """With what begins next; no message is written again, and all is written in good time."""
+    """Together with the next starts; no message is written twice, and writes aren't delayed."""
     slow = Slow()
     agent = Agent(model(many(1000), "Done."), tools=[step], executor=ToolExecutor(limit=limit))
     result = await agent.send("Go", history=slow)
@@ -230,8 +230,8 @@ async def test_events_follow_the_writes(count: int) -> None:
 
 
 @pytest.mark.parametrize("count", [3, 9])
-async def test_who_leaves_a_stream_loses_no_call_that_was_not_begun(count: int) -> None:
-    """Where one runs after the other, only what was begun is unknown, whenever one leaves."""
+async def test_leaving_a_stream_loses_no_unstarted_call(count: int) -> None:
+    """In sequence, only started calls are unknown, whenever the reader leaves."""
     for taken in range(4, 11):
         slow = Slow()
         settings: dict[str, Any] = {"tools": [step], "executor": ToolExecutor(limit=1)}
@@ -246,8 +246,8 @@ async def test_who_leaves_a_stream_loses_no_call_that_was_not_begun(count: int) 
 
 
 @pytest.mark.parametrize("count", [2, 9])
-async def test_a_round_that_fails_keeps_the_results_that_came(count: int) -> None:
-    """A hook fails at the second of two results that came together: the first is written."""
+async def test_a_failing_round_keeps_its_results(count: int) -> None:
+    """A hook fails for the second of two simultaneous results: the first is stored."""
 
     def strict(call: ToolCall, result: ToolResult, _run: RunContext) -> None:
         if call.id == "c1":
@@ -259,13 +259,13 @@ async def test_a_round_that_fails_keeps_the_results_that_came(count: int) -> Non
         await agent.send("Go", history=slow)
     assert slow.state["c0"] == "step 0"
     assert slow.state["c1"] == UNKNOWN
-    assert set(slow.state) == {f"c{n}" for n in range(min(count, 8))}  # of nine, one never began
+    assert set(slow.state) == {f"c{n}" for n in range(min(count, 8))}  # of nine, one never started
     assert {*slow.kept[-1].tool_results[0].text} == {*"step 0"}
-    assert results(slow.kept[-1]) == slow.state  # and nobody who reads it need know of a round
+    assert results(slow.kept[-1]) == slow.state  # and readers need to know nothing of rounds
 
 
 async def test_a_long_round_that_was_killed_is_resumed() -> None:
-    """A result stays, what was begun without one is unknown, the rest is run: once, in order."""
+    """Results stay, started calls without one are unknown, the rest is run once, in order."""
     ran: list[int] = []
 
     @tool

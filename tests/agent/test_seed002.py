@@ -1,4 +1,4 @@
-"""Seed 002 as it is written: its examples, its layers, and what each provider is sent."""
+"""Seed 002: its examples, its layers, and the request for each provider."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def broken() -> str:
 
 
 async def test_a_conversation_of_several_turns_with_tools() -> None:
-    """The seed's longest example: each call gives its new messages, the caller adds them up."""
+    """The seed's longest example: each call returns its new messages; the caller collects them."""
     answers = model("Hi! How can I help?", BOTH, "It's 72°F and 3:45 PM in NYC", "Yes.")
     agent = Agent(answers, tools=[weather, clock])
     history = Messages()
@@ -72,7 +72,7 @@ async def test_a_conversation_of_several_turns_with_tools() -> None:
 
 
 async def test_messages_and_text_are_collected_from_a_stream() -> None:
-    """What chunks bring adds up to the prompt, the calls, the results and the answer."""
+    """The chunks add up to the prompt, the calls, the results and the answer."""
     first = asks(call("weather", city="Basel"), text="Calling tools.")
     agent = Agent(model(first, "The weather is wet."), tools=[weather])
     messages: list[Message] = []
@@ -87,7 +87,7 @@ async def test_messages_and_text_are_collected_from_a_stream() -> None:
 
 
 async def test_only_the_first_chunk_of_a_further_message_begins_a_line() -> None:
-    """Within a message nothing is put between its pieces."""
+    """Nothing is inserted between the chunks of one message."""
     first = asks(call("weather", city="Basel"), text="Let me look.")
     agent = Agent(model(first, "It will rain all day."), tools=[weather])
     pieces = [chunk.output async for chunk in agent.stream("Weather?") if chunk.output]
@@ -95,8 +95,8 @@ async def test_only_the_first_chunk_of_a_further_message_begins_a_line() -> None
     assert "".join(pieces).count("\n") == 1
 
 
-async def test_a_type_makes_no_difference_to_the_messages() -> None:
-    """With a typed output all messages come back as well, and the value stands for the text."""
+async def test_a_typed_output_does_not_change_the_messages() -> None:
+    """All messages are returned as well, and the value replaces the text."""
     result_call = call("return_result", "9", result=[1, 2])
     agent = Agent(model(BOTH, asks(result_call)), tools=[weather, clock])
     result = await agent.send("Numbers of the day?", output=list[int])
@@ -108,7 +108,7 @@ async def test_a_type_makes_no_difference_to_the_messages() -> None:
 
 
 async def test_users_and_models_take_turns() -> None:
-    """A strict history takes all that a run adds, and finds nothing wrong with the whole."""
+    """A strict history accepts all messages of a run, and the whole passes its check."""
     history = ConversationHistory([Message.system("Be brief.")], policy=Policy.STRICT)
     agent = Agent(model(BOTH, "Both.", "Yes."), tools=[weather, clock])
     await agent.send("Weather and time?", history=history)
@@ -119,8 +119,8 @@ async def test_users_and_models_take_turns() -> None:
 
 @pytest.mark.parametrize("system", [None, "Be brief."])
 @pytest.mark.parametrize("streams", [False, True])
-async def test_a_default_conversation_takes_any_agent(system: str | None, streams: bool) -> None:
-    """A strict one that is empty: the agent's instructions, if any, go with its requests."""
+async def test_a_default_conversation_accepts_any_agent(system: str | None, streams: bool) -> None:
+    """An empty strict one, too: instructions, if any, are sent with requests."""
     history = ConversationHistory()
     answers = model(BOTH, "Both.", "Yes.")
     agent = Agent(answers, tools=[weather, clock], system=system)
@@ -137,8 +137,8 @@ async def test_a_default_conversation_takes_any_agent(system: str | None, stream
     assert ConversationHistory.from_json(history.to_json()).messages == history.messages
 
 
-async def test_a_strict_conversation_takes_a_model_that_uses_ids_again() -> None:
-    """Each call has an id of its own in the conversation; what the model called it is kept."""
+async def test_a_strict_conversation_accepts_repeated_call_ids() -> None:
+    """Each call has a unique id in the conversation; the model's id is kept."""
     history = ConversationHistory([Message.system("Be brief.")])
     agent = Agent(model(BOTH, BOTH, "Done."), tools=[weather, clock])
     await agent.send("Weather and time, twice?", history=history)
@@ -151,7 +151,7 @@ async def test_a_strict_conversation_takes_a_model_that_uses_ids_again() -> None
 
 
 async def test_messages_after_parallel_calls_are_exported() -> None:
-    """One entry for each result in the shapes that hold one, and all of them come back."""
+    """One entry per result in formats with one each, and all of them can be imported again."""
     agent = Agent(model(BOTH, "Both."), tools=[weather, clock])
     messages = (await agent.send("Weather and time?")).messages
     listed = messages.to_list()
@@ -160,15 +160,15 @@ async def test_messages_after_parallel_calls_are_exported() -> None:
     assert Messages.from_any(listed).consolidated() == messages
 
 
-async def test_a_result_knows_the_answers_id() -> None:
-    """The id that a further request may name, and the model that answered, are in the metadata."""
+async def test_a_result_has_the_answers_id() -> None:
+    """The metadata has the response id, which a further request may name, and the model."""
     choice = Choice(0, Message.assistant("Hi."), FinishReason.STOP)
     answer = Response(choices=(choice,), id="resp_abc123", model="gpt-5")
     result = await Agent(model(answer)).send("Hello")
     assert result.metadata == {"response_id": "resp_abc123", "model": "gpt-5"}
 
 
-async def test_arguments_are_there_parsed() -> None:
+async def test_arguments_are_parsed() -> None:
     """A call has its arguments as a mapping; without any it is empty."""
     agent = Agent(model(asks(call("broken"), call("weather", "2", city="Basel")), "Done."),
                   tools=[broken, weather])  # fmt: skip
@@ -179,11 +179,11 @@ async def test_arguments_are_there_parsed() -> None:
     ]
 
 
-# --- a model of one's own
+# --- a custom model
 
 
 class Mine:
-    """What `dragoman.Model` lists, and nothing else."""
+    """A model with the methods of `dragoman.Model`, and nothing else."""
 
     name = "mine:1"
 
@@ -203,7 +203,7 @@ class Mine:
 
 
 class MyStream:
-    """What `ModelStream` lists, and nothing else."""
+    """A stream with the methods of `ModelStream`, and nothing else."""
 
     def __init__(self, response: Response) -> None:
         self.response = response
@@ -220,12 +220,12 @@ class MyStream:
 
 
 def spent(message: Message, finish: FinishReason | None = None, **fields: Any) -> Response:
-    """An answer whose usage and finish are said of the response alone."""
+    """An answer whose usage and finish reason are only on the response."""
     return Response(choices=(Choice(0, message, finish),), usage=Usage(7, 3), **fields)
 
 
 @pytest.mark.parametrize("streams", [False, True])
-async def test_a_model_of_ones_own_needs_what_the_protocol_lists(streams: bool) -> None:
+async def test_a_custom_model_needs_only_the_protocol(streams: bool) -> None:
     """`name`, `send`, `stream` and `close`; a type checker accepts it as well."""
     mine: dragoman.Model = Mine(spent(BOTH), spent(Message.assistant("Both.")))
     agent = Agent(mine, tools=[weather, clock])
@@ -235,8 +235,8 @@ async def test_a_model_of_ones_own_needs_what_the_protocol_lists(streams: bool) 
 
 
 @pytest.mark.parametrize("missing", ["name", "send", "stream", "close"])
-def test_what_a_model_lacks_is_said(missing: str) -> None:
-    """By name, beside what a model has."""
+def test_missing_methods_of_a_model_are_named(missing: str) -> None:
+    """With the list of required ones."""
     members = {name: getattr(Mine, name) for name in ("name", "send", "stream", "close")}
     del members[missing]
     with pytest.raises(InvalidInputError) as refused:
@@ -249,7 +249,7 @@ def test_what_a_model_lacks_is_said(missing: str) -> None:
 @pytest.mark.parametrize("streams", [False, True])
 @pytest.mark.parametrize("scripted", [False, True])
 async def test_usage_is_stored_with_the_answer(streams: bool, scripted: bool) -> None:
-    """Also where only the response says it: histories count by it."""
+    """Also if only the response has it: histories use it for their windows."""
     answers = [spent(BOTH, FinishReason.TOOL_CALLS),
                spent(Message.assistant("Both."), FinishReason.STOP)]  # fmt: skip
     agent = Agent(model(*answers) if scripted else Mine(*answers), tools=[weather, clock])
@@ -261,8 +261,8 @@ async def test_usage_is_stored_with_the_answer(streams: bool, scripted: bool) ->
     assert [m.finish for m in stored] == [FinishReason.TOOL_CALLS, FinishReason.STOP]
 
 
-async def test_a_call_that_was_cut_off_is_known_by_the_choice() -> None:
-    """It is not run (I7), whether the message or only its choice says how it ended."""
+async def test_a_truncated_call_is_detected_by_its_choice() -> None:
+    """It is not run (I7), whether the message or only its choice has the finish reason."""
     mine = Mine(spent(BOTH, FinishReason.LENGTH), spent(Message.assistant("Too long.")))
     result = await Agent(mine, tools=[weather, clock]).send("Go")
     assert all(each.is_error for each in result.messages[2].tool_results)
@@ -272,33 +272,33 @@ async def test_a_call_that_was_cut_off_is_known_by_the_choice() -> None:
 
 
 class TestThinking:
-    """Thinking is metadata to whoever listens, and no content of the conversation."""
+    """Thinking is metadata, not content of the conversation."""
 
     FOREIGN = Origin(dialect="elsewhere", provider="elsewhere", model="deep")
 
     def answer(self) -> Message:
-        """An answer that was thought about somewhere else."""
+        """An answer with thinking of another provider."""
         return Message.assistant(Thinking("Hmm, Basel."), Text("Rain.")).replace(
             origin=self.FOREIGN
         )
 
-    async def test_it_comes_in_chunks_of_its_own_and_once(self) -> None:
-        """Deltas are in the metadata, without text or message; the end does not repeat them."""
+    async def test_thinking_is_streamed_once_in_metadata(self) -> None:
+        """Deltas come without text or message; the last chunk does not repeat them."""
         chunks = [chunk async for chunk in Agent(model(self.answer())).stream("Weather?")]
         thoughts = [chunk for chunk in chunks if "thinking" in chunk.metadata]
         assert "".join(chunk.metadata["thinking"] for chunk in thoughts) == "Hmm, Basel."
         assert not any(chunk.output or chunk.messages for chunk in thoughts)
         assert "thinking" not in chunks[-1].metadata
 
-    async def test_each_message_keeps_its_own_and_shows_none(self) -> None:
-        """All of a turn's thinking is on its message, and none of it in the message's text."""
+    async def test_each_message_keeps_its_thinking_out_of_its_text(self) -> None:
+        """All of a turn's thinking is on its message, and none of it in the text."""
         result = await Agent(model(self.answer())).send("Weather?")
         (answer,) = result.messages.for_roles("assistant")
         assert (answer.thinking, answer.text, str(answer)) == ("Hmm, Basel.", "Rain.", "Rain.")
 
     @pytest.mark.parametrize("name", dragoman.dialects())
-    async def test_it_does_not_go_to_another_provider(self, name: str) -> None:
-        """Whoever has not made it is not sent it, in any field."""
+    async def test_thinking_is_not_sent_to_another_provider(self, name: str) -> None:
+        """Not in any field."""
         answers = model(self.answer(), "Yes.")
         agent = Agent(answers)
         first = await agent.send("Weather?")
@@ -308,7 +308,7 @@ class TestThinking:
         assert b"Hmm" not in sent.to_bytes()
 
 
-# --- what each provider is sent
+# --- the request for each provider
 
 
 async def asked_after_tools() -> Request:
@@ -321,16 +321,16 @@ async def asked_after_tools() -> Request:
 
 
 class TestProviders:
-    """One message with all results is what each provider wants of it."""
+    """One message with all results is encoded in each provider's form."""
 
     async def body(self, dialect: str) -> Any:
-        """What goes out in a dialect; it is what its provider takes."""
+        """The request body in a dialect, which passes its check."""
         encoded = dragoman.dialect(dialect).encode_request(await asked_after_tools())
         found = dragoman.dialect(dialect).check(encoded.body, path=encoded.path)
         assert [each for each in found if each.severity == "error"] == []
         return json.loads(encoded.to_bytes())
 
-    async def test_openai_chat_gets_a_message_for_each(self) -> None:
+    async def test_openai_chat_gets_a_message_for_each_result(self) -> None:
         """Each is a `tool` message with its call's id, after the calls."""
         calls, *results = (await self.body("openai-chat"))["messages"][1:]
         assert [each["id"] for each in calls["tool_calls"]] == ["1", "2"]
@@ -339,7 +339,7 @@ class TestProviders:
             {"role": "tool", "tool_call_id": "2", "content": HOUR},
         ]
 
-    async def test_openai_responses_gets_an_item_for_each(self) -> None:
+    async def test_openai_responses_gets_an_item_for_each_result(self) -> None:
         """Each is a `function_call_output`."""
         items = (await self.body("openai-responses"))["input"][-2:]
         assert items == [
@@ -347,7 +347,7 @@ class TestProviders:
             {"type": "function_call_output", "call_id": "2", "output": HOUR},
         ]
 
-    async def test_anthropic_gets_them_in_one_user_message(self) -> None:
+    async def test_anthropic_gets_results_in_one_user_message(self) -> None:
         """As blocks, each with the id of its `tool_use`."""
         calls, results = (await self.body("anthropic"))["messages"][1:]
         assert [each["id"] for each in calls["content"]] == ["1", "2"]
@@ -357,7 +357,7 @@ class TestProviders:
             ("tool_result", "2"),
         ]
 
-    async def test_gemini_gets_them_in_one_message(self) -> None:
+    async def test_gemini_gets_results_in_one_message(self) -> None:
         """As function responses, which are objects."""
         results = (await self.body("gemini"))["contents"][-1]
         assert results["role"] == "user"
@@ -366,7 +366,7 @@ class TestProviders:
         assert responses[1]["response"] == {"city": "NYC", "hour": 15}
 
     async def test_ollama_gets_its_own_form_or_openais(self) -> None:
-        """By its own endpoint results name their tool; by the other they are OpenAI's."""
+        """In its own dialect results name their tool; in the other they are OpenAI's."""
         native = (await self.body("ollama"))["messages"][-2:]
         assert [(each["role"], each["tool_name"]) for each in native] == [
             ("tool", "weather"),
@@ -376,7 +376,7 @@ class TestProviders:
 
     @pytest.mark.parametrize("name", dragoman.dialects())
     async def test_a_single_result_is_sent_alike(self, name: str) -> None:
-        """One result is as good as several: the request is accepted, and has its words."""
+        """The request is valid and contains the result."""
         answers = model(asks(call("weather", city="Basel")), "Rain.")
         await Agent(answers, tools=[weather]).send("Weather?")
         dialect = dragoman.dialect(name)
@@ -390,13 +390,13 @@ class TestProviders:
 
 
 class Noting(ToolOrchestrator):
-    """Notes what it is asked to do."""
+    """Records its calls."""
 
     def __init__(self) -> None:
         self.noted: list[str] = []
 
     async def initialize(self, run: Run) -> None:
-        """Nothing has been asked by now."""
+        """Nothing has been requested yet."""
         self.noted.append(f"initialize {run.tally.steps}")
 
     async def iterate(self, run: Run) -> None:
@@ -405,21 +405,21 @@ class Noting(ToolOrchestrator):
         await super().iterate(run)
 
     async def finalize(self, run: Run) -> None:
-        """However it ended."""
+        """Called however the run ended."""
         self.noted.append(f"finalize {run.is_over}")
 
 
 class TestOrchestrator:
-    """Who drives a run can be replaced."""
+    """The orchestrator of a run can be replaced."""
 
-    async def test_it_begins_goes_on_and_ends(self) -> None:
-        """It is prepared once, iterates until the run is over, and clears up once."""
+    async def test_it_is_initialized_iterated_and_finalized(self) -> None:
+        """Once at the start, until the run is over, and once at the end."""
         noting = Noting()
         agent = Agent(model(BOTH, "Both."), tools=[weather, clock], orchestrator=noting)
         assert (await agent.send("Weather and time?")).output == "Both."
         assert noting.noted == ["initialize 0", "iterate", "iterate", "finalize True"]
 
-    async def test_it_clears_up_after_a_failure(self) -> None:
+    async def test_it_is_finalized_after_a_failure(self) -> None:
         """And after a reader that left early."""
         noting = Noting()
         with pytest.raises(Overloaded):
@@ -432,8 +432,8 @@ class TestOrchestrator:
                     break
         assert noting.noted == ["initialize 0", "iterate", "finalize False"]
 
-    async def test_one_of_ones_own_decides_what_is_asked(self) -> None:
-        """Three methods are all there is to it: here, one that answers without any model."""
+    async def test_a_custom_orchestrator_decides_what_is_requested(self) -> None:
+        """It has three methods: this one answers without any model."""
 
         class Canned:
             async def initialize(self, run: Run) -> None:
@@ -452,8 +452,8 @@ class TestOrchestrator:
         assert (result.output, len(result.messages)) == ("Canned.", 2)
         assert silent.requests == []
 
-    async def test_one_that_yields_its_events_is_told_to_emit_them(self) -> None:
-        """As orchestrators did once: they would do nothing at all."""
+    async def test_an_orchestrator_that_yields_events_is_rejected(self) -> None:
+        """As in an earlier version; the error says to emit them instead."""
 
         class Yielding(ToolOrchestrator):
             async def iterate(self, run: Run) -> Any:
@@ -462,8 +462,8 @@ class TestOrchestrator:
         with pytest.raises(InvalidInputError, match=r"await run\.emit"):
             await Agent(model("Hi."), orchestrator=Yielding()).send("Hi")
 
-    async def test_what_it_emits_is_in_the_stream(self) -> None:
-        """In its order, and each when the one before it was taken."""
+    async def test_emitted_events_are_in_the_stream(self) -> None:
+        """In order, each after the one before it was read."""
 
         class Announcing(ToolOrchestrator):
             async def iterate(self, run: Run) -> None:
@@ -474,8 +474,10 @@ class TestOrchestrator:
         events = [type(event).__name__ async for event in agent.stream("Hi").events()]
         assert events[:3] == ["MessageAdded", "RetryRequested", "StepStarted"]
 
-    async def test_it_is_chosen_by_what_is_asked_for(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """A type has its own; words have the one for tools."""
+    async def test_the_orchestrator_depends_on_the_output(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A type has its own; text uses the one for tools."""
         used: list[str] = []
 
         def noting(kind: type) -> Any:
@@ -495,7 +497,7 @@ class TestOrchestrator:
         assert used == ["ToolOrchestrator", "TypedOrchestrator"]
 
     async def test_a_runs_state_is_its_own(self) -> None:
-        """What changes in a run is in the run: two of them share nothing but the setup."""
+        """Two runs share only the setup."""
         seen: list[Run] = []
 
         class Keeping(ToolOrchestrator):
@@ -514,18 +516,18 @@ class TestOrchestrator:
 
 
 class TestExecutor:
-    """The executor works without an agent, and within one."""
+    """The executor works with and without an agent."""
 
     async def test_a_batch_has_a_result_for_each_call(self) -> None:
-        """In their order; a failure is a result as well, and says so."""
+        """In order; a failure is an error result."""
         calls = [call("broken", "1"), call("weather", "2", city="Basel")]
         tools = {each.name: each for each in (weather, broken)}
         failed, rain = await ToolExecutor().execute_batch(calls, tools)
         assert (failed.call_id, failed.is_error) == ("1", True)
         assert (rain.call_id, rain.is_error, rain.text) == ("2", False, "rain in Basel")
 
-    async def test_one_message_is_made_of_all_results(self) -> None:
-        """It is the round's last event, and a good result stands beside a failure."""
+    async def test_all_results_are_one_message(self) -> None:
+        """It is the round's last event, with successes and failures."""
         calls = asks(call("broken", "1"), call("weather", "2", city="Basel"))
         agent = Agent(model(calls, "Half of it."), tools=[broken, weather])
         added = [
@@ -548,7 +550,7 @@ def recorded(place: str, asked: dict[str, Any], answered: dict[str, Any]) -> str
 
 
 async def test_an_agent_embeds_texts(tmp_path: Path) -> None:
-    """A query has one place, documents have theirs in their order."""
+    """A query has one embedding, documents have one each, in order."""
     name, place = "text-embedding-3-small", "/v1/embeddings"
     one = {"index": 0, "embedding": [1.0, 0.0]}
     two = {"index": 1, "embedding": [0.0, 1.0]}
@@ -570,11 +572,11 @@ async def test_an_agent_embeds_texts(tmp_path: Path) -> None:
         await agent.embed_documents("doc1")
 
 
-# --- what the seed's own system tests (acceptance 33 to 36)
+# --- what the seed's own system tests show (acceptance 33 to 36)
 
 
 async def test_round_robin_over_models_with_tools_in_the_history() -> None:
-    """Each turn is another model's; each is sent all that was said to the others."""
+    """Each turn uses another model, which gets all earlier messages."""
     models = [model(BOTH, f"Answer {n}.") for n in range(5)]
     agent, history = Agent(models[0], tools=[weather, clock]), Messages()
     for n, each in enumerate(models):
@@ -591,7 +593,7 @@ async def test_round_robin_over_models_with_tools_in_the_history() -> None:
 
 @pytest.mark.parametrize("streams", [False, True], ids=["sent", "streamed"])
 async def test_a_fallback_in_an_agent(streams: bool) -> None:
-    """In the second step another model goes on; the next send begins with the first again."""
+    """In the second step another model continues; the next send begins with the first again."""
     first = model(BOTH, Overloaded("busy"), "First again.")
     second = model("Second.")
     agent = Agent(FallbackModel(first, second), tools=[weather, clock])
@@ -603,7 +605,7 @@ async def test_a_fallback_in_an_agent(streams: bool) -> None:
 
 
 async def test_a_fallback_whose_models_all_fail() -> None:
-    """All causes are there, and the prompt is in the history once, to go on from."""
+    """All causes are included, and the history has the prompt once, so that it can be continued."""
     history = ConversationHistory(policy=Policy.LENIENT)
     both = FallbackModel(model(Overloaded("a")), model(Overloaded("b"), "At last."))
     with pytest.raises(AllFailed) as failed:
@@ -612,8 +614,8 @@ async def test_a_fallback_whose_models_all_fail() -> None:
     assert [m.text for m in history.messages] == ["Go"]
 
 
-async def test_a_failing_tool_is_no_failing_model() -> None:
-    """What a tool raises goes to the model that called it, never to the next one."""
+async def test_a_failing_tool_is_not_a_failing_model() -> None:
+    """A tool's exception goes to the model that called it, never to the next one."""
     second = model()
     agent = Agent(FallbackModel(model(asks(call("broken")), "Too bad."), second), tools=[broken])
     assert (await agent.send("Go")).output == "Too bad."

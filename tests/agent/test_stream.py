@@ -1,4 +1,4 @@
-"""A run as it goes: chunks that add up to the result, events, and leaving early."""
+"""Streaming a run: chunks that add up to the result, events, and leaving early."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from tests.agent.scripts import asks, call, clock, model, weather
 
 
 def script() -> list[Any]:
-    """Thoughts, words and tools, then an answer."""
+    """Thinking, text and calls, then an answer."""
     thought = Message.assistant(
         Thinking("Which city, I wonder."),
         Text("Let me look."),
@@ -53,7 +53,7 @@ async def chunks_of(agent: Agent, *content: Any) -> list[Chunk]:
     return [chunk async for chunk in agent.stream(*content)]
 
 
-async def test_chunks_add_up_to_what_send_gives() -> None:
+async def test_chunks_add_up_to_what_send_returns() -> None:
     """Text, thinking, messages and usage, each once."""
     told = await Agent(ScriptedModel(script()), tools=[weather, clock]).send("Weather?")
     stream = Agent(ScriptedModel(script()), tools=[weather, clock]).stream("Weather?")
@@ -68,7 +68,7 @@ async def test_chunks_add_up_to_what_send_gives() -> None:
     assert stream.is_complete
 
 
-async def test_the_prompt_comes_first_and_thinking_makes_no_message() -> None:
+async def test_the_prompt_comes_first_and_thinking_is_no_message() -> None:
     """Acceptance 31; the seed collects messages from chunks."""
     chunks = await chunks_of(Agent(ScriptedModel(script()), tools=[weather, clock]), "Weather?")
     assert chunks[0].messages[0].text == "Weather?"
@@ -93,7 +93,7 @@ async def test_text_is_streamed_without_delay() -> None:
     st.booleans(),
 )
 def test_a_repeated_part_adds_only_what_is_new(pieces: Sequence[str], tells: bool) -> None:
-    """W26: some wires repeat the whole part; nothing is streamed twice, and nothing is missing."""
+    """W26: some providers repeat the whole part; nothing is streamed twice or missing."""
     whole = "".join(pieces)
     events: list[object] = [ResponseStart()]
     if tells:
@@ -103,8 +103,8 @@ def test_a_repeated_part_adds_only_what_is_new(pieces: Sequence[str], tells: boo
     assert "".join(chunk.output for chunk in stream) == whole
 
 
-async def test_a_stream_is_gone_through_once() -> None:
-    """A second time is an error, by whichever way (acceptance 38)."""
+async def test_a_stream_is_iterated_once() -> None:
+    """A second iteration is an error, in every form (acceptance 38)."""
     agent = Agent(ScriptedModel(["Hi."], repeat=True))
     stream = agent.stream("Hello")
     assert (await stream.collect()).output == "Hi."
@@ -120,8 +120,8 @@ async def test_a_stream_is_gone_through_once() -> None:
         iter(blocking)
 
 
-async def test_events_tell_what_happens() -> None:
-    """Steps, words, tools as they start and end, messages as they are added, the end."""
+async def test_events_of_a_run() -> None:
+    """Steps, text, tools as they start and end, messages as they are added, the end."""
     stream = Agent(ScriptedModel(script()), tools=[weather, clock]).stream("Weather?")
     events = [event async for event in stream.events()]
     kinds = [type(event) for event in events if not isinstance(event, TextDelta)]
@@ -162,7 +162,7 @@ async def test_leaving_early_stops_everything() -> None:
 
 
 async def test_an_interrupted_answer_is_an_error_with_its_partial() -> None:
-    """The history has what was complete, and the partial result the text."""
+    """The history has complete messages only, and the partial result has the text."""
     history = ConversationHistory(policy=Policy.LENIENT)
     broken = [ResponseStart(), PartStart(0, Text("")), PartDelta(0, "Half"),
               StreamInterrupted("gone")]  # fmt: skip
@@ -175,7 +175,7 @@ async def test_an_interrupted_answer_is_an_error_with_its_partial() -> None:
     assert [m.text for m in history.messages] == ["Hi"]
 
 
-async def test_usage_that_nobody_counted_is_unknown() -> None:
+async def test_unreported_usage_is_unknown() -> None:
     """None, not zero."""
     events = [ResponseStart(), PartStart(0, Text("Hi")), ResponseEnd()]
     result = await Agent(model(events)).stream("Hello").collect()
@@ -185,7 +185,7 @@ async def test_usage_that_nobody_counted_is_unknown() -> None:
 
 
 def test_blocking_streams() -> None:
-    """The same chunks, without `await`; a break in the middle closes it."""
+    """The same chunks, without `await`; leaving the loop closes it."""
     agent = Agent(ScriptedModel(script(), repeat=True), tools=[weather, clock])
     told = agent.send_sync("Weather?")
     with agent.stream_sync("Weather?") as stream:
@@ -202,8 +202,8 @@ def test_blocking_streams() -> None:
     assert chat.messages_sync()[0].text == "Weather?"
 
 
-async def test_a_stream_shows_how_far_it_is() -> None:
-    """In a notebook people look at it before they know that it has to be gone through."""
+async def test_the_repr_of_a_stream_shows_its_state() -> None:
+    """People look at it in a notebook before they know that it has to be iterated."""
     stream = Agent("echo:").stream("Hi")
     assert repr(stream) == "AgentStream(echo:, not started: use `async for` or `await collect()`)"
     await anext(aiter(stream))

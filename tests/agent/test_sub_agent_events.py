@@ -1,4 +1,4 @@
-"""What happens in agents that tools ask, seen by whoever follows the run that asks them."""
+"""Events of sub-agents, as seen by the reader of the run that calls them."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from tests.agent.scripts import asks, call, model, weather
 
 
 def geographer() -> Agent[Any, str]:
-    """An agent that asks a tool before it answers."""
+    """An agent that calls a tool before it answers."""
     return Agent(model(asks(call("weather", "w", city="Mostar")), "It rains."), tools=[weather])
 
 
 def asked(agent: Agent[Any, str], *ids: str, **options: Any) -> Agent[Any, str]:
-    """An agent that asks this one, once for each id, and then answers."""
+    """An agent that calls this one, once for each id, and then answers."""
     calls = asks(*(call("maps", id, prompt="Where?") for id in ids))
     return Agent(model(calls, "Done."), tools=[agent.as_tool("maps", "Maps.")], **options)
 
 
 def names(events: list[AgentEvent]) -> list[str]:
-    """What the events are, those of other agents with the ids of the calls in front."""
+    """The event types; those of sub-agents have the ids of the calls in front."""
     return [_name(event) for event in events]
 
 
@@ -43,7 +43,7 @@ def _name(event: AgentEvent) -> str:
 
 
 def texts(events: list[AgentEvent]) -> list[str]:
-    """The pieces of text of the agents that were asked."""
+    """The pieces of text of the sub-agents."""
     within = [event.event for event in events if isinstance(event, SubAgentEvent)]
     return [event.text for event in within if isinstance(event, TextDelta)]
 
@@ -57,7 +57,7 @@ WITHIN = [
 
 @pytest.mark.parametrize("limit", [1, 8])
 async def test_events_of_an_agent_that_is_a_tool_are_in_the_stream(limit: int) -> None:
-    """With the call that asks it, between the beginning and the end of that call, in order."""
+    """With the id of their call, between its start and its end, in order."""
     agent = asked(geographer(), "m", executor=ToolExecutor(limit=limit))
     events = [event async for event in agent.stream("Where?").events()]
     told = names(events)
@@ -72,8 +72,8 @@ async def test_events_of_an_agent_that_is_a_tool_are_in_the_stream(limit: int) -
     assert last.result.output == "It rains."
 
 
-async def test_they_come_while_the_tool_runs() -> None:
-    """Not when it has ended: a text that takes a while is seen as it is said."""
+async def test_they_arrive_while_the_tool_runs() -> None:
+    """Not when it has ended: slow text is streamed as it arrives."""
     is_seen = asyncio.Event()
 
     @tool
@@ -91,7 +91,7 @@ async def test_they_come_while_the_tool_runs() -> None:
 
 
 async def test_a_stream_within_a_stream_is_streamed() -> None:
-    """Pieces of text are seen from both; by `send`, each text is whole, and so is the request."""
+    """Both stream their text in pieces; with `send`, texts and requests are whole."""
     inner = Agent("echo:")
     agent = asked(inner, "m")
     events = [event async for event in agent.stream("Go").events()]
@@ -99,14 +99,14 @@ async def test_a_stream_within_a_stream_is_streamed() -> None:
     assert (await asked(geographer(), "m").send("Go")).output == "Done."
 
 
-async def test_chunks_have_none_of_it() -> None:
+async def test_chunks_have_none_of_them() -> None:
     """They add up to the result of the run itself."""
     chunks = [chunk async for chunk in asked(geographer(), "m").stream("Where?")]
     assert "".join(chunk.output for chunk in chunks) == "Done."
     assert sum(len(chunk.messages) for chunk in chunks) == 4
 
 
-async def test_several_at_once_are_told_apart() -> None:
+async def test_concurrent_sub_agents_are_distinguished() -> None:
     """By their calls; each one's events are in order."""
     inner = Agent(model(*["One."] * 3))
     events = [event async for event in asked(inner, "a", "b", "c").stream("Go").events()]
@@ -121,8 +121,8 @@ async def test_several_at_once_are_told_apart() -> None:
                        for event in events[ended:])  # fmt: skip
 
 
-async def test_they_go_up_through_all_agents() -> None:
-    """An agent asks an agent that asks an agent: the events are in each other, as the calls are."""
+async def test_events_pass_through_all_levels() -> None:
+    """With three levels of agents, events are nested as the calls are."""
     middle = asked(geographer(), "inner")
     outer = asked(middle, "outer")
     told = names([event async for event in outer.stream("Go").events()])
@@ -131,8 +131,8 @@ async def test_they_go_up_through_all_agents() -> None:
     assert told.count("outer.RunFinished") == 1
 
 
-async def test_a_hook_is_told_of_them_by_send_as_well() -> None:
-    """`on_event` of the run that asks; a hook of the agent that is asked has its own."""
+async def test_hooks_get_them_with_send_as_well() -> None:
+    """`on_event` of the calling run; a hook of the sub-agent gets its own."""
     heard: list[AgentEvent] = []
     own: list[AgentEvent] = []
     inner = Agent(model("One."), hooks=Hooks(on_event=lambda event, _run: own.append(event)))
@@ -144,7 +144,7 @@ async def test_a_hook_is_told_of_them_by_send_as_well() -> None:
 
 
 @pytest.mark.parametrize("is_async", [True, False])
-async def test_tools_of_ones_own_say_within(*, is_async: bool) -> None:
+async def test_custom_tools_use_within(*, is_async: bool) -> None:
     """On the loop or on a thread; several agents at once, also as streams of the tool's own."""
     inner = Agent("echo:")
 
@@ -171,7 +171,7 @@ async def test_tools_of_ones_own_say_within(*, is_async: bool) -> None:
     assert ended.result.text == "ab"
 
 
-async def test_who_leaves_ends_the_agents_within() -> None:
+async def test_leaving_ends_the_sub_agents() -> None:
     """Everything stops at once, and nothing is left running."""
     ended: list[str] = []
 
@@ -191,5 +191,5 @@ async def test_who_leaves_ends_the_agents_within() -> None:
                 for _ in range(5):
                     await asyncio.sleep(0)
                 break
-    assert ended in ([], ["waits"])  # it may not have begun
+    assert ended in ([], ["waits"])  # it may not have started
     assert len(asyncio.all_tasks()) == 1

@@ -1,4 +1,4 @@
-"""What people test their agents with: a model that makes things up, and other parts in place."""
+"""Helpers for testing agents: a model that generates values, and overrides."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def everything(kinds: Kinds, left_out: int = 5) -> str:
 
 
 async def test_every_tool_is_called_once_and_then_it_answers() -> None:
-    """With arguments that fit; the answer tells what the tools returned."""
+    """With valid arguments; the answer has what the tools returned."""
     made = TestModel()
     agent = Agent(made, tools=[weather, everything])
     result = await agent.send("Hi")
@@ -89,8 +89,8 @@ async def test_every_tool_is_called_once_and_then_it_answers() -> None:
     assert repr(made) == "TestModel(4 requests)"
 
 
-async def test_it_says_the_same_every_time_and_in_pieces() -> None:
-    """So that tests may compare."""
+async def test_it_is_deterministic_and_streams() -> None:
+    """So that tests can compare."""
     texts = [(await Agent(TestModel(), tools=[everything]).send("Hi")).output for _ in range(2)]
     async with Agent(TestModel(), tools=[everything]).stream("Hi") as stream:
         pieces = [chunk.output async for chunk in stream]
@@ -101,8 +101,8 @@ async def test_it_says_the_same_every_time_and_in_pieces() -> None:
     "kind", [Node, City, int, list[City], Literal["x"], Colour, dict[str, int]]
 )
 @pytest.mark.parametrize("mode", [None, "native", "tool"])
-async def test_a_type_gets_a_value_of_it(kind: Any, mode: Any) -> None:
-    """After the tools, in whichever way it is asked."""
+async def test_a_typed_run_gets_a_valid_value(kind: Any, mode: Any) -> None:
+    """After the tools, in every mode."""
     result = await Agent(TestModel(), tools=[weather], output_mode=mode).send("Hi", output=kind)
     assert result.messages[1].tool_calls[0].name == "weather"
     if isinstance(kind, type):
@@ -125,7 +125,7 @@ async def test_its_answers_can_be_chosen() -> None:
 
 
 async def test_without_tools_it_just_answers() -> None:
-    """And calls that the caller runs come back, as ever."""
+    """And calls for the caller are deferred as usual."""
     assert (await Agent(TestModel()).send("Hi")).output == "There was no tool to call."
     page = ToolDefinition("page", "Open a page.", {"type": "object", "properties": {}})
     assert [each.name for each in (await Agent(TestModel(), tools=[page]).send("Hi")).deferred] == [
@@ -149,8 +149,8 @@ async def test_without_tools_it_just_answers() -> None:
         {},
     ],
 )
-def test_values_are_made_up_for_schemas(schema: Any) -> None:
-    """They fit."""
+def test_values_are_generated_for_schemas(schema: Any) -> None:
+    """They are valid."""
     assert problems(schema, made_up(schema, "it")) == []
 
 
@@ -160,7 +160,7 @@ def test_values_that_cannot_be_generated_raise() -> None:
         made_up({"type": "string", "pattern": "^(foo|bar){3}$"}, "the arguments of `f`")
 
 
-# --- other parts in place
+# --- overrides
 
 
 @tool
@@ -181,7 +181,7 @@ async def test_override_replaces_parts_of_an_agent() -> None:
     assert (await agent.send("Hi")).output == "Real."
 
 
-async def test_overrides_are_put_into_each_other() -> None:
+async def test_overrides_can_be_nested() -> None:
     """The inner one adds to the outer one, and blocking calls and chats see both."""
     agent = Agent(model(), tools=[whose])
     with agent.override(model=TestModel()):
@@ -192,8 +192,8 @@ async def test_overrides_are_put_into_each_other() -> None:
         assert "given" in (await agent.send("Hi", deps="given")).output
 
 
-async def test_tasks_do_not_see_each_others() -> None:
-    """What one has put in place is not in the way of another."""
+async def test_tasks_do_not_see_each_others_overrides() -> None:
+    """Each task has its own."""
     agent = Agent(TestModel(text="shared"))
     ready = asyncio.Event()
 
@@ -210,8 +210,8 @@ async def test_tasks_do_not_see_each_others() -> None:
     assert [*await asked] == ["shared", "one", "two"]
 
 
-async def test_agents_that_others_ask_are_overridden_too() -> None:
-    """As a tool, and where the conversation is handed over."""
+async def test_sub_agents_are_overridden_too() -> None:
+    """As a tool, and in a handover."""
     helper = Agent(model())
     tools: list[Any] = [helper.as_tool("ask", "Ask."), helper.as_handoff("over", "Hand over.")]
     with helper.override(model=TestModel(text="from the helper")):
@@ -221,7 +221,7 @@ async def test_agents_that_others_ask_are_overridden_too() -> None:
 
 
 def test_an_override_takes_an_open_model() -> None:
-    """Nobody would close another one."""
+    """A name is rejected, since nobody would close its model."""
     wrong: Any = "openai:gpt-5"
     with pytest.raises(InvalidInputError, match="model object"):
         Agent("echo:").override(model=wrong)

@@ -1,4 +1,4 @@
-"""Threads for blocking functions: used again, given up, never waited for."""
+"""Threads for blocking functions: reused, abandoned, never waited for."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from dragoman.agent import thread_pool
 from dragoman.agent.thread_pool import in_thread
 
 
-def test_threads_are_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Calls one after the other share a thread, and keep nothing of each other alive."""
+def test_threads_are_reused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sequential calls share a thread, and keep nothing of each other alive."""
     monkeypatch.setattr(thread_pool, "_crew", thread_pool._Crew())
 
     class Thing:
@@ -43,8 +43,8 @@ def test_threads_are_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
     assert kept() is None
 
 
-def test_threads_without_work_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An idle thread ends, and the next call gets a new one."""
+def test_idle_threads_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next call gets a new one."""
     monkeypatch.setattr(thread_pool, "_IDLE_SECONDS", 0.001)
     monkeypatch.setattr(thread_pool, "_crew", thread_pool._Crew())
 
@@ -73,7 +73,7 @@ def test_many_threads_at_once() -> None:
 
 @pytest.mark.parametrize("is_loop_open", [True, False])
 def test_a_coroutine_that_nobody_awaits_is_closed(is_loop_open: bool) -> None:
-    """What a function returns after everybody has left makes no complaint."""
+    """A function that returns one after its caller has left gives no warning."""
     begun, gate = threading.Event(), threading.Event()
     made = [asyncio.sleep(0)]
 

@@ -1,4 +1,4 @@
-"""Whatever a tool returns becomes a result that every dialect takes."""
+"""Whatever a tool returns becomes a result that every dialect accepts."""
 
 from __future__ import annotations
 
@@ -117,16 +117,16 @@ class Array:
         return [1, 2]
 
 
-def test_a_text_is_the_text() -> None:
-    """A text stays as it is, and the result names the call and the tool."""
+def test_a_text_is_the_result() -> None:
+    """It is unchanged, and the result names the call and the tool."""
     result = result_of(CALL, "Rain.")
     assert (result.call_id, result.tool_name, result.is_error) == ("call_1", "show", False)
     assert result.content == "Rain."
     assert result.data is UNSET
 
 
-def test_nothing_is_no_text() -> None:
-    """A tool that returns None succeeded, with an empty result."""
+def test_none_is_an_empty_result() -> None:
+    """A tool that returns None succeeded."""
     result = result_of(CALL, None)
     assert (result.content, result.data, result.is_error) == ("", UNSET, False)
 
@@ -168,7 +168,7 @@ DATA: list[tuple[Any, Any]] = [
 
 @pytest.mark.parametrize(("value", "data"), DATA)
 def test_values_become_data(value: Any, data: Any) -> None:
-    """What JSON can carry, in one way or another, is the result's data, and JSON as text."""
+    """Values with a JSON form are the result's data, and JSON as text."""
     result = result_of(CALL, value)
     assert (result.content, result.data, result.is_error) == ("", data, False)
     assert json.loads(result.text) == data
@@ -194,14 +194,14 @@ TEXTS: list[tuple[Any, str]] = [
 
 
 @pytest.mark.parametrize(("value", "text"), TEXTS)
-def test_what_is_one_text_is_no_json(value: Any, text: str) -> None:
-    """A date or an enum is told without quotes; half a character is replaced."""
+def test_text_like_values_have_no_quotes(value: Any, text: str) -> None:
+    """A date or an enum is a plain text; a lone surrogate is replaced."""
     result = result_of(CALL, value)
     assert (result.content, result.data, result.is_error) == (text, UNSET, False)
 
 
 def test_media_are_content() -> None:
-    """An image alone, among texts, and as bytes is shown as an image."""
+    """An image alone, among texts, and as bytes becomes an image part."""
     assert result_of(CALL, IMAGE).content == (IMAGE,)
     assert result_of(CALL, PNG).content == (IMAGE,)
     mixed = result_of(CALL, ["Look:", IMAGE, None, {"a": 1}, b"end"])
@@ -209,14 +209,14 @@ def test_media_are_content() -> None:
 
 
 def test_a_document_in_bytes_is_a_file() -> None:
-    """A PDF is known by its first bytes."""
+    """A PDF is recognized by its first bytes."""
     (part,) = result_of(CALL, b"%PDF-1.7 ...").parts
     assert isinstance(part, File)
     assert part.mime == "application/pdf"
 
 
-def test_media_within_data_are_shown_behind_it() -> None:
-    """Data with an image inside is told as JSON that points to the image after it."""
+def test_media_within_data_come_after_it() -> None:
+    """The JSON refers to the image that follows it."""
     result = result_of(CALL, {"plots": [{"picture": IMAGE, "name": "one"}]})
     text, picture = result.parts
     assert picture == IMAGE
@@ -225,8 +225,8 @@ def test_media_within_data_are_shown_behind_it() -> None:
     assert said == {"plots": [{"picture": "(image 1, shown behind this)", "name": "one"}]}
 
 
-def test_a_result_is_taken_over() -> None:
-    """A tool may make the result itself; the ids are the call's, and failing is its own choice."""
+def test_a_tool_may_return_a_result() -> None:
+    """The ids are the call's; the tool decides whether it is an error."""
     made = ToolResult("other", "No.", tool_name="other", is_error=True)
     result = result_of(CALL, made)
     assert (result.call_id, result.tool_name) == ("call_1", "show")
@@ -235,13 +235,13 @@ def test_a_result_is_taken_over() -> None:
 
 
 def test_an_agents_result_counts_by_its_output() -> None:
-    """An agent may be a tool: what its run put out is the result."""
+    """An agent may be a tool: the output of its run is the result."""
     assert result_of(CALL, Result(id="r", output="Done.")).content == "Done."
     assert result_of(CALL, Result(id="r", output={"a": 1})).data == {"a": 1}
 
 
-def test_a_result_knows_the_kind_of_its_call() -> None:
-    """The result of a free-text call says so: providers that keep the call need it."""
+def test_a_result_has_the_kind_of_its_call() -> None:
+    """The result of a free-text call is marked: providers that store the call need it."""
     call = ToolCall("c", "run", raw="ls", kind="custom")
     assert result_of(call, "a").kind == result_of(call, {"a": 1}).kind == "custom"
     assert result_of(call, ToolResult("x", "a")).kind == result_of(call, object()).kind == "custom"
@@ -315,7 +315,7 @@ BAD: dict[str, Callable[[], Any]] = {
 
 @pytest.mark.parametrize("name", BAD)
 def test_values_without_a_json_form_are_an_error_result(name: str) -> None:
-    """No value raises: the model is told that the tool ran, and why there is no result."""
+    """No value raises: the model gets an error that the tool ran, and why there is no result."""
     result = result_of(CALL, BAD[name]())
     assert (result.call_id, result.tool_name, result.is_error) == ("call_1", "show", True)
     assert "ran to its end" in result.text
@@ -344,8 +344,8 @@ def _asked(result: ToolResult) -> Request:
 
 
 @given(_VALUES)
-def test_any_value_is_a_result_that_every_dialect_takes(value: Any) -> None:
-    """Whatever comes, there is a result; it can be stored, encoded, and passes all rules."""
+def test_any_value_gives_a_result_for_every_dialect(value: Any) -> None:
+    """It can be stored and encoded, and passes all rules."""
     result = result_of(CALL, value)
     result.check()
     assert ToolResult.from_json(result.to_json()) == result
@@ -363,15 +363,15 @@ _WORD = "sought"
     [_WORD, {"key": _WORD}, [_WORD], {"error": _WORD}, {"output": _WORD}, {"$ref": _WORD},
      [IMAGE, _WORD], {"of": IMAGE, "key": _WORD}, object],
 )  # fmt: skip
-def test_what_a_tool_said_arrives(value: Any, name: str) -> None:
-    """The words are in the request of every dialect; those of a failure as well."""
+def test_results_are_in_every_request(value: Any, name: str) -> None:
+    """The text is in the request of every dialect; that of a failure as well."""
     result = result_of(CALL, value)
     body = dragoman.dialect(name).encode_request(_asked(result)).body
     assert ("can't be shown" if result.is_error else _WORD) in json.dumps(body, default=dict)
 
 
 def test_gemini_gets_objects() -> None:
-    """Data is an object at Gemini: itself where it is one, under `output` otherwise (W82)."""
+    """Gemini's data is an object: the value itself if it is one, else under `output` (W82)."""
 
     def response(value: Any) -> Any:
         body = dragoman.dialect("gemini").encode_request(_asked(result_of(CALL, value))).body

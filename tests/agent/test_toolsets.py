@@ -1,4 +1,4 @@
-"""Toolsets: sources of tools that are asked before each request."""
+"""Toolsets: sources of tools that are queried before each request."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ class Growing:
 
 
 def names(agent: Agent[Any, Any]) -> list[list[str]]:
-    """The tools that the model was told of, by request."""
+    """The tools offered to the model, by request."""
     requests: Any = agent.model.requests  # type: ignore[attr-defined]
     return [[each.name for each in request.tools] for request in requests]
 
 
-async def test_a_toolset_is_asked_before_each_request() -> None:
-    """What is new can be called in the same run; beside tools and other toolsets."""
+async def test_a_toolset_is_queried_before_each_request() -> None:
+    """New tools can be called in the same run; beside tools and other toolsets."""
 
     def own() -> str:
         """Mine."""
@@ -62,7 +62,7 @@ async def test_a_toolset_is_asked_before_each_request() -> None:
 
 
 async def test_the_first_tool_of_a_name_is_used(caplog: Any) -> None:
-    """The agent's tools come before those of toolsets, in their order."""
+    """The agent's tools come before those of toolsets, in order."""
 
     @tool(name="clock")
     def other() -> str:
@@ -79,8 +79,8 @@ async def test_the_first_tool_of_a_name_is_used(caplog: Any) -> None:
     assert len([each for each in caplog.records if "left out" in each.message]) >= 2
 
 
-async def test_a_toolset_that_fails_ends_the_run_with_its_error() -> None:
-    """Alone, or beside others that are there."""
+async def test_a_failing_toolset_ends_the_run_with_its_error() -> None:
+    """Alone, or beside others that work."""
 
     class Gone:
         async def tools(self, _run: RunContext[Any], /) -> Iterable[Any]:
@@ -93,8 +93,8 @@ async def test_a_toolset_that_fails_ends_the_run_with_its_error() -> None:
             await Agent(model("Hi."), tools=toolsets).send("Hi")
 
 
-async def test_what_a_toolset_gives_are_tools() -> None:
-    """Anything else is refused, and names the type."""
+async def test_a_toolset_must_return_tools() -> None:
+    """Anything else is rejected, and the error names the type."""
     with pytest.raises(
         InvalidInputError, match="a toolset must return tools made with @tool, not int"
     ):
@@ -102,7 +102,7 @@ async def test_what_a_toolset_gives_are_tools() -> None:
 
 
 async def test_closing_an_agent_releases_its_toolsets() -> None:
-    """Those that want to know."""
+    """Those with a `release` method."""
 
     class Plain:
         async def tools(self, _run: RunContext[Any], /) -> Iterable[Any]:
@@ -114,8 +114,8 @@ async def test_closing_an_agent_releases_its_toolsets() -> None:
     assert growing.released == 1
 
 
-async def test_toolsets_of_dynamic_tools_are_asked_too() -> None:
-    """A function may give one as well."""
+async def test_toolsets_from_dynamic_tools_are_queried_too() -> None:
+    """A function may return one as well."""
     agent = Agent(model("Hi."), dynamic_tools=lambda _run: [Growing(clock)], tools=[weather])
     await agent.send("Hi")
     assert names(agent) == [["weather", "clock"]]

@@ -1,4 +1,4 @@
-"""Runs that end in a value of a type, with and without tools."""
+"""Runs with a typed output, with and without tools."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ BASEL = Report("Basel", 3)
 
 
 def returned(id: str = "r", **arguments: Any) -> ToolCall:
-    """The call that gives the value."""
+    """The call that returns the value."""
     return call("return_result", id, **arguments)
 
 
 def asked(agent: Agent[Any, Any]) -> list[Request]:
-    """What the model was asked."""
+    """The requests to the model."""
     assert isinstance(agent.model, ScriptedModel)
     return agent.model.requests
 
 
-async def test_by_the_providers_own_means() -> None:
-    """`native`: the schema is sent, the answer is read."""
+async def test_native_output() -> None:
+    """`native`: the schema is sent, and the answer is parsed."""
     agent = Agent(model(GOOD), output=Report, output_mode="native")
     result = await agent.send("Weather?")
     assert result.output == BASEL
@@ -55,8 +55,8 @@ async def test_by_the_providers_own_means() -> None:
     assert not asked(agent)[0].tools
 
 
-async def test_by_a_tool() -> None:
-    """`tool`: `return_result` has to be called; its call is answered, so the history is whole."""
+async def test_output_by_a_tool() -> None:
+    """`tool`: `return_result` has to be called; its call gets a result, so the history is valid."""
     agent = Agent(model(asks(returned(city="Basel", degrees=3))), output=Report, output_mode="tool")
     result = await agent.send("Weather?")
     assert result.output == BASEL
@@ -66,7 +66,7 @@ async def test_by_a_tool() -> None:
     assert result.messages[-1].tool_results[0].is_error is False
 
 
-async def test_in_two_phases() -> None:
+async def test_output_in_two_phases() -> None:
     """First the tools, then without them the schema."""
     script = model(asks(call("weather", city="Basel")), "It is three degrees.", GOOD)
     agent = Agent(script, tools=[weather], output=Report, output_mode="two_phase")
@@ -83,7 +83,7 @@ async def test_in_two_phases() -> None:
 
 @pytest.mark.parametrize("mode", ["native", "tool"])
 async def test_tools_and_a_type_together(mode: Mode) -> None:
-    """Tools first, rounds of them, then the value."""
+    """Rounds of tools first, then the value."""
     last: Any = GOOD if mode == "native" else asks(returned(city="Basel", degrees=3))
     script = model(
         asks(call("weather", "a", city="Basel")), asks(call("weather", "b", city="B")), last
@@ -94,7 +94,7 @@ async def test_tools_and_a_type_together(mode: Mode) -> None:
 
 
 @pytest.mark.parametrize("mode", ["native", "tool"])
-async def test_the_other_form_is_taken_as_well(mode: Mode) -> None:
+async def test_the_other_form_is_accepted_as_well(mode: Mode) -> None:
     """Models mix them up: a text for a call, and a call for a text."""
     answer: Any = GOOD if mode == "tool" else asks(returned(city="Basel", degrees=3))
     assert (await Agent(model(answer), output=Report, output_mode=mode).send("?")).output == BASEL
@@ -109,8 +109,8 @@ async def test_the_value_beside_other_calls() -> None:
 
 
 @pytest.mark.parametrize("mode", ["native", "tool"])
-async def test_what_does_not_fit_goes_back_a_few_times(mode: Mode) -> None:
-    """With what is wrong, and where; then that is an error."""
+async def test_an_invalid_value_is_sent_back_a_few_times(mode: Mode) -> None:
+    """With what is wrong, and where; then it is an error."""
     bad: Any = '{"city": "Basel"}' if mode == "native" else asks(returned(city="Basel"))
     good: Any = GOOD if mode == "native" else asks(returned("r2", city="Basel", degrees=3))
     result = await Agent(model(bad, good), output=Report, output_mode=mode).send("Weather?")
@@ -129,7 +129,7 @@ async def test_what_does_not_fit_goes_back_a_few_times(mode: Mode) -> None:
     assert "Basel" in str(caught.value.partial.messages.to_list())
 
 
-async def test_what_a_hook_says_stays_with_the_model() -> None:
+async def test_a_hooks_advice_is_only_for_the_model() -> None:
     """It may quote the value: the error that ends the run does not repeat it."""
 
     def never(report: Report, _run: object) -> None:
@@ -144,7 +144,7 @@ async def test_what_a_hook_says_stays_with_the_model() -> None:
     assert "Basel" not in str(caught.value)
 
 
-async def test_words_in_place_of_the_tool() -> None:
+async def test_text_in_place_of_the_tool() -> None:
     """The model is reminded."""
     script = model("It is cold.", asks(returned(city="Basel", degrees=3)))
     result = await Agent(script, output=Report, output_mode="tool").send("Weather?")
@@ -152,8 +152,8 @@ async def test_words_in_place_of_the_tool() -> None:
     assert "return_result" in result.messages[2].text
 
 
-async def test_a_value_in_words_is_judged_as_well() -> None:
-    """Where the tool was to be called, too: the model learns what is wrong with it."""
+async def test_a_value_in_text_is_validated_as_well() -> None:
+    """In place of the tool call, too: the model gets the problems."""
     scripted = model('{"city": "Basel"}', '{"city": "Basel", "degrees": 99}', GOOD)
 
     def cooler(report: Report, _run: object) -> None:
@@ -170,14 +170,14 @@ async def test_a_value_in_words_is_judged_as_well() -> None:
     assert first.count("`return_result`") == second.count("`return_result`") == 1
 
 
-async def test_a_refusal_is_no_value() -> None:
-    """Nor is it asked for again."""
+async def test_a_refusal_is_not_a_value() -> None:
+    """It isn't requested again."""
     no = Message.assistant("I can't.").replace(finish=FinishReason.REFUSAL)
     with pytest.raises(Refused):
         await Agent(model(no), output=Report).send("Weather?")
 
 
-async def test_per_call_and_back_to_text() -> None:
+async def test_output_per_call_and_back_to_text() -> None:
     """`send(..., output=Type)`; `str` is text."""
     agent = Agent(model(GOOD, GOOD, "[1, 2]"), output_mode="native")
     assert (await agent.send("?", output=Report)).output == BASEL
@@ -187,8 +187,8 @@ async def test_per_call_and_back_to_text() -> None:
     assert (await typed.send("?", output=str)).output == "Hi."
 
 
-async def test_a_hook_may_change_or_send_back_the_value() -> None:
-    """`before_output`: a validator of one's own."""
+async def test_a_hook_may_change_or_reject_the_value() -> None:
+    """`before_output` is a custom validator."""
 
     async def warmer(report: Report, _run: object) -> Report | None:
         if report.degrees < 0:
@@ -204,8 +204,8 @@ async def test_a_hook_may_change_or_send_back_the_value() -> None:
     assert "In Kelvin, please." in result.messages[2].text
 
 
-async def test_a_tool_of_that_name_is_the_users() -> None:
-    """Ours takes another name."""
+async def test_a_users_tool_keeps_that_name() -> None:
+    """Ours gets another name."""
 
     def return_result(city: str) -> str:
         """Something else."""
@@ -219,7 +219,7 @@ async def test_a_tool_of_that_name_is_the_users() -> None:
 
 @pytest.mark.parametrize("mode", ["native", "tool"])
 async def test_partial_objects_are_streamed(mode: Mode) -> None:
-    """As far as they have come, each a part of the next; the result has the whole."""
+    """Each is a prefix of the next; the result has the whole."""
     pieces = ['{"city": "Ba', 'sel", "degr', 'ees": 3', "}"]
     events: list[Any] = [ResponseStart()]
     if mode == "native":

@@ -18,14 +18,14 @@ ONE = SessionIdentity(chat="7")
 
 
 class Sized(ScriptedModel):
-    """A model that answers always, and keeps what it was asked."""
+    """A model that always answers, and keeps its requests."""
 
     def __init__(self, name: str) -> None:
         super().__init__(["Yes."], name=name, repeat=True)
 
 
 class Counting:
-    """A model of one's own, which reports what it used with its answers only."""
+    """A custom model that only reports usage with its answers."""
 
     name = "mine"
 
@@ -43,7 +43,7 @@ class Counting:
         return Response(choices=tuple(answers), usage=usage)
 
     def stream(self, request: Request) -> Any:
-        """Nobody asks for it here."""
+        """Not used here."""
         raise NotImplementedError
 
     async def close(self) -> None:
@@ -60,7 +60,7 @@ def turns(number: int, words: int = 300) -> list[Message]:
 
 
 class TestWindows:
-    """An agent's request changes nothing for the next one's."""
+    """One request does not affect the window of the next."""
 
     async def test_a_larger_model_gets_everything_again(self) -> None:
         """After a smaller model got less; the result has the number of omitted messages."""
@@ -77,8 +77,8 @@ class TestWindows:
         before, after = (request.messages for request in small.requests)
         assert [m.id for m in after][: len(before)] == [m.id for m in before]
 
-    async def test_models_that_take_turns_keep_their_windows(self) -> None:
-        """What one reports is about its own window: no other is cut for it, or thought to fit."""
+    async def test_alternating_models_keep_their_windows(self) -> None:
+        """A model's usage only affects its own window."""
         history = await ChatHistory.open(ONE, "memory:", ChatHistoryConfig(context_window=200_000))
         await history.extend(turns(60))
         small, large = Sized("openai:gpt-4"), Sized("anthropic:claude-sonnet-4-5")
@@ -95,11 +95,11 @@ class TestWindows:
 
 
 class TestUsage:
-    """What a response reports counts, wherever it says so."""
+    """Reported usage counts, wherever the response has it."""
 
     @pytest.mark.parametrize("choices", [1, 3])
     async def test_usage_of_a_response_counts(self, choices: int) -> None:
-        """The message has none of its own; it is stored with it."""
+        """Its message has none of its own; it is stored with it."""
         history = await ChatHistory.open(ONE, "memory:")
         await Agent(Counting(300, choices)).send("question", history=history)
         last = await history.last()
@@ -108,7 +108,7 @@ class TestUsage:
         assert last.usage.total == 300
 
     async def test_five_turns_of_300_tokens_and_room_for_800_leave_two(self) -> None:
-        """Reports are believed in full, however short the words are that we see."""
+        """Reported usage is trusted, however short the texts are."""
         history = await ChatHistory.open(
             ONE, "memory:", ChatHistoryConfig(context_window=1_600, reserved_for_completion=0)
         )
@@ -120,8 +120,8 @@ class TestUsage:
         assert asked == ["question 3", "question 4"]
         assert window.omitted == 6
 
-    async def test_reports_of_less_than_estimated_are_believed_too(self) -> None:
-        """Five turns that we take for 3,000 tokens each, and are 300."""
+    async def test_usage_below_the_estimate_is_trusted_too(self) -> None:
+        """Five turns are estimated at 3,000 tokens each, and are 300."""
         history = await ChatHistory.open(
             ONE, "memory:", ChatHistoryConfig(context_window=1_600, reserved_for_completion=0)
         )
@@ -137,8 +137,8 @@ class TestUsage:
         asked = [m for m in await history.window(800) if m.text.startswith("question")]
         assert len(asked) == 2
 
-    async def test_one_dear_turn_is_no_reason_to_refuse_the_next(self) -> None:
-        """A tool that came in once: what is left of the window may be sent all the same."""
+    async def test_one_expensive_turn_does_not_block_the_next(self) -> None:
+        """After one large tool result, the rest of the window can still be sent."""
         history = await ChatHistory.open(
             ONE, "memory:", ChatHistoryConfig(context_window=8_000, reserved_for_completion=0)
         )
@@ -150,35 +150,37 @@ class TestUsage:
 
 
 class Watched(MemoryStorage):
-    """Counts what is read."""
+    """Counts reads."""
 
     def __init__(self) -> None:
         super().__init__()
         self.rows_read = self.sessions_read = 0
 
     async def rows(self, *arguments: Any, **options: Any) -> list[Row]:
-        """So many more."""
+        """Count that many rows."""
         found = await super().rows(*arguments, **options)
         self.rows_read += len(found)
         return found
 
     async def row(self, *arguments: Any, **options: Any) -> Row | None:
-        """One more."""
+        """Count one row."""
         self.rows_read += 1
         return await super().row(*arguments, **options)
 
     async def session(self, identity: SessionIdentity) -> Session | None:
-        """One more."""
+        """Count one read."""
         self.sessions_read += 1
         return await super().session(identity)
 
 
 class TestResuming:
-    """It looks at the end only."""
+    """Resuming reads only the end."""
 
     @pytest.mark.parametrize("is_blocking", [False, True])
-    async def test_beginning_a_run_reads_the_end_and_cuts_nothing(self, is_blocking: bool) -> None:
-        """No hook is called, and no cut remembered, until there is something to send."""
+    async def test_starting_a_run_reads_the_end_and_truncates_nothing(
+        self, is_blocking: bool
+    ) -> None:
+        """No hook is called, and no cut is stored, until there is something to send."""
         heard: list[str] = []
         names = ("on_before_load", "on_after_load", "before_truncate", "after_truncate")
         hooks: dict[str, Any] = {name: lambda *_, name=name: heard.append(name) for name in names}
@@ -217,8 +219,8 @@ class TestResuming:
             found = await last_round(conversation_of(each), "m")
             assert [call.id for call in unanswered(found)] == [f"call_{results}"]
 
-    async def test_a_conversation_of_ones_own_need_not_have_a_tail(self) -> None:
-        """Its window is asked for then."""
+    async def test_a_custom_conversation_need_not_have_a_tail(self) -> None:
+        """Its window is used instead."""
 
         class Own:
             keeps_rounds = False
@@ -236,17 +238,17 @@ class TestResuming:
 
 
 class TestCost:
-    """A send costs what is new, not what is old."""
+    """A send costs in proportion to what is new."""
 
     @pytest.mark.parametrize("size", [900, 10_000_000])
     async def test_a_send_reads_and_counts_only_what_is_new(
         self, size: int, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Nothing that was counted or read before, in a history of any length."""
+        """Nothing is counted or read again, in a history of any length."""
         counted: list[Message] = []
         seen = await self._counted(size, monkeypatch, counted)
         assert seen == [seen[0]] * len(seen)
-        assert seen[0][0] <= 8  # rows: the end, to see whether calls wait
+        assert seen[0][0] <= 8  # rows: the end, to see whether calls are pending
         assert seen[0][2] <= 3
 
     async def _counted(

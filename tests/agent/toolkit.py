@@ -34,12 +34,12 @@ def call_of(name: str, id: str = "c1", **arguments: Any) -> ToolCall:
 
 
 def results_of(calls: Sequence[ToolCall], tools: Tools, **options: Any) -> list[ToolResult]:
-    """What an executor with these options makes of the calls."""
+    """The results of these calls in an executor with these options."""
     return asyncio.run(ToolExecutor(**options).execute_batch(calls, tools))
 
 
 def result_of_one(function: Any, **options: Any) -> ToolResult:
-    """What comes of one call of a function without arguments."""
+    """The result of calling a function without arguments."""
     tools = tools_of(function)
     (result,) = results_of([call_of(next(iter(tools)))], tools, **options)
     return result
@@ -48,12 +48,12 @@ def result_of_one(function: Any, **options: Any) -> ToolResult:
 async def events_of(
     calls: Sequence[ToolCall], tools: Tools, **options: Any
 ) -> list[ToolStarted | ToolFinished]:
-    """All that happens."""
+    """All events."""
     return [each async for each in ToolExecutor(**options).execute(calls, tools)]
 
 
 def is_alone() -> bool:
-    """Whether no task is left but this one."""
+    """Whether no other task is left."""
     return asyncio.all_tasks() == {asyncio.current_task()}
 
 

@@ -1,4 +1,4 @@
-"""Runs that are killed in the middle of their tools, and what must be left of them."""
+"""Runs that are killed while their tools run, and checks of what remains."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ ROUNDS: Sequence[Sequence[str]] = (
 DONE = "All done."
 _PAUSE = 0.003
 
-# --- the moments at which a run can be told to die
+# --- the moments at which a run can be killed
 
 MOMENTS: Mapping[str, str] = {
     "before the prompt": "open",
@@ -69,7 +69,7 @@ MOMENTS: Mapping[str, str] = {
 
 
 class Scene(NamedTuple):
-    """Where a run is kept, and how it is played."""
+    """Where a run is stored, and how it is played."""
 
     place: Place
     log: Path
@@ -82,7 +82,7 @@ class Scene(NamedTuple):
 
 
 def calls_of(number: int) -> list[ToolCall]:
-    """What the answer of that number calls."""
+    """The calls of the answer with that number."""
     return [
         ToolCall.create(f"r{number}c{place}", name, {"id": f"r{number}c{place}"})
         for place, name in enumerate(ROUNDS[number])
@@ -90,7 +90,7 @@ def calls_of(number: int) -> list[ToolCall]:
 
 
 def all_calls() -> list[str]:
-    """The ids of all calls of a whole run, in order."""
+    """The ids of all calls of a complete run, in order."""
     return [call.id for number in range(len(ROUNDS)) for call in calls_of(number)]
 
 
@@ -98,13 +98,13 @@ def all_calls() -> list[str]:
 
 
 class Player:
-    """An agent whose tools write down what they do, and perhaps die of it."""
+    """An agent whose tools record what they do, and may be killed at it."""
 
     def __init__(self, scene: Scene) -> None:
         self._scene = scene
 
     def agent(self) -> Agent:
-        """The agent; its model knows from the conversation alone what comes next."""
+        """The agent; its model derives the next answer from the conversation alone."""
         return Agent(
             ScriptedModel([_answer], repeat=True),
             tools=self._tools(),
@@ -148,12 +148,12 @@ class Player:
         self.reach(line)
 
     def reach(self, moment: str) -> None:
-        """Die, if it is time."""
+        """Kill the process if it is time."""
         if moment and moment == self._scene.dies_at:
             os.kill(os.getpid(), signal.SIGKILL)
 
     async def play(self, tell: Any = None) -> None:
-        """Begin the run, or go on with it, until it has been answered."""
+        """Start or resume the run, until it has been answered."""
         place = self._scene.place
         async with await ChatHistory.open(place.session, storage=place.url) as history:
             self.reach("open")
@@ -187,18 +187,18 @@ def _moment(event: AgentEvent) -> str:
 
 
 def real(id: str) -> str:
-    """What a tool returns."""
+    """The return value of a tool."""
     return f"{id} is done"
 
 
 def is_answered(messages: Sequence[Message]) -> bool:
-    """Whether the last word was said."""
+    """Whether the final answer was given."""
     return bool(messages) and messages[-1].text == DONE
 
 
 # --- the process
 
-# Forked from a process that has everything loaded: a start takes milliseconds.
+# Forked from a process with everything imported: a start takes milliseconds.
 _processes = multiprocessing.get_context("forkserver")
 _processes.set_forkserver_preload(
     ["tests.agent.torture", "dragoman.history.storage.files", "psycopg"]
@@ -206,7 +206,7 @@ _processes.set_forkserver_preload(
 
 
 class Runner:
-    """A process that plays a scene, and tells of every event."""
+    """A process that plays a scene and reports every event."""
 
     def __init__(self, scene: Scene) -> None:
         self._told, telling = _processes.Pipe(duplex=False)
@@ -226,7 +226,7 @@ class Runner:
         self._told.close()
 
     def wait_for(self, count: int) -> bool:
-        """Until so many more events have been; False where it ended before."""
+        """Wait for that many more events; False if it ended before."""
         with suppress(EOFError):
             for _ in range(count):
                 self._told.recv_bytes()
@@ -246,7 +246,7 @@ def _run(scene: Scene, told: Connection) -> None:
     asyncio.run(Player(scene).play(lambda: told.send_bytes(b".")))
 
 
-# --- what is left
+# --- what remains
 
 
 def noted(log: Path) -> Counter[str]:
@@ -255,7 +255,7 @@ def noted(log: Path) -> Counter[str]:
 
 
 async def stored(place: Place) -> list[Message]:
-    """The messages, all of which can be read."""
+    """The messages, all of which are readable."""
     async with await ChatHistory.open(place.session, storage=place.url) as history:
         messages = list(await history.messages())
         assert history.damaged == ()
@@ -263,12 +263,12 @@ async def stored(place: Place) -> list[Message]:
 
 
 def results_in(messages: Sequence[Message]) -> list[tuple[str, str]]:
-    """Each result that is stored: the id of its call, and what it says."""
+    """Each stored result: the id of its call, and its text."""
     return [(result.call_id, result.text) for m in messages for result in m.tool_results]
 
 
 def check_broken(messages: Sequence[Message], lines: Counter[str]) -> None:
-    """After a kill: what was begun is written down, or has its result, once."""
+    """After a kill: each started call is stored, or has its result, once."""
     begun = [id for message in messages for id in begun_in(message)]
     assert len(begun) == len(set(begun))
     results = results_in(messages)
@@ -284,7 +284,7 @@ def check_broken(messages: Sequence[Message], lines: Counter[str]) -> None:
 
 
 def check_whole(messages: Sequence[Message], lines: Counter[str]) -> None:
-    """At the end: every call once, every call answered once, an answer, and all dialects agree."""
+    """At the end, every call has one result, there is an answer, and all dialects accept it."""
     check_broken(messages, lines)
     assert is_answered(messages)
     assert [call.id for m in messages for call in m.tool_calls] == all_calls()
@@ -294,7 +294,7 @@ def check_whole(messages: Sequence[Message], lines: Counter[str]) -> None:
 
 
 def check_on_the_wire(messages: Sequence[Message]) -> None:
-    """Every dialect accepts the conversation, with a further prompt."""
+    """Every dialect accepts the conversation with a further prompt."""
     asked = (*messages, Message.user("And now?"))
     request = Request(model="m", messages=asked, tools=_definitions(messages))
     for name in dialects():

@@ -1,4 +1,4 @@
-"""One model on loopback: it says what it is told to, and looks at what it is asked."""
+"""One model on loopback with given answers that validates its requests."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.transport.servers import Seen, Step, plain, serving, streamed
 
 
 class Inspector:
-    """Reads requests as their receiver does, and notes what it would not take."""
+    """Decodes requests as their receiver does, and records what it would reject."""
 
     def __init__(self, dialect: str) -> None:
         self.dialect = dialect
@@ -32,7 +32,7 @@ class Inspector:
         self.faults: list[str] = []
 
     def read(self, seen: Seen) -> Request:
-        """The request that came."""
+        """The request that arrived."""
         request = read(self.dialect, seen.json, seen.path)
         self.raw.append(seen.json)
         self.requests.append(request)
@@ -45,7 +45,7 @@ class Inspector:
         return request
 
     def spoken(self, seen: Seen, body: Body) -> list[Step]:
-        """An answer, whole or in pieces as it was asked for."""
+        """An answer, plain or streamed as requested."""
         if seen.json.get("stream") or ":stream" in seen.path:
             return streamed(*frames(self.dialect, body), kind=kind(self.dialect))
         return plain(body)
@@ -58,12 +58,12 @@ class Vendor(Protocol):
     target: Target | None
 
     def answer(self, seen: Seen) -> Sequence[Step]:
-        """What it answers."""
+        """Its answer."""
         ...
 
 
 class InTurn(Inspector):
-    """Says one thing after the other: bodies, or steps as they are."""
+    """Gives one answer after the other: bodies or raw steps."""
 
     def __init__(self, dialect: str, *answers: Body | Sequence[Step]) -> None:
         super().__init__(dialect)
@@ -77,7 +77,7 @@ class InTurn(Inspector):
 
 
 class Obedient(Inspector):
-    """Does as it is told: runs the tools that it has, then gives the value as it is asked for."""
+    """Obedient: runs the tools that it has, then gives the value in the requested form."""
 
     def __init__(self, dialect: str, value: Any = None, misfits: int = 0) -> None:
         super().__init__(dialect)
@@ -85,12 +85,12 @@ class Obedient(Inspector):
         self._misfits = misfits  # how often it gives something else first
 
     def answer(self, seen: Seen) -> Sequence[Step]:
-        """Do it."""
+        """Answer the request."""
         message = self.said(self.read(seen))
         return self.spoken(seen, encoded(self.dialect, message, len(self.requests)))
 
     def said(self, request: Request) -> Message:
-        """Tools first, once; then the value."""
+        """Calls of the tools first, once; then the value."""
         tools = {tool.name: tool for tool in request.tools}
         is_done = any(message.tool_results for message in request.messages)
         if "weather" in tools and not is_done:
@@ -123,7 +123,7 @@ def encoded(dialect: str, message: Message, number: int = 1) -> Body:
 
 @asynccontextmanager
 async def speaking(vendor: Vendor, model: str) -> AsyncGenerator[Client]:
-    """A client of that model, while it is there."""
+    """A client of that model while the block runs."""
     async with (
         serving(vendor.answer) as server,
         client(model, server.url, vendor.dialect) as made,

@@ -1,4 +1,4 @@
-"""A provider on loopback, in threads of its own, and terminals: for the commands that talk."""
+"""A provider on loopback that runs in its own threads, and terminals, for the CLI tests."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DRAGOMAN = [sys.executable, "-m", "dragoman.cli"]
 
 @dataclass(frozen=True)
 class Came:
-    """A request as it came in."""
+    """A request that the server received."""
 
     path: str
     headers: Mapping[str, str]
@@ -27,13 +27,13 @@ class Came:
 
     @property
     def json(self) -> Any:
-        """The body."""
+        """The request body, parsed."""
         return json.loads(self.body)
 
 
 @dataclass
 class Goes:
-    """What goes back: JSON, or pieces; `hangs` leaves the rest unsaid."""
+    """A reply: JSON or chunks; with `hangs`, the connection stays open and the rest never comes."""
 
     body: Any = None
     status: int = 200
@@ -43,7 +43,7 @@ class Goes:
 
 
 class Vendor(ThreadingHTTPServer):
-    """A running server: what it was asked, and whether somebody hung up."""
+    """A running server: the requests it received, and whether a client disconnected."""
 
     daemon_threads = True
 
@@ -56,11 +56,11 @@ class Vendor(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        """Where it is."""
+        """The address of the server."""
         return f"http://127.0.0.1:{self.server_address[1]}"
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say nothing: clients that hang up are the point of some tests."""
+        """Log nothing: some tests disconnect on purpose."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -89,16 +89,16 @@ class _Handler(BaseHTTPRequestHandler):
         vendor.asked.set()
         if goes.hangs:
             with suppress(OSError):
-                self.connection.recv(1)  # returns when the client hangs up
+                self.connection.recv(1)  # returns when the client disconnects
             vendor.left.set()
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - its name there
-        """Say nothing."""
+        """Log nothing."""
 
 
 @contextmanager
 def serving(answer: Callable[[Came], Goes] | Goes) -> Generator[Vendor]:
-    """A server that answers so, while the block runs."""
+    """Serve these replies while the block runs."""
     vendor = Vendor(answer if callable(answer) else lambda _came: answer)
     thread = Thread(target=vendor.serve_forever, args=(0.02,), daemon=True)
     thread.start()
@@ -110,11 +110,11 @@ def serving(answer: Callable[[Came], Goes] | Goes) -> Generator[Vendor]:
         thread.join()
 
 
-# --- what OpenAI says
+# --- OpenAI's responses
 
 
 def said(text: str = "In Mostar.", finish: str = "stop", **fields: Any) -> Goes:
-    """An answer of Chat Completions."""
+    """A Chat Completions response."""
     message = {"role": "assistant", "content": text, **fields}
     choice = {"index": 0, "message": message, "finish_reason": finish}
     usage = {"prompt_tokens": 9, "completion_tokens": 3, "total_tokens": 12}
@@ -123,7 +123,7 @@ def said(text: str = "In Mostar.", finish: str = "stop", **fields: Any) -> Goes:
 
 
 def streamed(*words: str, is_whole: bool = True, hangs: bool = False) -> Goes:
-    """The same, word by word."""
+    """The same response, streamed word by word."""
     pieces = [_chunk({"content": word}, None) for word in words]
     if is_whole:
         pieces += [_chunk({}, "stop"), b"data: [DONE]\n\n"]
@@ -137,7 +137,7 @@ def _chunk(delta: dict[str, Any], finish: str | None) -> bytes:
 
 
 def refused(status: int, code: str, quoted: str = "") -> Goes:
-    """An error, with something in its message that must not get out."""
+    """An error response whose message holds something that must not be repeated."""
     error = {"message": f"no: {quoted}", "type": code, "code": code}
     return Goes({"error": error}, status, headers={"x-request-id": "req_7"})
 
@@ -153,7 +153,7 @@ def listed(*models: str) -> Goes:
 def on_terminal(
     *arguments: str, typed: bytes = b"", environment: Mapping[str, str] | None = None
 ) -> tuple[int, str]:
-    """The exit code of a command that has a terminal for all its streams, and what was seen."""
+    """Run a command with a terminal for all its streams; returns its exit code and its output."""
     ours, theirs = pty.openpty()
     try:
         process = subprocess.Popen(
@@ -167,7 +167,7 @@ def on_terminal(
     if typed:
         os.write(ours, typed)
     seen = b""
-    with suppress(OSError):  # Linux says so when the other end is closed
+    with suppress(OSError):  # Linux raises this when the other end is closed
         while piece := os.read(ours, 65536):
             seen += piece
     giving_up.cancel()

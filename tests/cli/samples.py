@@ -1,4 +1,4 @@
-"""Documents for the commands' tests, of our own making."""
+"""Example documents for the CLI tests."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ SECRET = "xyzzy-the-secret"
 
 
 def chat(text: str = "Where is the Old Bridge?", **fields: Any) -> dict[str, Any]:
-    """A request in OpenAI Chat."""
+    """A Chat Completions request."""
     messages = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": text}]
     return {"model": "gpt-5", "messages": messages, **fields}
 
 
 def chat_answer(text: str = "In Mostar.") -> dict[str, Any]:
-    """A response in OpenAI Chat."""
+    """A Chat Completions response."""
     message = {"role": "assistant", "content": text, "refusal": None}
     return {
         "id": "chatcmpl-1",
@@ -28,7 +28,7 @@ def chat_answer(text: str = "In Mostar.") -> dict[str, Any]:
 
 
 def lossy(text: str = "Hello") -> dict[str, Any]:
-    """A request of which Anthropic can't be told everything."""
+    """A request with content that Anthropic doesn't support."""
     return chat(text, seed=7, logprobs=True, top_logprobs=2)
 
 
@@ -118,10 +118,10 @@ HISTORIES: dict[str, list[dict[str, Any]]] = {
 
 
 def jsonl(*documents: Any) -> bytes:
-    """Documents, one on each line."""
+    """Documents as JSON Lines."""
     return b"".join(json.dumps(document).encode() + b"\n" for document in documents)
 
 
 def many(number: int) -> bytes:
-    """As many requests on lines of their own, told apart by their texts."""
+    """The given number of requests as JSON Lines, each with a different text."""
     return jsonl(*(chat(f"Question {index}") for index in range(number)))

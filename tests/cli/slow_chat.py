@@ -1,8 +1,8 @@
-"""A chat with a model that takes its time, as a program of its own: for tests of interrupts.
+"""A chat with a slow model, run as a separate program for tests of interrupts.
 
-`python -m tests.cli.slow_chat SCRIPT.json [TOOLS…]`; where an answer says `[waits]`, what follows
-never comes, and a file `waiting` says that it has come so far. `asked` says
-that there was a question.
+`python -m tests.cli.slow_chat SCRIPT.json [TOOLS…]`. At `[waits]` in an answer, the model blocks
+for ever; the file `waiting` is created when it gets there, and `asked` when the chat asks for
+approval.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _STOP = "[waits]"
 
 
 class SlowModel(ScriptedModel):
-    """Waits for ever where the script says `[waits]`, having said all that comes before."""
+    """Streams everything before `[waits]`, then blocks for ever."""
 
     def stream(self, request: Any) -> PlayedStream:
-        """The next answer, word by word."""
+        """Stream the next answer word by word."""
         told = super().stream(request)
         Path("asked").touch()
 
@@ -43,7 +43,7 @@ class SlowModel(ScriptedModel):
 
 
 def main(script: str, *tools: str) -> None:
-    """Chat on a terminal."""
+    """Run the chat on a terminal."""
     with clean_ending():
         model = SlowModel.from_file(script)
         hold(Options(tools=tools, session="slow"), is_terminal=True, model=model)

@@ -1,4 +1,4 @@
-"""A person at a terminal: starts a command, types, and reads what is on the screen."""
+"""A simulated user at a terminal: starts a command, types, and reads the screen."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PASTED, END = "\x1b[200~", "\x1b[201~"
 
 
 class Terminal:
-    """A running command that has a terminal for all its streams."""
+    """A running command with a terminal for all its streams."""
 
     def __init__(
         self, process: subprocess.Popen[bytes], handle: int, rows: int, columns: int
@@ -44,17 +44,17 @@ class Terminal:
 
     @property
     def shown(self) -> str:
-        """What is on the screen, below what has scrolled off its top; blanks end no line."""
+        """The visible screen, without scrolled-off lines and trailing blanks."""
         columns = range(self._screen.columns)
         gone = ["".join(line[n].data for n in columns) for line in self._screen.history.top]
         return "\n".join(line.rstrip() for line in [*gone, *self._screen.display]).rstrip("\n")
 
     def until_shown(self, text: str, *, count: int = 1) -> None:
-        """Wait until a text is on the screen, so many times at least."""
+        """Wait until a text is on the screen at least `times` times."""
         self._wait_for(lambda: self.shown.count(text) >= count, text)
 
     def until_ready(self, before: str = "") -> None:
-        """Wait until a text is there and the chat waits for a message: its last line is empty."""
+        """Wait until a text is shown and the chat is ready for input: its last line is empty."""
         self._wait_for(lambda: before in self.shown and self.shown.endswith("\n>"), before)
 
     def _wait_for(self, is_there: Callable[[], bool], text: str) -> None:
@@ -65,13 +65,13 @@ class Terminal:
                 raise AssertionError(msg)
 
     def resize(self, columns: int, rows: int) -> None:
-        """Change the size of the window."""
+        """Resize the window."""
         fcntl.ioctl(self.handle, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         self._screen.resize(rows, columns)
 
     @property
     def raw(self) -> str:
-        """All that was written, as it was."""
+        """Everything written to the terminal, with control sequences."""
         return self._seen
 
     def type(self, text: str) -> None:
@@ -79,17 +79,17 @@ class Terminal:
         os.write(self.handle, text.encode())
 
     def say(self, text: str) -> None:
-        """Type a line, see it there, and send it."""
+        """Type a line, wait until it is shown, and press Enter."""
         self.type(text)
         self._wait_for(lambda: self.shown.endswith(text.rstrip()), text)
         self.type("\r")
 
     def paste(self, text: str) -> None:
-        """Paste, as a terminal does that says what is pasted: lines end in carriage returns."""
+        """Bracketed paste: the line ends are carriage returns, as a terminal sends them."""
         self.type(f"{PASTED}{text.replace(chr(10), chr(13))}{END}")
 
     def until(self, text: str) -> str:
-        """Wait until a text is shown, below what was waited for before; returns what came."""
+        """Wait for a text after the previous match; returns the output up to it."""
         wanted = text.rstrip(" ")
         self._wait_for(lambda: self.shown.find(wanted, self._read_to) >= 0, wanted)
         shown = self.shown
@@ -97,25 +97,25 @@ class Terminal:
         return shown[start : self._read_to]
 
     def until_there(self, name: str) -> None:
-        """Wait until the command has made a file."""
+        """Wait until the command has created a file."""
         deadline = monotonic() + PATIENCE
         while not Path(name).exists():
             assert monotonic() < deadline, f"there is no {name}"
             sleep(0.01)
 
     def ended(self) -> int:
-        """The exit code, once the command has ended."""
+        """Wait for the command to end; returns its exit code."""
         deadline = monotonic() + PATIENCE
         while self._read(deadline):
             pass
         return self.process.wait(PATIENCE)
 
     def _read(self, deadline: float) -> bool:
-        """Read more; False where there is no more."""
+        """Read more output; False at the end."""
         ready, _, _ = select.select([self.handle], [], [], max(deadline - monotonic(), 0))
         piece = b""
         if ready:
-            with suppress(OSError):  # Linux says so when the other end is closed
+            with suppress(OSError):  # Linux raises this when the other end is closed
                 piece = os.read(self.handle, 65536)
         text = self._decoder.decode(piece)
         self._seen += text
@@ -124,7 +124,7 @@ class Terminal:
 
 
 def _surroundings() -> dict[str, str]:
-    """The environment, without the size of some other terminal: pytest-xdist makes one up."""
+    """The environment without the size variables of another terminal: pytest-xdist sets them."""
     return {name: os.environ[name] for name in os.environ if name not in {"LINES", "COLUMNS"}}
 
 
@@ -133,7 +133,7 @@ def terminal(
     command: Sequence[str], environment: Mapping[str, str] | None = None, *, rows: int = 40,
     columns: int = COLUMNS,
 ) -> Generator[Terminal]:  # fmt: skip
-    """The command on a terminal of its own, ended when the block is."""
+    """Run a command on a new terminal; it is ended with the block."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
     process = subprocess.Popen(
@@ -152,9 +152,9 @@ def terminal(
 
 
 def _take_over() -> None:
-    fcntl.ioctl(0, termios.TIOCSCTTY, 0)  # so that ctrl-C reaches the command
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)  # so that Ctrl-C reaches the command
 
 
 def dragoman(*arguments: str) -> list[str]:
-    """The command."""
+    """The arguments that run `dragoman`."""
     return [sys.executable, "-m", "dragoman", *arguments]

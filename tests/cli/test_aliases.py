@@ -1,4 +1,4 @@
-"""Aliases: short names for models, and the model that is asked where none is named."""
+"""Aliases: short names for models, and the default model."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.cli.terminals import CTRL_D, dragoman, terminal
 
 @pytest.fixture(autouse=True)
 def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where the aliases are."""
+    """The file that aliases are stored in."""
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     monkeypatch.chdir(tmp_path)
     return tmp_path / "data" / "dragoman" / "aliases.json"
@@ -27,7 +27,7 @@ def run(*arguments: str, stdin: str = "") -> Result:
 
 
 def test_an_alias_stands_for_a_model_and_its_address() -> None:
-    """With -m, as the first argument, in a chat, in a template, in the environment."""
+    """An alias works with -m, as the first argument, in a template and in DRAGOMAN_MODEL."""
     with serving(said("Yes.")) as vendor:
         address = ("--base-url", f"{vendor.url}/v1")
         assert run("aliases", "set", "lab", "openai-compatible:qwen", *address).exit_code == 0
@@ -42,8 +42,8 @@ def test_an_alias_stands_for_a_model_and_its_address() -> None:
     assert {came.json["messages"][0]["content"] for came in vendor.came} == {"Hi"}
 
 
-def test_the_default_is_asked_where_no_model_is_named() -> None:
-    """All words are the prompt then; a model that is named comes before it."""
+def test_the_default_alias_is_used_if_no_model_is_named() -> None:
+    """All words are then the prompt; a model that is named takes precedence."""
     assert run("ask", "Hi", "there").exit_code == 2
     assert run("aliases", "set", "default", "echo:").exit_code == 0
     assert run("ask", "Hi", "there").stdout == "Hi there\n"
@@ -52,8 +52,8 @@ def test_the_default_is_asked_where_no_model_is_named() -> None:
     assert run("ask", "-m", "scripted:play.json", "Hi").stdout == "Named.\n"
 
 
-def test_an_alias_may_stand_for_another_but_not_for_itself(file: Path) -> None:
-    """In the end; the file stays as it was."""
+def test_an_alias_may_refer_to_another_but_not_to_itself(file: Path) -> None:
+    """A cycle is rejected and leaves the file unchanged."""
     assert run("aliases", "set", "me", "echo:").exit_code == 0
     assert run("aliases", "set", "default", "me").exit_code == 0
     assert run("ask", "Hi").stdout == "Hi\n"
@@ -73,15 +73,15 @@ def test_an_alias_may_stand_for_another_but_not_for_itself(file: Path) -> None:
         ("x", "nobody", "provider:model"),
     ],
 )
-def test_what_can_be_no_alias_is_refused(alias: str, model: str, told: str, file: Path) -> None:
-    """With what to do instead, and nothing is written."""
+def test_invalid_aliases_are_rejected(alias: str, model: str, told: str, file: Path) -> None:
+    """The error says what is wrong, and nothing is written."""
     done = run("aliases", "set", alias, model)
     assert (done.exit_code, file.exists()) == (2, False)
     assert told in done.stderr
 
 
 def test_aliases_are_listed_and_removed(file: Path) -> None:
-    """The file is for its owner alone."""
+    """Aliases can be listed, located and removed; only the owner can read the file."""
     run("aliases", "set", "me", "echo:")
     assert json.loads(run("aliases").stdout) == [
         {"alias": "me", "model": "echo:", "base_url": None}
@@ -97,8 +97,8 @@ def test_aliases_are_listed_and_removed(file: Path) -> None:
 @pytest.mark.parametrize(
     "content", ["[", "[]", '{"a": 1}', '{"a": {"model": 1}}', '{"\\u001b": "x"}']
 )
-def test_a_broken_file_is_named(content: str, file: Path) -> None:
-    """And a model in full works all the same."""
+def test_a_broken_alias_file_is_reported(content: str, file: Path) -> None:
+    """The error names the file, and full model names still work."""
     file.parent.mkdir(parents=True)
     file.write_text(content)
     done = run("ask", "-m", "fast", "Hi")
@@ -106,8 +106,8 @@ def test_a_broken_file_is_named(content: str, file: Path) -> None:
     assert run("ask", "-m", "echo:", "Hi").stdout == "Hi\n"
 
 
-def test_a_chat_takes_up_an_alias_and_tab_offers_it() -> None:
-    """After /model, too."""
+def test_a_chat_accepts_an_alias_and_tab_completes_it() -> None:
+    """An alias works as the chat's model and after /model."""
     run("aliases", "set", "mine", "echo:")
     with terminal(dragoman("chat", "mine")) as screen:
         screen.until_ready("echo: · stored as")

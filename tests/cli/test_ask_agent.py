@@ -1,4 +1,4 @@
-"""`dragoman ask` with tools, in a chat that is kept, with templates and settings."""
+"""`dragoman ask` with tools, in stored chats, with templates and settings."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def ask(*arguments: str, stdin: str | None = None) -> Result:
 
 
 def test_tools_are_run_and_the_last_answer_is_printed() -> None:
-    """Nothing but that is on standard output."""
+    """Only the last answer is on standard output."""
     Path("mine.py").write_text(TOOLS)
     play = script({**call("weather", city="Basel"), "content": "Let me see."}, "An umbrella.")
     done = ask("-T", "mine.py", play, "Weather?", "--usage")
@@ -51,8 +51,8 @@ def test_calls_that_need_approval_are_asked_about_or_rejected() -> None:
     assert stored("t")[2].tool_results[0].text == "wiped"
 
 
-def test_tools_and_a_schema_go_together() -> None:
-    """What is printed is the JSON, checked."""
+def test_tools_and_a_schema_can_be_combined() -> None:
+    """The printed answer is the validated JSON."""
     Path("mine.py").write_text(TOOLS)
     play = script(call("weather", city="Basel"), '{"rain": true}')
     done = ask("-T", "mine.py", play, "Rain?", "--schema", "rain bool")
@@ -63,7 +63,7 @@ def test_tools_and_a_schema_go_together() -> None:
 
 
 def test_a_question_can_be_part_of_a_chat() -> None:
-    """By name, or the latest; the model that spoke last answers, if no other is named."""
+    """`--session` and `-c` continue a chat; without a model, the last one used answers."""
     assert ask("echo:", "One", "--session", "s").stdout == "One\n"
     assert ask("-c", "Two").stdout == "Two\n"
     assert ask("-c", "echo:", "Three").stdout == "Three\n"
@@ -100,7 +100,7 @@ def test_the_first_argument_is_the_model_unless_another_is_named(
     words: tuple[str, ...], named: str | None, usual: str | None, expected: Any,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    """With -m or in the environment; one that is a model is one all the same."""
+    """With -m all words are the prompt; with DRAGOMAN_MODEL too, unless the first is a model."""
     if usual is not None:
         monkeypatch.setenv("DRAGOMAN_MODEL", usual)
     assert model_and_words(words, named, None) == expected
@@ -110,7 +110,7 @@ def test_the_first_argument_is_the_model_unless_another_is_named(
 
 
 def test_every_setting_can_be_given(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By its name, in the form that it has."""
+    """`-o NAME=VALUE` sets any setting, and the last value counts."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
     with serving(said("Yes.")) as vendor:
         done = ask("openai:gpt-5", "--base-url", f"{vendor.url}/v1", "--dialect", "openai-chat",
@@ -146,8 +146,8 @@ def test_a_setting_that_can_t_be_read(pair: str, problem: str) -> None:
 # --- what is printed
 
 
-def test_only_the_code_is_printed_where_that_is_asked_for() -> None:
-    """The first block, byte for byte; without one, all of the answer."""
+def test_only_the_code_is_printed_on_request() -> None:
+    """-x prints the first code block unchanged, or the whole answer if there is none."""
     assert ask(script(FENCED), "-x", "Code?").stdout == "print(1)\n"
     done = ask(script("None."), "-x", "Code?")
     assert (done.exit_code, done.stdout) == (0, "None.\n")
@@ -158,8 +158,8 @@ def test_only_the_code_is_printed_where_that_is_asked_for() -> None:
     "schema",
     ["city", "city str", "city: where it is", "city\n", '{"type": "object", "required": ["city"]}'],
 )
-def test_a_schema_in_a_few_words(schema: str) -> None:
-    """Fields by name, or the schema itself."""
+def test_short_schemas(schema: str) -> None:
+    """`--schema` accepts field names or a JSON Schema."""
     done = ask("echo:", '{"city": "Mostar"}', "--schema", schema)
     assert (done.exit_code, done.stdout) == (0, '{"city":"Mostar"}\n'), done.stderr
     assert ask("echo:", '{"town": "Mostar"}', "--schema", schema).exit_code == 3
@@ -171,8 +171,8 @@ def test_an_invalid_schema_is_reported(schema: str) -> None:
     assert ask("echo:", "{}", "--schema", schema).exit_code in {2, 3}
 
 
-def test_what_can_t_be_attached_is_named() -> None:
-    """Before anything is sent."""
+def test_unreadable_attachments_are_reported() -> None:
+    """The error names the file, before anything is sent."""
     Path("folder").mkdir()
     for name, problem in {"none.txt": "there is no such file", "folder": "is a directory"}.items():
         done = ask("echo:", "-a", name, "Hi")
@@ -180,7 +180,7 @@ def test_what_can_t_be_attached_is_named() -> None:
 
 
 def test_json_is_the_last_response_also_with_tools() -> None:
-    """The whole of it."""
+    """`--json` prints the complete last response."""
     Path("mine.py").write_text(TOOLS)
     done = ask("-T", "mine.py", script(call("weather", city="x"), "Yes."), "?", "--json")
     assert json.loads(done.stdout)["kind"] == "Response"

@@ -1,4 +1,4 @@
-"""What `dragoman ask` keeps, and goes on with."""
+"""What `dragoman ask` stores, and how it continues a chat."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def run(*arguments: str, stdin: str = "", **environment: str) -> Result:
 
 
 def kept() -> list[dict[str, Any]]:
-    """The sessions there are."""
+    """The stored sessions."""
     listed = run("history", "list", "--json")
     return json.loads(listed.stdout) if listed.exit_code == 0 else []
 
 
-def test_question_and_answer_are_kept_and_continued() -> None:
-    """Each question in a chat of its own, unless it continues one; --no-history keeps nothing."""
+def test_question_and_answer_are_stored_and_continued() -> None:
+    """Each question is a new session unless it continues one; --no-history stores nothing."""
     assert run("ask", "echo:", "One").stdout == "One\n"
     assert run("ask", "echo:", "Two").stdout == "Two\n"
     assert run("ask", "-c", "Three").stdout == "Three\n"
@@ -38,16 +38,16 @@ def test_question_and_answer_are_kept_and_continued() -> None:
     assert kept()[0]["messages"] == 6
 
 
-def test_tokens_are_kept_and_counted() -> None:
-    """So that `history stats` adds up what was asked."""
+def test_tokens_are_stored_and_counted() -> None:
+    """`history stats` sums the usage of questions."""
     with serving(said()) as vendor:
         run("ask", "openai:m", "Where?", "--base-url", vendor.url)
     (total,) = json.loads(run("history", "stats", "--by", "model", "--json").stdout)
     assert (total["input"], total["output"]) == (9, 3)
 
 
-def test_calls_are_kept_too() -> None:
-    """With what came of them."""
+def test_tool_calls_are_stored_too() -> None:
+    """Calls are stored with their results."""
     Path("mine.py").write_text(TOOLS)
     play = script(call("weather", city="Basel"), "An umbrella.")
     assert run("ask", "-T", "mine.py", play, "Weather?").stdout == "An umbrella.\n"
@@ -64,8 +64,8 @@ def test_a_failing_store_does_not_lose_the_answer(store: str, tools: tuple[str, 
     assert "the question and the answer were not stored: " in done.stderr
 
 
-def test_nothing_is_kept_where_the_store_is_memory() -> None:
-    """For those who want it so for good."""
+def test_nothing_is_stored_with_a_memory_store() -> None:
+    """`DRAGOMAN_HISTORY=memory:` turns storing off."""
     assert run("ask", "echo:", "One", DRAGOMAN_HISTORY="memory:").stdout == "One\n"
     assert kept() == []
 
@@ -77,8 +77,8 @@ def test_a_continued_chat_is_stored(option: tuple[str, ...]) -> None:
     assert (done.exit_code, "--no-history" in done.stderr) == (2, True)
 
 
-def test_a_question_goes_on_as_the_chat_was_held() -> None:
-    """With its instructions, settings, address and model; the command line comes first."""
+def test_a_continued_question_keeps_the_chat_s_settings() -> None:
+    """Instructions, settings, address and model are restored; the command line overrides them."""
     with serving(said("Yes.")) as vendor:
         there = ("--base-url", f"{vendor.url}/v1")
         run("ask", "-m", "openai-compatible:m", *there, "-s", "Be brief.", "-o", "seed=7", "Hi")
@@ -93,8 +93,8 @@ def test_a_question_goes_on_as_the_chat_was_held() -> None:
     assert [len(body["messages"]) for body in bodies] == [2, 4, 6, 8]
 
 
-def test_a_template_s_prompt_is_not_put_around_what_follows() -> None:
-    """It was for the first question; its instructions stay."""
+def test_a_template_s_prompt_is_not_applied_when_continuing() -> None:
+    """The template's prompt is for the first question; its instructions stay."""
     run("ask", "-m", "echo:", "-s", "Be brief.", "Sum up: $input", "--save", "t")
     assert run("ask", "-t", "t", "A text.").stdout == "Sum up: A text.\n"
     assert run("ask", "-c", "Shorter").stdout == "Shorter\n"
@@ -111,11 +111,11 @@ def test_the_cost_is_printed_with_the_tokens() -> None:
     assert done.stderr == "tokens: 100,000 in, 10,000 out · cost: $0.0450\n"
 
 
-# --- what was kept, shown
+# --- showing stored sessions
 
 
-def test_the_latest_is_shown_where_none_is_named() -> None:
-    """As Markdown too, and the last answer alone, byte for byte."""
+def test_the_latest_session_is_shown_by_default() -> None:
+    """`history show` has it as a table or Markdown; `--answer` has only the last answer."""
     Path("play.json").write_text('["Read *this*:\\n\\n```\\nx\\n```\\n"]')
     run("ask", "echo:", "Before")
     run("ask", "scripted:play.json", "What?")
@@ -134,11 +134,11 @@ def test_a_missing_session_is_reported() -> None:
     assert (done.exit_code, "there are no sessions yet" in done.stderr) == (2, True)
 
 
-# --- lists, and functions on the command line
+# --- schemas of lists, and functions on the command line
 
 
-def test_a_list_of_a_schema_can_be_asked_for() -> None:
-    """Of fields, or of a schema; the answer is checked."""
+def test_a_list_can_be_requested() -> None:
+    """A list of objects is described by fields or a schema, and the answer is validated."""
     done = run("ask", "echo:", '{"items": [{"n": 1}, {"n": 2}]}', "--schema-multi", "n int")
     assert (done.exit_code, done.stdout) == (0, '{"items":[{"n":1},{"n":2}]}\n'), done.stderr
     assert run("ask", "echo:", '{"items": [{"n": "x"}]}', "--schema-multi", "n int").exit_code == 3
@@ -146,7 +146,7 @@ def test_a_list_of_a_schema_can_be_asked_for() -> None:
 
 
 def test_a_tool_can_be_written_on_the_command_line() -> None:
-    """A function with type hints is accepted; errors in it have their line."""
+    """The source of a function with type hints is accepted; syntax errors name their line."""
     text = "def weather(city: str) -> str:\n    'Of a city.'\n    return f'rain in {city}'\n"
     play = script(call("weather", city="Basel"), "An umbrella.")
     assert run("ask", "-T", text, play, "Weather?", "--session", "s").stdout == "An umbrella.\n"

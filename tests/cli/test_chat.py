@@ -1,4 +1,4 @@
-"""`dragoman chat` in a pipe: each line is something said, and the answers are plain text."""
+"""`dragoman chat` in a pipe: each input line is a message, and answers are plain text."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def not_a_tool() -> str:
 
 @pytest.fixture(autouse=True)
 def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A store and a folder of our own."""
+    """Each test has its own store and folder."""
     monkeypatch.setenv("DRAGOMAN_HISTORY", f"sqlite:///{tmp_path / 'chats.db'}")
     monkeypatch.chdir(tmp_path)
 
@@ -48,20 +48,20 @@ def run(*arguments: str, stdin: str = "") -> Result:
 
 
 def script(*steps: Any) -> str:
-    """The name of a model that says so."""
+    """The name of a scripted model that gives these answers."""
     Path("play.json").write_text(json.dumps(steps))
     return "scripted:play.json"
 
 
 def call(name: str, id: str = "call_1", **arguments: Any) -> dict[str, Any]:
-    """A step of a script: the call of a tool."""
+    """A script step that calls a tool."""
     return {"role": "assistant", "tool_calls": [
         {"id": id, "type": "function",
          "function": {"name": name, "arguments": json.dumps(arguments)}}]}  # fmt: skip
 
 
 def stored(session: str = "s") -> Messages:
-    """What a chat is stored as."""
+    """The messages of a stored chat."""
     shown = CliRunner().invoke(
         command, ["history", "show", "--agent", "chat", "--chat", session, "--json"]
     )
@@ -70,12 +70,12 @@ def stored(session: str = "s") -> Messages:
 
 
 def roles(messages: Messages) -> list[str]:
-    """Who spoke, in order."""
+    """The roles of the messages, in order."""
     return [message.role.value for message in messages]
 
 
-def test_help_loads_neither_the_model_nor_the_network() -> None:
-    """So that it is there at once."""
+def test_help_imports_neither_the_model_nor_the_network() -> None:
+    """`--help` stays fast: no heavy package is imported."""
     code = (
         "import sys\n"
         "from dragoman.cli.commands import dragoman\n"
@@ -89,8 +89,8 @@ def test_help_loads_neither_the_model_nor_the_network() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_a_pipe_and_ask_load_no_editor() -> None:
-    """It is for a chat on a terminal alone."""
+def test_a_pipe_and_ask_import_no_line_editor() -> None:
+    """The line editor is only imported for a chat on a terminal."""
     code = (
         "import sys\n"
         "from dragoman.cli.commands import dragoman\n"
@@ -102,11 +102,11 @@ def test_a_pipe_and_ask_load_no_editor() -> None:
     assert done.returncode == 0
 
 
-# --- what is said, and what is answered
+# --- messages and answers
 
 
 def test_each_line_is_a_turn_and_answers_are_plain_text() -> None:
-    """Nothing but answers is on standard output: no prompts, no colours."""
+    """Standard output has only the answers, without prompts and colours."""
     done = run("echo:", stdin="Hello **there**\n\nAnd again\n")
     assert (done.exit_code, done.stdout) == (0, "Hello **there**\nAnd again\n")
     assert "\x1b" not in done.output
@@ -123,13 +123,13 @@ def test_each_line_is_a_turn_and_answers_are_plain_text() -> None:
     ],
 )
 def test_messages_of_several_lines(stdin: str, answer: str) -> None:
-    """A backslash and three quotes go on; two slashes are one."""
+    """A trailing backslash or triple quotes continue a message; a leading `//` stands for `/`."""
     done = run("echo:", stdin=stdin)
     assert (done.exit_code, done.stdout.strip()) == (0, answer.strip())
 
 
-def test_the_conversation_goes_along_to_the_provider(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Instructions, settings, and everything that was said before, in each request."""
+def test_the_conversation_is_sent_to_the_provider(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each request has the instructions, the settings and all earlier messages."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
     with serving(streamed("In", " Mostar.")) as vendor:
         done = run("openai:gpt-4.1", "--base-url", f"{vendor.url}/v1", "--system", "Be brief.",
@@ -142,8 +142,8 @@ def test_the_conversation_goes_along_to_the_provider(monkeypatch: pytest.MonkeyP
     assert "tools" not in second
 
 
-def test_thinking_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An effort, or a number of tokens."""
+def test_thinking_can_be_requested(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`--thinking` takes an effort or a number of tokens."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
     with serving(streamed("Yes.")) as vendor:
         run("openai:gpt-5", "--base-url", f"{vendor.url}/v1", "--thinking", "low",
@@ -155,7 +155,7 @@ def test_thinking_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_tools_from_a_file_are_run() -> None:
-    """Only what is made by @tool, where something is; the result goes back to the model."""
+    """If a file uses @tool, only those functions are tools; results go to the model."""
     Path("mine.py").write_text(TOOLS)
     done = run("--tools", "mine.py", script(call("weather", city="Basel"), "Take an umbrella."),
                "--session", "s", stdin="Weather?\n")  # fmt: skip
@@ -165,8 +165,8 @@ def test_tools_from_a_file_are_run() -> None:
     assert messages[2].tool_results[0].text == "rain in Basel"
 
 
-def test_tools_of_a_module_by_name() -> None:
-    """A single one, plain functions, and a list of them."""
+def test_tools_can_be_named_by_module() -> None:
+    """`--tools` accepts module:function, module:list or a whole module."""
     Path("bag.py").write_text('def f() -> str:\n    """F."""\n    return "f"\nall_of_it = [f]\n')
     for name in ("bag:f", "bag:all_of_it", "bag"):
         done = run("--tools", name, "echo:", stdin="/tools\n/tool f\n")
@@ -175,7 +175,7 @@ def test_tools_of_a_module_by_name() -> None:
 
 
 def test_local_models_have_built_in_tools() -> None:
-    """To try tools out; providers are offered none."""
+    """Local models get built-in tools unless `--no-tools` is given."""
     done = run("echo:", stdin='/tool calculate {"expression": "6 * (3 + 4)"}\n')
     assert done.stdout == "42\n"
     done = run("--no-tools", "echo:", stdin="/tools\n")
@@ -206,8 +206,8 @@ def test_calls_that_need_approval_are_rejected_in_a_pipe() -> None:
         ("json:__name__", None, "a tool must be a function, not str"),
     ],
 )
-def test_tools_that_can_t_be_had(name: str, content: str | None, problem: str) -> None:
-    """End the command with what is wrong."""
+def test_invalid_tools_are_reported(name: str, content: str | None, problem: str) -> None:
+    """The command ends with an error that names the file or module and the problem."""
     if content is not None:
         Path(name).write_text(content)
     done = run("--tools", name, "echo:", stdin="Hi\n")
@@ -215,37 +215,37 @@ def test_tools_that_can_t_be_had(name: str, content: str | None, problem: str) -
     assert f"{name}: {problem}" in done.stderr
 
 
-# --- what is kept
+# --- storage
 
 
-def test_chats_are_kept_and_gone_on_with() -> None:
-    """By name, or the latest one; `history` shows them."""
+def test_chats_are_stored_and_continued() -> None:
+    """A chat is continued by name or as the latest; `history` lists it."""
     assert run("--session", "s", "echo:", stdin="One\n").exit_code == 0
     assert run("--session", "t", "echo:", stdin="Other\n").exit_code == 0
     assert run("--session", "s", "echo:", stdin="Two\n").exit_code == 0
-    done = run("--continue", stdin="Three\n")  # with the model that spoke last
+    done = run("--continue", stdin="Three\n")  # with the model used last
     assert (done.exit_code, done.stdout) == (0, "Three\n")
     assert [m.text for m in stored()] == ["One", "One", "Two", "Two", "Three", "Three"]
     assert [m.text for m in stored("t")] == ["Other", "Other"]
 
 
 def test_each_chat_is_a_session_of_its_own() -> None:
-    """Unless an option names the session."""
+    """Each chat is a new session unless an option names one."""
     for _ in range(2):
         run("echo:", stdin="Hi\n")
     listed = CliRunner().invoke(command, ["history", "list", "--agent", "chat", "--json"])
     assert len(json.loads(listed.stdout)) == 2
 
 
-def test_nothing_is_kept_where_nothing_is_to_be() -> None:
-    """There is not even a store."""
+def test_no_history_creates_no_store() -> None:
+    """With --no-history, no database file is created."""
     done = run("--no-history", "echo:", stdin="Hi\n/undo\nYou\n")
     assert (done.exit_code, done.stdout) == (0, "Hi\nYou\n")
     assert not [*Path.cwd().glob("chats.db*")]
 
 
-def test_a_store_that_can_t_be_used_ends_it() -> None:
-    """With the exit code that `history` has for it."""
+def test_an_unusable_store_ends_the_chat() -> None:
+    """The exit code is the same as for `history`."""
     done = run("--store", "nonsense://x", "echo:", stdin="Hi\n")
     assert done.exit_code == 2
     assert "the URL of a store must start with" in done.stderr
@@ -254,8 +254,8 @@ def test_a_store_that_can_t_be_used_ends_it() -> None:
 # --- commands
 
 
-def test_undo_takes_back_the_last_exchange_and_loses_nothing() -> None:
-    """It goes on from before it, on a branch; the other one is still there."""
+def test_undo_removes_the_last_exchange_and_loses_nothing() -> None:
+    """The chat continues on a branch from before it; the other branch remains."""
     run("--session", "s", "echo:", stdin="One\nTwo\n/undo\nThree\n/undo\n/undo\nFour\n")
     assert [m.text for m in stored()] == ["Four", "Four"]
     first = CliRunner().invoke(
@@ -264,8 +264,8 @@ def test_undo_takes_back_the_last_exchange_and_loses_nothing() -> None:
     assert [m.text for m in Messages.from_json(first.stdout)] == ["One", "One", "Two", "Two"]
 
 
-def test_undo_takes_back_a_whole_round_of_tools() -> None:
-    """All that came after what the user said last."""
+def test_undo_removes_a_whole_round_of_tools() -> None:
+    """Everything after the last user message is removed, and that message too."""
     said_twice = "/tool now\n/undo\nBye\n"
     run("--session", "s", "echo:", stdin=f"Hi\n{said_twice}")
     assert [m.text for m in stored()] == ["Hi", "Hi", "Bye", "Bye"]
@@ -287,8 +287,8 @@ def test_fork_accepts_only_numbers_of_messages(number: str) -> None:
     assert "a number from 1 to 2" in done.stderr
 
 
-def test_retry_asks_again_for_what_was_said_last() -> None:
-    """The other answer is kept, on its branch."""
+def test_retry_asks_for_another_answer() -> None:
+    """The previous answer is kept on its own branch."""
     done = run("--session", "s", script("No.", "Yes."), stdin="Well?\n/retry\n")
     assert (done.exit_code, done.stdout) == (0, "No.\nYes.\n")
     assert [m.text for m in stored()] == ["Well?", "Yes."]
@@ -322,15 +322,15 @@ def test_the_model_is_switched_in_mid_conversation(monkeypatch: pytest.MonkeyPat
         ("local:", "no local model given"),
     ],
 )
-def test_a_model_that_can_t_be_switched_to(name: str, problem: str) -> None:
-    """In a pipe it ends the command, with ask's exit code."""
+def test_a_model_that_can_t_be_used_is_an_error(name: str, problem: str) -> None:
+    """In a pipe, an invalid /model ends the command with the exit code of `ask`."""
     done = run("echo:", stdin=f"/model {name}\n")
     assert done.exit_code == 2
     assert problem in done.stderr
 
 
-def test_files_go_along_with_the_next_message() -> None:
-    """And with no other."""
+def test_files_are_sent_with_the_next_message() -> None:
+    """They are sent with no other message."""
     Path("note.txt").write_text("The bridge is old.")
     done = run("--session", "s", "echo:", stdin="/attach note.txt\nWhat?\nWell?\n")
     assert done.exit_code == 0
@@ -342,14 +342,14 @@ def test_files_go_along_with_the_next_message() -> None:
 
 @pytest.mark.parametrize(("rest", "code"), [("", 2), (" none.txt", 4)])
 def test_an_unreadable_attachment_is_reported(rest: str, code: int) -> None:
-    """With its name."""
+    """The error names the file."""
     done = run("echo:", stdin=f"/attach{rest}\n")
     assert done.exit_code == code
     assert rest.strip() in done.stderr
 
 
 def test_conversations_are_saved() -> None:
-    """As canonical JSON, or for people to read; a file that is there stays as it is."""
+    """/save writes canonical JSON or Markdown, and never overwrites a file."""
     Path("taken.md").write_text("mine")
     done = run("--session", "s", "echo:",
                stdin="Hi\n/tool now\n/save a.json\n/save a.md\n/save taken.md\n")  # fmt: skip
@@ -361,14 +361,14 @@ def test_conversations_are_saved() -> None:
     assert Path("taken.md").read_text() == "mine"
 
 
-def test_the_name_of_a_session_is_no_path(tmp_path: Path) -> None:
-    """A file gets a name that stays in the folder."""
+def test_a_session_name_is_not_used_as_a_path(tmp_path: Path) -> None:
+    """/save writes into the current folder, whatever the session's name."""
     run("--session", "../../etc/x", "echo:", stdin="Hi\n/save\n")
     assert [path.name for path in tmp_path.glob("*.json")] == ["-..-etc-x.json"]
 
 
-def test_usage_says_what_is_not_known() -> None:
-    """What runs here costs nothing; an unknown price is no zero."""
+def test_usage_reports_tokens_and_cost() -> None:
+    """Before a request there is none; the echo model costs nothing."""
     assert "no requests yet" in run("echo:", stdin="/usage\n").stderr
     assert "cost: $0" in run("echo:", stdin="Hi\n/usage\n").stderr
     done = run("--usage", "echo:", stdin="Hi there\n")
@@ -376,7 +376,7 @@ def test_usage_says_what_is_not_known() -> None:
 
 
 def test_an_unknown_price_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever else there was."""
+    """The total is unknown if the price of any request is."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
     with serving(streamed("Yes.")) as vendor:
         done = run("openai:no-such-model", "--base-url", f"{vendor.url}/v1", "--dialect",
@@ -394,15 +394,15 @@ def test_an_unknown_command_lists_the_known_ones() -> None:
     assert "/undo" in run("echo:", stdin="/help\n").stderr
 
 
-def test_quit_leaves() -> None:
+def test_quit_ends_the_chat() -> None:
     """Lines after it are not sent."""
     done = run("echo:", stdin="Hi\n/quit\nNo\n")
     assert (done.exit_code, done.stdout) == (0, "Hi\n")
 
 
 @pytest.mark.parametrize("name", ["undo", "fork", "retry", "save"])
-def test_before_anything_was_said(name: str) -> None:
-    """There is nothing to go back to."""
+def test_commands_that_need_messages_report_an_empty_chat(name: str) -> None:
+    """/undo, /fork, /retry and /save are errors before the first message."""
     done = run("echo:", stdin=f"/{name}\n")
     assert (done.exit_code, done.stdout) == (2, "")
     assert "there are no messages yet" in done.stderr

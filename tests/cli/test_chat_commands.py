@@ -1,4 +1,4 @@
-"""The commands of a chat: settings, instructions, sessions, tools, the clipboard."""
+"""The commands of a chat: settings, instructions, sessions, tools and the clipboard."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def sent(monkeypatch: pytest.MonkeyPatch, *arguments: str, stdin: str) -> list[d
     return [came.json for came in vendor.came]
 
 
-def test_settings_are_changed_on_the_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each from the next message on; `default` undoes it, and the others stay."""
+def test_settings_can_be_changed_during_a_chat(monkeypatch: pytest.MonkeyPatch) -> None:
+    """/set applies from the next message on; `default` unsets one and keeps the others."""
     first, second, third = sent(
         monkeypatch, "-o", "seed=7", "--temperature", "1",
         stdin="One\n/set temperature 0.2\n/set top_p=0.5\nTwo\n/set temperature default\nThree\n",
@@ -45,7 +45,7 @@ def test_settings_are_changed_on_the_way(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_an_unsupported_setting_is_reported() -> None:
-    """When it is set, at the start, and when the model is switched."""
+    """The warning comes when it is set, at the start, and when the model is switched."""
     there = ("openai-compatible:m", "--base-url", "http://127.0.0.1:9/v1")
     done = run(*there, "-o", "top_k=5", stdin="/set seed 7\n")
     assert "sampling.top_k is not sent to " in done.stderr
@@ -54,8 +54,8 @@ def test_an_unsupported_setting_is_reported() -> None:
     assert "sampling.top_k is not sent to openai-compatible:m: " in done.stderr
 
 
-def test_instructions_are_changed_on_the_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also taken away."""
+def test_instructions_can_be_changed_during_a_chat(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They can be removed as well."""
     requests = sent(
         monkeypatch, "-s", "Be brief.", stdin="One\n/system Be kind.\nTwo\n/system default\nThree\n"
     )
@@ -64,7 +64,7 @@ def test_instructions_are_changed_on_the_way(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_settings_are_shown() -> None:
-    """All of them, and those of the chat itself."""
+    """/set without arguments lists the settings, including those of the chat itself."""
     done = run(
         "echo:", "-o", "seed=7", stdin="/set\n/set seed\n/set top_p\n/set usage on\nHi\n/system\n"
     )
@@ -90,13 +90,13 @@ def test_settings_are_shown() -> None:
     ],
 )
 def test_invalid_commands_are_reported(line: str, problem: str) -> None:
-    """In a pipe they end the command, as every error does."""
+    """In a pipe, an invalid command ends the chat, as every error does."""
     done = run("echo:", stdin=f"{line}\n")
     assert (done.exit_code, problem in done.stderr) == (2, True), done.stderr
 
 
-def test_a_new_chat_is_begun_and_an_old_one_taken_up() -> None:
-    """By name or by number; each has its own messages, and nothing is lost."""
+def test_new_starts_a_chat_and_an_old_one_can_be_opened() -> None:
+    """Sessions are opened by name or by number; each keeps its own messages."""
     done = run("echo:", "--session", "s",
                stdin="One\n/new t\nOther\n/sessions\n/sessions s\nTwo\n/new\nThird\n")  # fmt: skip
     assert done.exit_code == 0, done.stderr
@@ -109,8 +109,8 @@ def test_a_new_chat_is_begun_and_an_old_one_taken_up() -> None:
     assert run("echo:", "--no-history", stdin="A\n/new\n/sessions\nB\n").stdout == "A\nB\n"
 
 
-def test_tools_are_loaded_on_the_way() -> None:
-    """They stand beside those that are there, or in the place of those of their name."""
+def test_tools_can_be_loaded_during_a_chat() -> None:
+    """The new tools are available beside the built-in ones."""
     Path("mine.py").write_text(TOOLS)
     done = run("echo:", stdin='/tools mine.py\n/tool weather {"city": "Basel"}\n/tool now\n')
     assert done.exit_code == 0, done.stderr
@@ -118,8 +118,8 @@ def test_tools_are_loaded_on_the_way() -> None:
     assert "asks first" in done.stderr
 
 
-def test_every_command_is_in_the_list_and_in_the_documentation() -> None:
-    """With what it takes."""
+def test_every_command_is_listed_and_documented() -> None:
+    """The list and the documentation have the arguments of each command."""
     listed = run("echo:", stdin="/help\n").stderr
     page = (Path(__file__).parents[2] / "docs" / "reference" / "commands.md").read_text()
     for name, each in COMMANDS.items():
@@ -146,23 +146,21 @@ def test_an_answer_is_copied_by_a_program(monkeypatch: pytest.MonkeyPatch, tmp_p
         copied("x", PipeScreen())
 
 
-def test_code_is_copied_where_there_is_some() -> None:
-    """Without code, that is reported."""
+def test_code_is_copied_if_there_is_any() -> None:
+    """Without a code block, an error is reported."""
     done = run(script("No code."), stdin="Code?\n/copy code\n")
     assert "there is no code block in the last answer" in done.stderr
 
 
-# --- a window that changes
+# --- resizing
 
 
 @given(
     words=st.lists(st.text("abcdefgh", min_size=1, max_size=12), min_size=1, max_size=150),
     widths=st.lists(st.integers(5, 120), min_size=1, max_size=8),
 )
-def test_no_word_is_lost_or_doubled_where_the_window_is_resized(
-    words: list[str], widths: list[int]
-) -> None:
-    """Whatever is printed for good is printed once, in order."""
+def test_resizing_loses_or_repeats_no_word(words: list[str], widths: list[int]) -> None:
+    """Every word is printed once, in order, at any sequence of widths."""
     import io
 
     seen = io.StringIO()

@@ -1,4 +1,4 @@
-"""What a chat that is continued goes on with: all that it was held with before."""
+"""What a continued chat restores: its model, instructions, settings and tools."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def run(*arguments: str, stdin: str = "") -> Result:
 
 
 def answer(came: Came) -> Goes:
-    """Yes, in either form."""
+    """Reply "Yes.", streamed or not as requested."""
     return streamed("Yes.") if came.json.get("stream") else said("Yes.")
 
 
@@ -50,8 +50,8 @@ def leave(screen: Terminal) -> None:
     assert screen.ended() == 0, screen.shown
 
 
-def test_a_chat_goes_on_with_model_instructions_settings_and_tools() -> None:
-    """Those of the command line, and those that were changed in the chat; the screen says so."""
+def test_a_chat_continues_with_model_instructions_settings_and_tools() -> None:
+    """Options and changes made during the chat are restored, and the screen says so."""
     Path("mine.py").write_text(TOOL)
     with serving(answer) as vendor:
         there = ("--base-url", f"{vendor.url}/v1")
@@ -96,8 +96,8 @@ def test_a_chat_goes_on_with_model_instructions_settings_and_tools() -> None:
     assert all(KEY not in json.dumps(body) for body in sent)
 
 
-def test_a_template_goes_on_around_each_message() -> None:
-    """Even if its file is gone."""
+def test_a_template_still_applies_to_each_message() -> None:
+    """It applies even if its file has been deleted."""
     run("ask", "-m", "echo:", "$input, in $language!", "--save", "t")
     run("chat", "-t", "t", "-p", "language", "Turkish", stdin="One\n")
     Path(run("templates", "path").stdout.strip(), "t.toml").unlink()
@@ -109,8 +109,8 @@ def test_a_template_goes_on_around_each_message() -> None:
         leave(screen)
 
 
-def test_the_command_line_comes_before_what_was_kept() -> None:
-    """Setting by setting; no instructions are `--system ''`."""
+def test_the_command_line_overrides_the_stored_state() -> None:
+    """Each option overrides one setting; `--system ''` removes the instructions."""
     with serving(said("Yes.")) as vendor:
         there = ("-m", "openai-compatible:m", "--base-url", f"{vendor.url}/v1")
         options = ("-o", "seed=7", "-o", "top_p=0.5")
@@ -122,15 +122,15 @@ def test_the_command_line_comes_before_what_was_kept() -> None:
     assert (second["seed"], second["top_p"]) == (8, 0.5)
 
 
-def test_the_chat_s_model_comes_before_the_environment_s(monkeypatch: pytest.MonkeyPatch) -> None:
-    """That one is for new chats."""
+def test_the_chat_s_model_overrides_the_environment_s(monkeypatch: pytest.MonkeyPatch) -> None:
+    """DRAGOMAN_MODEL is for new chats."""
     run("chat", "echo:", "--session", "s", stdin="One\n")
     monkeypatch.setenv("DRAGOMAN_MODEL", "openai:gpt-5")
     assert run("chat", "--continue", stdin="Two\n").stdout == "Two\n"
 
 
 def test_undone_messages_are_not_continued() -> None:
-    """The state is that of the remaining messages."""
+    """The restored state is that of the remaining messages."""
     stdin = "One\n/system Be odd.\nTwo\n/undo\n"
     run("chat", "echo:", "-s", "Be brief.", "--session", "s", stdin=stdin)
     with terminal(dragoman("chat", "--session", "s")) as screen:
@@ -138,8 +138,8 @@ def test_undone_messages_are_not_continued() -> None:
         leave(screen)
 
 
-def test_another_session_brings_its_own() -> None:
-    """Its model, instructions and settings; /new keeps those there are."""
+def test_another_session_brings_its_own_state() -> None:
+    """A session restores its model, instructions and settings; /new keeps the current ones."""
     Path("play.json").write_text(json.dumps(["Played."]))
     run("chat", "scripted:play.json", "-s", "Be brief.", "-o", "seed=7", "--session", "first",
         stdin="One\n")  # fmt: skip
@@ -154,11 +154,11 @@ def test_another_session_brings_its_own() -> None:
         leave(screen)
 
 
-# --- histories of somebody else
+# --- histories written by others
 
 
 def imported(state: dict[str, Any]) -> None:
-    """A chat in the store that somebody else has written, as being held so."""
+    """Store a chat with a state that this installation didn't sign."""
 
     async def write() -> None:
         async with await ChatHistory.open(SessionIdentity(agent="chat", chat="theirs")) as history:
@@ -169,8 +169,8 @@ def imported(state: dict[str, Any]) -> None:
     asyncio.run(write())
 
 
-def test_code_that_an_imported_chat_names_is_not_run_unasked() -> None:
-    """On a terminal that is a question; in a pipe it says what was not done."""
+def test_tools_named_by_an_imported_chat_are_not_loaded_unasked() -> None:
+    """On a terminal the user is asked; in a pipe a message says what was skipped."""
     Path("evil.py").write_text(TOOL)
     imported({"model": "echo:", "tools": [str(Path("evil.py").absolute())]})
     done = run("chat", "--continue", stdin="Two\n")
@@ -188,10 +188,12 @@ def test_code_that_an_imported_chat_names_is_not_run_unasked() -> None:
         leave(screen)
 
 
-def test_a_key_does_not_go_where_an_imported_chat_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Elsewhere than on this machine: in a pipe nobody agrees, and the usual address is asked."""
+def test_a_key_is_not_sent_to_an_address_from_an_imported_chat(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """In a pipe nobody can agree to it, so the provider's usual address is used."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
-    monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")  # nothing gets out of here
+    monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")  # no request leaves this machine
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
     imported({"model": "openai:gpt-5", "base_url": "http://evil.example/v1"})
     for done in (run("chat", "--continue", stdin="Two\n"), run("ask", "-c", "Two")):
@@ -219,16 +221,16 @@ _SETTINGS = st.dictionaries(st.sampled_from(["seed", "stop", "thinking", "servic
 @example({"mark": {"¡": None}})
 @given(_JSON | st.dictionaries(_NAMES, _JSON | _SETTINGS))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_a_state_that_says_anything_is_read_and_is_not_ours(state: Any) -> None:
-    """What makes no sense in it counts as not set."""
+def test_any_state_can_be_read_and_an_unsigned_one_is_not_ours(state: Any) -> None:
+    """Invalid values count as not set."""
     found = state_of([Message.user("Hi", metadata={KEY: state})])
     assert not found.is_ours
     assert isinstance(found.settings, dict)
     assert all(isinstance(each, str) for each in found.tools)
 
 
-def test_a_state_comes_back_as_it_was() -> None:
-    """With structured settings as well."""
+def test_a_state_round_trips() -> None:
+    """Structured settings are restored as well."""
     from dragoman.cli.request_settings import settings_from
 
     pairs = ["seed=7", "thinking=low", 'service={"user": "u1"}', 'stop=["a", "1"]', "top_p=0.5",
@@ -237,3 +239,54 @@ def test_a_state_comes_back_as_it_was() -> None:
         state = ChatState(model="m", system="S", settings=settings_from(each), tools=("builtin",))
         back = state_of([Message.user("Hi", metadata={KEY: state.to_metadata()})])
         assert (back, back.is_ours) == (state, True)
+
+
+# --- sessions of other programs
+
+EXPORTED = SessionIdentity(agent="chatgpt", chat="a1/b", user="ana")
+
+
+def kept_elsewhere(*identities: SessionIdentity) -> None:
+    """Store a conversation in each of these sessions, as an import does."""
+
+    async def write() -> None:
+        for identity in identities:
+            async with await ChatHistory.open(identity) as history:
+                await history.extend(["Where is the Old Bridge?", Message.assistant("In Mostar.")])
+
+    asyncio.run(write())
+
+
+@pytest.mark.parametrize(("command_line", "stdin"), [(("ask", "On"), ""), (("chat",), "On\n")])
+@pytest.mark.parametrize("name", ["chatgpt/a1/b", EXPORTED.digest, EXPORTED.digest[:12]])
+def test_a_session_of_another_program_is_continued(
+    command_line: tuple[str, ...], stdin: str, name: str
+) -> None:
+    """`--session` takes AGENT/CHAT or a digest, as `history list` shows them."""
+    kept_elsewhere(EXPORTED)
+    done = run(*command_line, "-m", "echo:", "--session", name, stdin=stdin)
+    assert (done.exit_code, done.stdout) == (0, "On\n"), done.stderr
+    (session,) = json.loads(run("history", "list").stdout)
+    assert session["messages"] == 4
+
+
+def test_a_chat_comes_before_the_session_of_another_program() -> None:
+    """A chat of that name is continued, and a name without an agent starts a new chat."""
+    kept_elsewhere(
+        SessionIdentity(agent="chatgpt", chat="a1"),
+        SessionIdentity(agent="chat", chat="chatgpt/a1"),
+    )
+    run("ask", "-m", "echo:", "--session", "chatgpt/a1", "On")
+    run("ask", "-m", "echo:", "--session", "a1", "On")
+    found = json.loads(run("history", "list").stdout)
+    sizes = {tuple(each["identity"].values()): each["messages"] for each in found}
+    assert sizes == {("chatgpt", "a1"): 2, ("chat", "chatgpt/a1"): 4, ("chat", "a1"): 2}
+
+
+def test_an_ambiguous_session_is_not_continued() -> None:
+    """Sessions of several users are listed, and nothing is sent or stored."""
+    kept_elsewhere(*(SessionIdentity(agent="chatgpt", chat="a1", user=user) for user in ("a", "b")))
+    done = run("chat", "-m", "echo:", "--session", "chatgpt/a1", stdin="On\n")
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "2 sessions match" in done.stderr
+    assert [each["messages"] for each in json.loads(run("history", "list").stdout)] == [2, 2]

@@ -1,4 +1,4 @@
-"""The line that a person types a chat's messages on, in a terminal."""
+"""Editing messages on the input line of a chat, in a terminal."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CODE = 'def f():\n    """Docs."""\n\n    return 1  # \\\n'
 
 
 def test_a_pasted_block_is_one_message() -> None:
-    """Blank lines, quotes, backslashes and all; Enter sends it."""
+    """Blank lines, quotes and backslashes are kept; Enter sends the block."""
     with terminal(dragoman("chat", "echo:", "--session", "slow")) as screen:
         screen.until_ready()
         screen.paste(CODE + "/undo\n")
@@ -35,8 +35,8 @@ def test_a_pasted_block_is_one_message() -> None:
 
 
 @pytest.mark.parametrize("text", ['"""\nDocs.\n"""\nimport x', "/etc/hosts\n/undo", "/nope\nx"])
-def test_what_is_pasted_is_text_whatever_it_looks_like(text: str) -> None:
-    """Quotes that begin it are not the chat's, and a path is no command."""
+def test_pasted_text_is_never_a_command(text: str) -> None:
+    """Triple quotes at its start don't open a block, and a path is not a command."""
     with terminal(dragoman("chat", "echo:", "--session", "slow")) as screen:
         screen.until_ready()
         screen.paste(text)
@@ -47,8 +47,8 @@ def test_what_is_pasted_is_text_whatever_it_looks_like(text: str) -> None:
     assert stored()[0].text == text
 
 
-def test_a_block_that_is_pasted_during_an_answer_is_one_message_too() -> None:
-    """It waits for the prompt, as what is typed ahead does."""
+def test_a_block_pasted_during_an_answer_is_one_message_too() -> None:
+    """It waits for the prompt, like text that is typed ahead."""
     with terminal(slow("Well [waits] then", "Yes.")) as screen:
         screen.until_ready()
         screen.say("Hm?")
@@ -61,8 +61,8 @@ def test_a_block_that_is_pasted_during_an_answer_is_one_message_too() -> None:
     assert [message.text for message in stored()] == ["Hm?", "Well", "one\ntwo", "Yes."]
 
 
-def test_lines_go_on_after_a_backslash_alt_enter_and_quotes() -> None:
-    """Enter alone sends."""
+def test_a_backslash_alt_enter_and_quotes_continue_a_message() -> None:
+    """Enter alone sends it."""
     with terminal(dragoman("chat", "echo:", "--session", "slow")) as screen:
         screen.until_ready()
         screen.say("one\\")
@@ -78,11 +78,11 @@ def test_lines_go_on_after_a_backslash_alt_enter_and_quotes() -> None:
     assert [message.text for message in stored()][::2] == ["one\ntwo\nthree", "a\nb"]
 
 
-# --- earlier inputs
+# --- input history
 
 
-def test_inputs_of_earlier_chats_can_be_had_again(tmp_path: Path) -> None:
-    """With the arrow up, several lines as they were; the file is its owner's alone."""
+def test_inputs_of_earlier_chats_can_be_recalled(tmp_path: Path) -> None:
+    """Arrow up recalls them, multi-line ones unchanged; only the owner can read the file."""
     with terminal(dragoman("chat", "echo:")) as screen:
         screen.until_ready()
         screen.paste("one\ntwo")
@@ -102,8 +102,8 @@ def test_inputs_of_earlier_chats_can_be_had_again(tmp_path: Path) -> None:
     assert stored()[0].text == "one\ntwo"
 
 
-def test_inputs_are_kept_for_their_owner_and_no_longer_than_useful(tmp_path: Path) -> None:
-    """A file that was open to others is closed to them, and the oldest are let go."""
+def test_the_input_history_is_private_and_bounded(tmp_path: Path) -> None:
+    """A file that others could read becomes private, and the oldest inputs are dropped."""
     path = tmp_path / "deep" / "lines"
     kept = KeptLines(path)
     kept.add("one\r\ntwo")
@@ -126,7 +126,7 @@ def test_inputs_are_kept_for_their_owner_and_no_longer_than_useful(tmp_path: Pat
 
 
 def test_tab_completes_commands_settings_files_and_sessions(tmp_path: Path) -> None:
-    """Where one thing fits it is put there; where several do, a list is shown."""
+    """A single match is inserted; several are listed."""
     (tmp_path / "bridge of stone.txt").write_text("Old.")
     (tmp_path / "evil\x1b]0;x\x07.txt").write_text("")
     with terminal(dragoman("chat", "echo:", "--session", "slow")) as screen:
@@ -158,8 +158,8 @@ def test_tab_completes_commands_settings_files_and_sessions(tmp_path: Path) -> N
         assert "\x1b]0;x" not in screen.raw
 
 
-def test_tab_completes_models_and_they_are_switched_to(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those that the server lists; one whose name would do something to a terminal is left out."""
+def test_tab_completes_models_that_can_be_switched_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server's models are offered, without names that contain control characters."""
 
     def answer(came: Came) -> Goes:
         if came.path.endswith("/tags"):
@@ -182,11 +182,11 @@ def test_tab_completes_models_and_they_are_switched_to(monkeypatch: pytest.Monke
             screen.until_ready("now using ollama:llama4:latest")
 
 
-# --- terminals of all sorts
+# --- unusual terminals
 
 
 def test_a_dumb_terminal_gets_no_control_sequences(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And works all the same, errors included."""
+    """It still works, including error messages."""
     monkeypatch.setenv("NO_COLOR", "1")
     with terminal(dragoman("chat", "echo:", "--session", "slow"), {"TERM": "dumb"}) as screen:
         screen.until_ready()
@@ -216,8 +216,8 @@ def test_a_tiny_window_is_enough(columns: int, rows: int) -> None:
     assert stored()[-1].text == "A **rather** long answer, with several words."
 
 
-def test_a_window_that_is_resized_loses_nothing() -> None:
-    """At the prompt, and in the middle of an answer that is taller than it."""
+def test_resizing_a_window_loses_nothing() -> None:
+    """At the prompt, and during an answer that is taller than the window."""
     lines = "\n".join(f"line {number:03}" for number in range(60))
     with terminal(slow(f"```\n{lines}\n [waits]")) as screen:
         screen.until_ready()
@@ -232,8 +232,8 @@ def test_a_window_that_is_resized_loses_nothing() -> None:
     assert "line 059" in stored()[-1].text
 
 
-def test_a_signal_leaves_the_terminal_as_it_was() -> None:
-    """Lines are edited by the terminal again, and shown as they are typed."""
+def test_a_signal_restores_the_terminal() -> None:
+    """Line editing and echo are on again."""
     with terminal(dragoman("chat", "echo:")) as screen:
         before = termios.tcgetattr(screen.handle)
         screen.until_ready()
@@ -247,7 +247,7 @@ def test_a_signal_leaves_the_terminal_as_it_was() -> None:
 
 
 def test_an_answer_is_copied_by_the_terminal() -> None:
-    """All of it, or its last code block."""
+    """The whole answer or its last code block is copied."""
     with terminal(slow("So:\n\n```\nx = 1\n```\n\nDone.")) as screen:
         screen.until_ready()
         screen.say("Go")

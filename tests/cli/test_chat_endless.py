@@ -1,4 +1,4 @@
-"""Nothing that a person types ends a chat, but leaving it."""
+"""Nothing that is typed can end a chat, except leaving it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from dragoman.transport.scripted import ScriptedModel
 
 
 class Said:
-    """Somebody who types these lines, answers every question so, and leaves."""
+    """A user who types these lines, gives the same answer to every question, and leaves."""
 
     def __init__(self, *lines: str, answer: str = "n") -> None:
         self.left = [*lines]
@@ -44,22 +44,22 @@ class Said:
         return self.left.pop(0)
 
     def answer(self, question: str) -> str:  # noqa: ARG002 - the same to all
-        """Whatever is asked."""
+        """The answer to any question."""
         return self._answer
 
     def suggest(self, text: str) -> None:
-        """It is not taken up."""
+        """Ignore the suggestion."""
 
 
 @tool
 def leaves() -> str:
-    """Ends the program, or tries to."""
+    """A tool that tries to end the program."""
     raise SystemExit(3)
 
 
 @tool
 def fails(text: str = "") -> str:
-    """Raises what nobody expects."""
+    """A tool that raises an unexpected exception."""
     raise RuntimeError(text)
 
 
@@ -68,7 +68,7 @@ TOOLS: list[Tool[..., Any]] = [leaves, fails]
 
 @contextmanager
 def chat(*lines: str, model: Any = "echo:") -> Generator[tuple[Talk, Said, io.StringIO]]:
-    """A chat on a terminal, with somebody who says these lines."""
+    """A chat on a terminal with a user who types these lines."""
     said, seen = Said(*lines), io.StringIO()
     console = Console(file=seen, force_terminal=True, width=80, height=24, highlight=False)
     with asyncio.Runner() as runner:
@@ -83,7 +83,7 @@ def chat(*lines: str, model: Any = "echo:") -> Generator[tuple[Talk, Said, io.St
 
 
 def outlives(*lines: str, model: Any = "echo:") -> str:
-    """What is seen of a chat that these lines, all of them, are said to."""
+    """The output of a chat that accepts all of these lines."""
     with chat(*lines, model=model) as (talk, said, seen):
         _converse(talk)
         assert said.left == []
@@ -93,13 +93,13 @@ def outlives(*lines: str, model: Any = "echo:") -> str:
 
 
 def shown(seen: io.StringIO) -> str:
-    """What is on the screen, as one line without colours."""
+    """The screen as one line without colours."""
     return " ".join(re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", seen.getvalue()).split())
 
 
 @pytest.fixture(autouse=True)
 def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files of all sorts, in a folder of our own."""
+    """A folder with files of several kinds."""
     monkeypatch.chdir(tmp_path)
     for name, content in FILES.items():
         (tmp_path / name).write_bytes(content)
@@ -132,7 +132,7 @@ VALUES = ["0.2", "-1", "nan", "1e999", "9" * 5000, "on", "none", "default", "[]"
 
 
 def command_lines() -> st.SearchStrategy[str]:
-    """Lines that begin with a command, sensible or not."""
+    """Lines that begin with a command, valid or not."""
     names = st.sampled_from([name for name in COMMANDS if name != "quit"])
     settings = st.sampled_from([*setting_names(), "usage", "show_thinking", "temprature", "="])
     rests = st.one_of(
@@ -160,13 +160,13 @@ LINES = st.lists(
 
 @given(lines=LINES)
 def test_no_line_ends_a_chat(lines: list[str]) -> None:
-    """Commands of all sorts with arguments of all sorts: each is done, or a line says why not."""
+    """Any command with any arguments is executed, or a line says why not."""
     outlives(*lines, "/help")
 
 
 @given(lines=LINES)
-def test_in_a_pipe_no_line_is_a_fault(lines: list[str]) -> None:
-    """The first that can't be done ends it, as documented: with a code of its own and one line."""
+def test_in_a_pipe_no_line_is_an_internal_error(lines: list[str]) -> None:
+    """The first invalid line ends the chat with one line and a documented exit code."""
     stdin = "".join(f"{line}\n" for line in lines).encode(errors="replace")
     arguments = ["chat", "echo:", "--no-history", "--tools", "tools.py"]
     done = CliRunner().invoke(command, arguments, input=stdin)
@@ -176,8 +176,8 @@ def test_in_a_pipe_no_line_is_a_fault(lines: list[str]) -> None:
 
 
 @given(text=st.one_of(command_lines(), st.text(max_size=30).map(lambda text: f"/{text}")))
-def test_no_line_fails_to_complete(text: str) -> None:
-    """What Tab finds can be shown on a terminal, and stands where something was typed."""
+def test_completion_never_fails(text: str) -> None:
+    """Completions contain no control characters and replace a part of the typed text."""
     from dragoman.cli.screen import HARMFUL
 
     with chat() as (talk, _, _):
@@ -200,8 +200,8 @@ def test_no_line_fails_to_complete(text: str) -> None:
         ("loop", "loop: "),
     ],
 )
-def test_what_can_t_be_attached_is_a_line(name: str, problem: str) -> None:
-    """And the chat goes on, with nothing attached."""
+def test_attachment_errors_are_one_line(name: str, problem: str) -> None:
+    """The chat continues, with nothing attached."""
     with chat(f"/attach {name}", "Hello") as (talk, said, seen):
         _converse(talk)
         messages = talk.run(talk.history.messages())
@@ -211,7 +211,7 @@ def test_what_can_t_be_attached_is_a_line(name: str, problem: str) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root can read every file")
-def test_a_file_that_may_not_be_read_is_a_line() -> None:
+def test_a_file_without_read_permission_is_one_line() -> None:
     """The line explains the missing permission."""
     Path("note.txt").chmod(0)
     assert "Permission denied" in outlives("/attach note.txt")
@@ -220,15 +220,15 @@ def test_a_file_that_may_not_be_read_is_a_line() -> None:
 @pytest.mark.parametrize(
     "name", ["note.txt", "'note.txt'", "with blanks.txt", "with\\ blanks.txt", "-", "./note.txt"]
 )
-def test_files_are_named_as_people_name_them(name: str) -> None:
-    """With quotes, with blanks, as a terminal writes one that is dropped there."""
+def test_file_names_can_be_quoted_or_dropped(name: str) -> None:
+    """Quotes, escaped blanks and the form in which terminals insert dropped files are accepted."""
     with chat(f"/attach {name}", "What?") as (talk, _, _):
         _converse(talk)
         asked = talk.run(talk.history.messages())[0]
     assert len(asked.parts) == 2
 
 
-def test_several_files_go_along_at_once() -> None:
+def test_several_files_can_be_attached_at_once() -> None:
     """Each is a part of the message."""
     with chat('/attach note.txt "with blanks.txt"', "What?") as (talk, _, seen):
         _converse(talk)
@@ -237,8 +237,8 @@ def test_several_files_go_along_at_once() -> None:
     assert "note.txt, with blanks.txt will be sent" in seen.getvalue()
 
 
-def test_a_store_that_fails_is_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever is said, and whichever command: the chat goes on, and works once the store does."""
+def test_a_failing_store_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The chat continues through every command, and works again once the store does."""
 
     async def broken(*_: Any, **__: Any) -> Any:
         msg = "the disk is full"
@@ -259,8 +259,8 @@ def test_a_store_that_fails_is_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "please report it" not in seen.getvalue()
 
 
-def test_a_tool_can_t_end_it() -> None:
-    """Whatever it raises, `SystemExit` included."""
+def test_a_tool_can_t_end_the_chat() -> None:
+    """Any exception is caught, `SystemExit` included."""
     calls = [Message.assistant(tool_calls=[ToolCall.create(name, name, {})])
              for name in ("leaves", "fails")]  # fmt: skip
     model = ScriptedModel([calls[0], calls[1], "So be it."])
@@ -269,7 +269,7 @@ def test_a_tool_can_t_end_it() -> None:
     assert "Hello" in seen
 
 
-def test_a_model_that_can_t_be_reached_is_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreachable_model_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     """No server listens at the address."""
     monkeypatch.setenv("OLLAMA_HOST", "127.0.0.1:9")
     seen = outlives("/model ollama:x", "Hello?", "/model echo:", "Hello!")

@@ -1,4 +1,4 @@
-"""What goes wrong in `dragoman chat` in a pipe, and how a small model is asked."""
+"""Errors of `dragoman chat` in a pipe, and how small models are asked."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from tests.cli.test_chat import TOOLS, call, own_folder, run, script, stored
 __all__ = ["own_folder"]
 
 
-# --- what goes wrong
+# --- errors
 
 
-def test_a_provider_s_error_ends_a_pipe_as_it_ends_ask(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_provider_error_ends_a_pipe_as_it_ends_ask(monkeypatch: pytest.MonkeyPatch) -> None:
     """One line with the provider's error, the exit code 5, and no output."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
     with serving(refused(400, "bad", SECRET)) as vendor:
@@ -72,19 +72,19 @@ def test_the_received_part_of_an_interrupted_answer_is_stored(
 def test_mistakes_in_the_command_line_are_reported(
     arguments: tuple[str, ...], problem: str
 ) -> None:
-    """Before anything else is done."""
+    """Usage errors come before anything else is done."""
     done = run(*arguments, stdin="Hi\n")
     assert (done.exit_code, done.stdout) == (2, "")
     assert problem in done.stderr
 
 
 def test_the_environment_names_a_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the command line does not."""
+    """DRAGOMAN_MODEL is used if the command line names no model."""
     monkeypatch.setenv("DRAGOMAN_MODEL", "echo:")
     assert run(stdin="Hi\n").stdout == "Hi\n"
 
 
-def test_input_that_is_no_text_ends_the_chat() -> None:
+def test_input_that_is_not_text_ends_the_chat() -> None:
     """It is not quoted."""
     done = subprocess.run(
         [*DRAGOMAN, "chat", "echo:"], input=b"Hi\n\xff\xfe\n", capture_output=True, check=False,
@@ -94,8 +94,8 @@ def test_input_that_is_no_text_ends_the_chat() -> None:
     assert b"is not UTF-8 text" in done.stderr
 
 
-def test_an_answer_without_a_stream_is_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Some servers answer at once, whatever they are asked for."""
+def test_an_answer_that_is_not_streamed_is_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some servers don't stream, even if asked to."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
     with serving(said("At once.")) as vendor:
         done = run("openai:gpt-4.1", "--base-url", f"{vendor.url}/v1", "--dialect", "openai-chat",
@@ -103,8 +103,8 @@ def test_an_answer_without_a_stream_is_an_answer(monkeypatch: pytest.MonkeyPatch
     assert done.stdout == "At once.\n", done.stderr
 
 
-def test_an_interrupt_ends_a_pipe_and_keeps_what_was_said() -> None:
-    """With the exit code of an interrupt; the next line is not said."""
+def test_an_interrupt_ends_a_pipe_and_keeps_the_received_part() -> None:
+    """The exit code is that of an interrupt; the next line is not sent."""
     with serving(streamed("Half", " an", is_whole=False, hangs=True)) as vendor:
         process = subprocess.Popen(
             [*DRAGOMAN, "chat", "openai:gpt-4.1", "--base-url", f"{vendor.url}/v1",
@@ -124,8 +124,8 @@ def test_an_interrupt_ends_a_pipe_and_keeps_what_was_said() -> None:
     assert (last.text, last.finish) == ("Half an", "cancelled")
 
 
-def test_a_server_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By the address that was given."""
+def test_an_unreachable_server_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error has the address that was given."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
     with serving(said("")) as vendor:
         gone = vendor.url
@@ -143,13 +143,13 @@ def test_a_server_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) ->
      ("echo:", True), ("openai:gpt-5", True)],
 )  # fmt: skip
 def test_which_models_can_choose_tools(name: str, can: bool) -> None:
-    """All but the one that we bring along."""
+    """All except the small model that Dragoman offers."""
     assert chooses_tools(name) is can
 
 
 @pytest.mark.parametrize("has_limit", [False, True])
-def test_a_small_model_is_told_of_a_tool_only_where_one_is_asked_for(has_limit: bool) -> None:
-    """Its answers have an end, unless the user says how long they may be."""
+def test_a_small_model_gets_a_tool_only_on_request(has_limit: bool) -> None:
+    """Its answers are limited to 400 tokens unless the user sets a limit."""
     called = Message.assistant(tool_calls=[ToolCall.create("1", "now", {})])
     model = ScriptedModel(["Hi.", called, "Late."], name="local:smollm2")
     with asyncio.Runner() as runner:
@@ -169,8 +169,8 @@ def test_a_small_model_is_told_of_a_tool_only_where_one_is_asked_for(has_limit: 
     assert {request.sampling.max_tokens for request in model.requests} == {most}
 
 
-def test_a_chat_in_a_pipe_that_is_terminated_ends_cleanly() -> None:
-    """In mid-answer: one line, and no traceback of what was cancelled."""
+def test_a_terminated_chat_in_a_pipe_ends_cleanly() -> None:
+    """SIGTERM during an answer gives one line and no traceback of the cancelled task."""
     with serving(streamed("In ", is_whole=False, hangs=True)) as vendor:
         process = subprocess.Popen(
             [*DRAGOMAN, "chat", "-m", "openai-compatible:m", "--base-url", vendor.url,
@@ -187,8 +187,8 @@ def test_a_chat_in_a_pipe_that_is_terminated_ends_cleanly() -> None:
 
 
 @pytest.mark.parametrize("has_loop", [False, True])
-def test_termination_never_tears_a_step_of_a_loop_apart(has_loop: bool) -> None:
-    """A loop ends after what it is doing; without one, the command ends at once."""
+def test_termination_never_interrupts_a_step_of_an_event_loop(has_loop: bool) -> None:
+    """A loop finishes its current step; without a loop, the command ends at once."""
     done: list[str] = []
 
     def step() -> None:
@@ -214,8 +214,8 @@ def test_termination_never_tears_a_step_of_a_loop_apart(has_loop: bool) -> None:
     assert (ended.value.code, done) == (143, ["whole" if has_loop else "torn"])
 
 
-def test_going_in_circles_is_told_without_the_library_s_words() -> None:
-    """The limit is an agent's, and there is no option for it here."""
+def test_a_loop_is_reported_without_class_names() -> None:
+    """The message names no Python class, because the CLI has no option for the limit."""
     Path("mine.py").write_text(TOOLS)
     play = script(*[call("weather", city="Basel")] * 9)
     done = run("-T", "mine.py", play, stdin="Weather?\n")
@@ -224,8 +224,8 @@ def test_going_in_circles_is_told_without_the_library_s_words() -> None:
 
 
 @pytest.mark.parametrize("place", ["Tokyo", "Asia/Tokyo", "tokyo", "Tokyo, Japan", ""])
-def test_the_time_is_told_by_city(place: str) -> None:
-    """Small models name cities; one that there is not is told as such."""
+def test_the_time_tool_accepts_cities(place: str) -> None:
+    """Small models name cities; an unknown one is an error that the model can correct."""
     assert ("JST" in now.function(place)) is bool(place)
     with pytest.raises(ToolRetry):
         now.function("Atlantis")

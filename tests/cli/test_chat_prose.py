@@ -1,4 +1,4 @@
-"""How a growing text is cut into blocks and printed, and what tools of a chat's own do."""
+"""How streamed Markdown is split into blocks and printed, and the built-in tools of a chat."""
 
 from __future__ import annotations
 
@@ -41,22 +41,22 @@ def _printed(console: Console) -> str:
 
 @given(PIECES)
 def test_blocks_and_rest_are_the_whole_text(pieces: list[str]) -> None:
-    """Nothing is left out and nothing is turned around, wherever it is cut."""
+    """Splitting loses and reorders nothing, wherever the text is cut."""
     text = "".join(pieces)
     blocks, rest = settled(text)
     assert "".join("".join([*blocks, rest]).split()) == "".join(text.split())
 
 
 @given(PIECES)
-def test_words_are_printed_once_however_they_come(pieces: list[str]) -> None:
-    """Piece by piece as at once, on a screen however small."""
+def test_streamed_words_are_printed_once(pieces: list[str]) -> None:
+    """Streaming prints each word as often as printing the whole text, on any screen."""
     text = "".join(pieces)
     console = Console(file=io.StringIO(), width=60, height=8, no_color=True)
     flow = Flow(console, settled, Prose)
     for piece in pieces:
         flow.feed(piece)
     flow.close()
-    # Not of the text: the language of a fence, say, is no part of what is shown.
+    # Compared with printed text, not with the source: the language of a fence isn't shown, say.
     whole = Console(file=io.StringIO(), width=60, no_color=True)
     whole.print(Prose(text))
     assert _printed(console).count("word") == _printed(whole).count("word")
@@ -74,8 +74,8 @@ def test_words_are_printed_once_however_they_come(pieces: list[str]) -> None:
         ("Title\n===\n\nText\n", ["Title\n==="], "Text\n"),
     ],
 )
-def test_what_may_go_on_is_not_settled(text: str, blocks: list[str], rest: str) -> None:
-    """A list, a fence and a paragraph may; what the first half of a line is, nobody knows."""
+def test_unfinished_blocks_are_not_settled(text: str, blocks: list[str], rest: str) -> None:
+    """Lists, fences, paragraphs and incomplete lines may still continue."""
     assert settled(text) == (blocks, rest)
 
 
@@ -93,13 +93,13 @@ def test_what_may_go_on_is_not_settled(text: str, blocks: list[str], rest: str) 
         ("", ""),
     ],
 )
-def test_what_it_looks_like(text: str, expected: str) -> None:
-    """Lines, tags, links and pictures are all there; blanks at the ends are not."""
+def test_rendered_markdown(text: str, expected: str) -> None:
+    """Lines, tags, links and images are shown; trailing blanks are not."""
     assert shown(text) == expected
 
 
-def test_a_tall_block_leaves_the_screen_line_by_line() -> None:
-    """What is drawn anew never fills the screen."""
+def test_a_tall_block_scrolls_line_by_line() -> None:
+    """The part that is redrawn never fills the screen."""
     console = Console(file=io.StringIO(), width=60, height=10, no_color=True)
     flow = Flow(console, settled, Prose)
     flow.feed("```\n")
@@ -113,7 +113,7 @@ def test_a_tall_block_leaves_the_screen_line_by_line() -> None:
     assert [line for line in printed if line] == [f"line {number}" for number in range(50)]
 
 
-def test_calls_are_shown_short_and_harmless() -> None:
+def test_calls_are_shown_short_and_without_control_characters() -> None:
     """Whatever a model writes."""
     assert call_line(ToolCall.create("1", "f", {"a": [1, {"b": "ü"}]})) == 'f(a=[1,{"b":"ü"}])'
     assert call_line(make_call("1", "f", raw="{broken\x1b[2J")) == "f({broken␛[2J)"
@@ -129,7 +129,7 @@ def test_calls_are_shown_short_and_harmless() -> None:
      (" 7 % 4 ", "3"), ("2 ** -1", "0.5")],
 )  # fmt: skip
 def test_arithmetic(expression: str, value: str) -> None:
-    """As Python does it."""
+    """The calculator computes as Python does."""
     assert calculate(expression) == value
 
 
@@ -139,13 +139,13 @@ def test_arithmetic(expression: str, value: str) -> None:
      "True + 1", "1 if 1 else 2", "1.0e308 * 10 ** 400", "(" * 150, "1 < 2", "~1", "9" * 201],
 )  # fmt: skip
 def test_invalid_arithmetic_is_rejected(expression: str) -> None:
-    """Nothing is run, nothing takes long, and the model gets an explanation."""
+    """Nothing is executed, nothing takes long, and the model gets an explanation."""
     with pytest.raises(ToolRetry):
         calculate(expression)
 
 
 def test_the_time() -> None:
-    """Here, or in a zone that there is."""
+    """The time tool takes an optional time zone."""
     assert str(datetime.now().astimezone().year) in now()
     assert "(UTC)" in now("UTC")
     for zone in ("Nowhere/Land", "../etc/passwd", "\x00"):

@@ -1,4 +1,4 @@
-"""`dragoman chat` on a terminal, as a person sees it and types."""
+"""`dragoman chat` on a terminal, as a user sees it."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ def nap() -> str:
 
 @pytest.fixture(autouse=True)
 def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Everything that is kept goes into a folder of our own."""
+    """Everything that is stored goes into a temporary folder."""
     monkeypatch.setenv("DRAGOMAN_HISTORY", f"sqlite:///{tmp_path / 'chats.db'}")
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     monkeypatch.chdir(tmp_path)
 
 
 def slow(*steps: Any, tools: tuple[str, ...] = ()) -> list[str]:
-    """A chat with a model that waits for ever where it says `[waits]`."""
+    """A chat with a model that blocks at `[waits]`."""
     Path("play.json").write_text(json.dumps(steps))
     return [sys.executable, "-m", "tests.cli.slow_chat", "play.json", *tools]
 
 
 def stored(session: str = "slow") -> Messages:
-    """What a chat is stored as."""
+    """The messages of a stored chat."""
     shown = CliRunner().invoke(command, ["history", "show", "--chat", session, "--json"])
     assert shown.exit_code == 0, shown.output
     return Messages.from_json(shown.stdout)
@@ -52,8 +52,8 @@ def stored(session: str = "slow") -> Messages:
 # --- answers
 
 
-def test_markdown_is_set_and_tools_are_shown() -> None:
-    """Bold words are bold, calls are shown with what came of them; ctrl-D leaves."""
+def test_markdown_is_rendered_and_tools_are_shown() -> None:
+    """Bold text is bold, calls are shown with their results, and Ctrl-D leaves."""
     with terminal(dragoman("chat", "echo:")) as screen:
         screen.until_ready()
         greeting = screen.shown
@@ -71,7 +71,7 @@ def test_markdown_is_set_and_tools_are_shown() -> None:
 
 
 def test_a_long_answer_scrolls_and_is_printed_once() -> None:
-    """However small the screen: each line is there, in order, and none is left out."""
+    """On a small screen, each line is printed once and in order."""
     lines = [f"line {number:03}" for number in range(80)]
     text = "Begin.\n\n```\n" + "\n".join(lines) + "\n```\n\nThe end of it."
     with terminal(slow(text), rows=12) as screen:
@@ -84,7 +84,7 @@ def test_a_long_answer_scrolls_and_is_printed_once() -> None:
 
 
 def test_thinking_is_folded_and_can_be_shown() -> None:
-    """It is a line above the answer, and /thinking has all of it; or it is shown in full."""
+    """Thinking is one line above the answer until /thinking shows it; or it is shown in full."""
     thought = {"type": "thinking", "text": "Let me\nthink."}
     step = {"role": "assistant", "parts": [thought, {"type": "text", "text": "Yes."}]}
     with terminal(slow(step, step)) as screen:
@@ -117,8 +117,8 @@ def test_control_characters_of_a_model_are_made_visible() -> None:
 # --- interrupts
 
 
-def test_ctrl_c_stops_the_answer_and_keeps_what_was_said() -> None:
-    """Its finish says that it was cancelled; the chat goes on, and the model is told of it."""
+def test_ctrl_c_stops_the_answer_and_keeps_the_received_part() -> None:
+    """Its finish reason is `cancelled`; the chat continues, and the model sees it."""
     with terminal(slow("I was about [waits] to say", "Go on.")) as screen:
         screen.until_ready()
         screen.say("Well?")
@@ -136,8 +136,8 @@ def test_ctrl_c_stops_the_answer_and_keeps_what_was_said() -> None:
     assert [m.finish for m in messages] == [None, "cancelled", None, "stop"]
 
 
-def test_ctrl_c_before_a_word_keeps_nothing_of_the_answer() -> None:
-    """What the user said is kept, and can be answered again."""
+def test_ctrl_c_before_the_first_word_stores_no_answer() -> None:
+    """The user's message is kept and can be answered again."""
     with terminal(slow("[waits]", "Now.")) as screen:
         screen.until_ready()
         screen.say("Well?")
@@ -169,7 +169,7 @@ def test_ctrl_c_in_a_tool_says_that_its_outcome_is_unknown() -> None:
 
 
 def test_ctrl_c_twice_at_the_prompt_leaves() -> None:
-    """Once says so, and anything typed in between counts anew."""
+    """The first Ctrl-C shows a hint; anything typed in between resets the count."""
     with terminal(dragoman("chat", "echo:")) as screen:
         screen.until_ready()
         screen.type("half a line")
@@ -194,8 +194,8 @@ def test_ctrl_c_twice_at_the_prompt_leaves() -> None:
     ("answer", "told"),
     [("y", "wiped"), ("n", "not allowed"), ("It is not yours.", "It is not yours.")],
 )
-def test_what_needs_approval_is_asked_for(answer: str, told: str) -> None:
-    """Yes, no, or why not; the model hears it."""
+def test_approval_is_asked_for(answer: str, told: str) -> None:
+    """The user can allow, reject, or reject with a reason that the model gets."""
     Path("mine.py").write_text(TOOLS)
     with terminal(slow(call("wipe", path="x"), "So be it.", tools=("mine.py",))) as screen:
         screen.until_ready()
@@ -209,7 +209,7 @@ def test_what_needs_approval_is_asked_for(answer: str, told: str) -> None:
 
 
 def test_ctrl_c_at_the_question_runs_nothing() -> None:
-    """And leaves no call without a result."""
+    """Every call still gets a result."""
     Path("mine.py").write_text(TOOLS)
     with terminal(slow(call("wipe", path="x"), "Hm.", tools=("mine.py",))) as screen:
         screen.until_ready()
@@ -221,11 +221,11 @@ def test_ctrl_c_at_the_question_runs_nothing() -> None:
     assert "the user stopped it" in stored()[2].tool_results[0].text
 
 
-# --- going on
+# --- continuing
 
 
-def test_a_chat_that_is_taken_up_shows_where_it_was() -> None:
-    """With the model that spoke last."""
+def test_a_continued_chat_shows_its_last_messages() -> None:
+    """It uses the model that answered last."""
     CliRunner().invoke(command, ["chat", "--session", "s", "echo:"], input="Where **was** I?\n")
     with terminal(dragoman("chat", "--continue")) as screen:
         greeting = screen.until("\nWhere was I?\n")
@@ -234,8 +234,8 @@ def test_a_chat_that_is_taken_up_shows_where_it_was() -> None:
 
 
 @pytest.mark.parametrize(("answer", "told"), [("\r", "rain in Basel"), ("n\r", "stopped it")])
-def test_calls_that_an_earlier_chat_left_are_taken_up(answer: str, told: str) -> None:
-    """Run, or let be."""
+def test_pending_calls_of_an_earlier_chat_can_be_run(answer: str, told: str) -> None:
+    """The user can run or skip them."""
     from dragoman import ChatHistory, Message, SessionIdentity, ToolCall
 
     waiting = Message.assistant(tool_calls=[ToolCall.create("1", "weather", {"city": "Basel"})])
@@ -250,8 +250,8 @@ def test_calls_that_an_earlier_chat_left_are_taken_up(answer: str, told: str) ->
     assert told in stored()[2].tool_results[0].text
 
 
-def test_a_fork_offers_what_was_said_to_be_changed() -> None:
-    """It stands on the line, where lines can be edited."""
+def test_a_fork_offers_the_message_for_editing() -> None:
+    """It is on the input line, if lines can be edited."""
     with terminal(dragoman("chat", "--session", "s", "echo:")) as screen:
         for text in ("One", "Two"):
             screen.until_ready()
@@ -266,8 +266,8 @@ def test_a_fork_offers_what_was_said_to_be_changed() -> None:
     assert [m.text for m in stored("s")] == ["One more", "One more"]
 
 
-def test_an_error_is_a_line_and_the_chat_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A provider's, a command's, or a model's that is not there."""
+def test_an_error_is_one_line_and_the_chat_continues(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Errors of a provider, of a command, and of a missing model."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
     with serving(refused(400, "bad", "quoted")) as vendor:
         there = dragoman("chat", "openai:gpt-4.1", "--base-url", f"{vendor.url}/v1")
@@ -292,7 +292,7 @@ def test_an_error_is_a_line_and_the_chat_goes_on(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.usefixtures("fake_llama")
 def test_without_a_key_the_local_model_is_a_keystroke_away() -> None:
-    """It says what it is, how large, and where from; declined, it lists what to set."""
+    """It shows its name, size and source; if declined, the variables to set are listed."""
     with terminal(dragoman("chat")) as screen:
         offer = " ".join(screen.until("chat with it? [Y/n]").split())
         assert "no provider key is set" in offer
@@ -305,19 +305,19 @@ def test_without_a_key_the_local_model_is_a_keystroke_away() -> None:
         assert screen.ended() == 2
 
 
-def test_where_nothing_runs_locally_it_says_what_to_install() -> None:
-    """And what else there is."""
+def test_if_nothing_runs_locally_it_says_what_to_install() -> None:
+    """The alternatives are listed as well."""
     with terminal(dragoman("chat")) as screen:
         screen.until("pip install 'dragoman[local]'")
         screen.until("OPENAI_API_KEY")
         assert screen.ended() == 2
 
 
-# --- lines
+# --- input history
 
 
-def test_lines_of_earlier_chats_can_be_had_again(tmp_path: Path) -> None:
-    """With the arrow up; but not where nothing is to be kept."""
+def test_inputs_of_earlier_chats_can_be_recalled(tmp_path: Path) -> None:
+    """Arrow up recalls them, but not with --no-history."""
     with terminal(dragoman("chat", "echo:")) as screen:
         screen.until_ready()
         screen.say("Something old")
@@ -337,8 +337,8 @@ def test_lines_of_earlier_chats_can_be_had_again(tmp_path: Path) -> None:
     assert "A secret" not in kept.read_text()
 
 
-def test_without_colours_where_nobody_wants_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`NO_COLOR` holds for the prompt and the answers."""
+def test_no_color_turns_colours_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`NO_COLOR` applies to the prompt and the answers."""
     monkeypatch.setenv("NO_COLOR", "1")
     with terminal(dragoman("chat", "echo:")) as screen:
         screen.until_ready()
@@ -348,11 +348,11 @@ def test_without_colours_where_nobody_wants_them(monkeypatch: pytest.MonkeyPatch
         assert "\x1b[3" not in screen.raw.replace("\x1b[3J", "")
 
 
-# --- a screen
+# --- the screen
 
 
 def on_screen(raw: str, rows: int) -> list[str]:
-    """What a terminal shows in the end, with what has scrolled off its top."""
+    """The final screen of a terminal, with the lines that scrolled off the top."""
     screen = pyte.HistoryScreen(100, rows, history=10_000)
     pyte.Stream(screen).feed(raw)
     gone = ["".join(line[column].data for column in range(100)) for line in screen.history.top]

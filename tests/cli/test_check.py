@@ -1,4 +1,4 @@
-"""`dragoman check`: what it finds, how it says so, and how it ends."""
+"""`dragoman check`: its findings, output and exit codes."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def check(*arguments: str, stdin: bytes | None = None) -> Result:
 
 @pytest.mark.parametrize("name", sorted(REQUESTS))
 def test_valid_documents_pass(name: str) -> None:
-    """Nothing on standard output, the totals on standard error."""
+    """Standard output is empty, and the totals are on standard error."""
     done = check("-", "--as", name, stdin=jsonl(REQUESTS[name]))
     assert (done.exit_code, done.stdout) == (0, "")
     assert done.stderr == "dragoman: 0 errors and 0 warnings in 1 document\n"
 
 
 def test_errors_are_a_table() -> None:
-    """Of what the dialect's own check finds, each with its line; nothing is quoted."""
+    """The table has the dialect's findings with their lines, and quotes nothing."""
     done = check("-", "--to", "anthropic", "--table", stdin=jsonl(ANTHROPIC, BAD))
     assert done.exit_code == 1
     head, *lines = done.stdout.splitlines()
@@ -55,7 +55,7 @@ def test_errors_are_a_table() -> None:
 
 
 def test_findings_are_json_for_programs(tmp_path: Path) -> None:
-    """One on each line, with its place."""
+    """Findings are JSON Lines with their location."""
     (tmp_path / "in.json").write_text(json.dumps([ANTHROPIC, BAD]))
     done = check(str(tmp_path / "in.json"), "--as", "anthropic", "--json")
     assert done.exit_code == 1
@@ -67,7 +67,7 @@ def test_findings_are_json_for_programs(tmp_path: Path) -> None:
 
 
 def test_warnings_count_if_strict() -> None:
-    """Else they are shown, and that is all."""
+    """Otherwise they are only shown."""
     assert {found.severity for found in ANTHROPIC_DIALECT.check(SHAKY)} == {"warning"}
     lenient = check("-", "--as", "anthropic", stdin=jsonl(SHAKY))
     assert (lenient.exit_code, "warning" in lenient.stdout) == (0, True)
@@ -75,7 +75,7 @@ def test_warnings_count_if_strict() -> None:
 
 
 def test_a_provider_has_rules_of_its_own() -> None:
-    """And so has a model of it, whichever way it is named."""
+    """So have its models, however they are named."""
     body = {**chat(), "store": True}
     assert check("-", "--as", "openai-chat", stdin=jsonl(body)).exit_code == 0
     assert check("-", "--as", "groq", stdin=jsonl(body)).exit_code == 1
@@ -90,20 +90,20 @@ def test_a_provider_has_rules_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(HISTORIES))
-def test_a_history_is_asked_for_its_messages_only(name: str) -> None:
-    """What a request needs besides them is nothing that it lacks."""
+def test_only_the_messages_of_a_history_are_checked(name: str) -> None:
+    """Fields that only a request needs are not missed."""
     assert check("-", "--as", name, stdin=jsonl(HISTORIES[name])).exit_code == 0
 
 
-def test_a_history_can_be_wrong() -> None:
-    """In what its messages say."""
+def test_invalid_histories_are_reported() -> None:
+    """Invalid messages give findings with their rule."""
     done = check("-", "--as", "anthropic", stdin=jsonl(BAD["messages"]))
     assert done.exit_code == 1
     assert "W42" in done.stdout
 
 
 def test_our_own_documents_are_checked_as_they_would_be_sent() -> None:
-    """Which is what makes them right."""
+    """Encoding for the target makes them valid."""
     request = Request(model="m", messages=(Message.assistant("Hi"), Message.user("Hi")))
     for target in ("anthropic", "gemini", "groq:m"):
         assert check("-", "--as", target, stdin=request.to_json()).exit_code == 0
@@ -114,8 +114,8 @@ def test_our_own_documents_are_checked_as_they_would_be_sent() -> None:
     [b"rubbish", b"7", jsonl(ANSWERS["anthropic"]), jsonl({"role": "user", "content": SECRET}),
      dragoman.dialect("anthropic").decode_response(ANSWERS["anthropic"]).to_json()],
 )  # fmt: skip
-def test_what_can_t_be_checked_is_reported(line: bytes) -> None:
-    """And the rest is checked all the same."""
+def test_unreadable_documents_are_reported(line: bytes) -> None:
+    """The rest is still checked."""
     done = check(
         "-", "--to", "anthropic", "--table", stdin=jsonl(BAD) + line.strip() + b"\n" + jsonl(BAD)
     )
@@ -125,14 +125,14 @@ def test_what_can_t_be_checked_is_reported(line: bytes) -> None:
     assert SECRET not in done.output
 
 
-def test_a_long_table_ends_somewhere() -> None:
-    """What is not shown is counted."""
+def test_a_long_table_is_cut() -> None:
+    """The findings that are not shown are counted."""
     number = len(ANTHROPIC_DIALECT.check(BAD)) * 1000
     done = check("-", "--to", "anthropic", "--table", stdin=jsonl(*[BAD] * 1000))
     assert len(done.stdout.splitlines()) == 501
     assert f"and {number - 500} more; --json lists all" in done.stderr
 
 
-def test_an_unknown_target_is_a_mistake() -> None:
-    """Of the command line."""
+def test_an_unknown_target_is_a_usage_error() -> None:
+    """The exit code is 2."""
     assert check("-", "--as", "esperanto", stdin=b"").exit_code == 2

@@ -1,4 +1,4 @@
-"""The first minute: which models are within reach, and how one is chosen."""
+"""First start: which models are available, and how one is chosen."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ __all__ = ["own_folder"]
 
 
 def tagged(*names: str) -> Goes:
-    """A list of models, as Ollama has it."""
+    """A list of models as Ollama returns it."""
     return Goes({"models": [{"name": name, "model": name} for name in names]})
 
 
 def ollama(came: Came) -> Goes:
-    """Ollama: its list of models, and an answer."""
+    """Ollama's replies: its list of models, and an answer."""
     if came.path == "/api/tags":
         return tagged("llama4:latest", "evil\x1b]0;x\x07", "qwen4:8b")
     message = {"role": "assistant", "content": "In Mostar."}
@@ -36,7 +36,7 @@ def ollama(came: Came) -> Goes:
 def test_models_of_a_server_on_this_machine_are_offered_by_name(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """By number, where Ollama says that it is; and the chat begins there."""
+    """Models of a running Ollama are offered by number, and the chat starts with the chosen one."""
     with serving(ollama) as vendor:
         monkeypatch.setenv("OLLAMA_HOST", vendor.url)
         with terminal(dragoman("chat", "--session", "s")) as screen:
@@ -55,7 +55,7 @@ def test_models_of_a_server_on_this_machine_are_offered_by_name(
 
 
 def picked(monkeypatch: pytest.MonkeyPatch, found: list[Found], *answers: str) -> Chosen:
-    """What somebody chooses who answers so."""
+    """The model that is chosen with this answer."""
     given = iter(answers)
     monkeypatch.setattr(choosing, "_within_reach", lambda: found)
     monkeypatch.setattr("click.prompt", lambda *_, **__: next(given))
@@ -81,7 +81,7 @@ SERVED = Place("ollama", "a server on this machine", has_key=False)
 def test_a_model_is_chosen_by_number_or_by_name(
     answers: tuple[str, ...], chosen: Chosen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A few of each provider have a number; any other has its name."""
+    """Some models of each provider have a number; any other is chosen by name."""
     found = [
         Found(SERVED, "http://127.0.0.1:1", ["m"]),
         Found(KEYED, None, ["a", "b", "c", "d", "e"]),
@@ -92,7 +92,7 @@ def test_a_model_is_chosen_by_number_or_by_name(
 def test_a_provider_that_does_not_list_its_models_can_be_chosen(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Its key is set: the model is named."""
+    """If its key is set, a model can be entered by name."""
     assert picked(monkeypatch, [Found(KEYED, None, [])], "1", "gpt-5") == Chosen("openai:gpt-5")
     assert "openai:  (another model (it did not list its models))" in capsys.readouterr().out
 
@@ -108,17 +108,17 @@ def test_a_provider_that_does_not_list_its_models_can_be_chosen(
         ("", None),
     ],
 )
-def test_ollamas_address_is_read_from_its_variable(
+def test_ollama_s_address_is_read_from_ollama_host(
     host: str, address: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`OLLAMA_HOST` is understood in all its forms."""
+    """`OLLAMA_HOST` is accepted in all its forms."""
     monkeypatch.setenv("OLLAMA_HOST", host)
     assert reachable_models.address_here("ollama") == address
     assert reachable_models.address_here("openai") is None
 
 
-def test_places_are_servers_and_providers_with_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And no others."""
+def test_places_are_local_servers_and_providers_with_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Providers without a key are not included."""
     monkeypatch.setenv("GROQ_API_KEY", "sk-1")
     found = {place.name: place.has_key for place in reachable_models.places()}
     servers = {"llama.cpp": False, "lmstudio": False, "ollama": False, "vllm": False}
@@ -126,7 +126,7 @@ def test_places_are_servers_and_providers_with_a_key(monkeypatch: pytest.MonkeyP
 
 
 def test_make_chat_opens_a_chat() -> None:
-    """The target exists and has a description."""
+    """The Makefile target exists and has a description."""
     makefile = (Path(__file__).parents[2] / "Makefile").read_text()
     assert "\nchat: $(VENV)/.local ## chat in the terminal" in makefile
     assert "-m dragoman.cli chat\n" in makefile

@@ -14,12 +14,12 @@ from dragoman.cli.commands import dragoman as command
 
 @pytest.mark.parametrize("flag", ["-h", "--help"])
 def test_help_lists_the_commands(flag: str) -> None:
-    """Help names what can be run."""
+    """Help lists every command."""
     result = CliRunner().invoke(command, [flag])
     assert result.exit_code == 0
     for name in ("ask", "chat", "tour"):
         assert name in result.output
-    assert "..." not in result.output.partition("Commands:")[2]  # none is cut in mid-sentence
+    assert "..." not in result.output.partition("Commands:")[2]  # no description is cut off
 
 
 def test_the_version_is_the_package_s() -> None:
@@ -41,7 +41,7 @@ def test_it_runs_as_a_module(module: str) -> None:
 
 
 def test_without_its_packages_it_says_what_to_install() -> None:
-    """Where click is missing, the command names the extra instead of failing with a traceback."""
+    """If click is missing, the error names the extra to install instead of a traceback."""
     code = "import sys; sys.modules['click'] = None; from dragoman.cli import main; main()"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 1
@@ -59,13 +59,13 @@ def test_without_its_packages_it_says_what_to_install() -> None:
     ],
 )
 def test_a_question_needs_no_command(arguments: tuple[str, ...]) -> None:
-    """What can't be a command is asked."""
+    """Arguments that can't be a command are a question."""
     done = CliRunner().invoke(command, arguments)
     assert (done.exit_code, done.stdout) == (0, "Hi there\n"), done.output
 
 
 @pytest.mark.parametrize("word", ["convrt", "aks", "-", "--versoin"])
-def test_a_mistyped_command_is_never_asked(word: str) -> None:
-    """Not even with a model to ask."""
+def test_a_mistyped_command_is_never_sent_as_a_question(word: str) -> None:
+    """Not even if a default model is set."""
     done = CliRunner().invoke(command, [word], env={"DRAGOMAN_MODEL": "echo:"})
     assert (done.exit_code, done.stdout) == (2, "")

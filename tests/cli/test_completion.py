@@ -1,4 +1,4 @@
-"""`dragoman completion`: what Tab does in a shell, and how it gets there."""
+"""`dragoman completion`: Tab completion in shells and its installation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dragoman.cli.commands import dragoman as command
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A home of its own, with bash."""
+    """A temporary home folder with bash as the shell."""
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("SHELL", "/usr/bin/bash")
     for name in ("XDG_DATA_HOME", "XDG_CONFIG_HOME"):
@@ -32,7 +32,7 @@ def run(*arguments: str) -> Result:
 @pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash")
 @pytest.mark.parametrize("shell", ["bash", "fish", "zsh"])
 def test_each_shell_has_its_script(shell: str, home: Path) -> None:
-    """It asks the program itself for what fits."""
+    """The script asks the program itself for completions."""
     done = run(shell)
     assert done.exit_code == 0
     assert "_DRAGOMAN_COMPLETE" in done.stdout
@@ -49,7 +49,7 @@ def test_each_shell_has_its_script(shell: str, home: Path) -> None:
     ],
 )
 def test_installing_says_where(shell: str, place: str, home: Path) -> None:
-    """Twice is as once."""
+    """Installing twice changes nothing further."""
     for _ in range(2):
         done = run(shell, "--install")
         assert done.exit_code == 0
@@ -66,7 +66,7 @@ def test_the_shell_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_program_completes() -> None:
-    """As the scripts ask it to."""
+    """The program answers as the shells' scripts ask."""
     words = {"COMP_WORDS": "dragoman con", "COMP_CWORD": "1", "_DRAGOMAN_COMPLETE": "bash_complete"}
     starts = "import sys; sys.argv = ['dragoman']; from dragoman.cli import main; main()"
     done = subprocess.run(

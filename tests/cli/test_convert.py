@@ -1,4 +1,4 @@
-"""`dragoman convert`: what comes out, where, and how it ends."""
+"""`dragoman convert`: its output, files and exit codes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def convert(*arguments: str | Path, stdin: bytes | None = None) -> Result:
 
 
 def rows(text: str) -> list[Any]:
-    """What is on the lines of a JSONL text."""
+    """The documents of a JSON Lines text."""
     return [json.loads(line) for line in text.split("\n") if line]
 
 
@@ -50,12 +50,12 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 class TestDocuments:
-    """What becomes of each kind."""
+    """Conversion of each kind of document."""
 
     @pytest.mark.parametrize("source", sorted(REQUESTS))
     @pytest.mark.parametrize("target", sorted(REQUESTS))
     def test_requests_become_requests(self, source: str, target: str) -> None:
-        """As `translate` has them."""
+        """The output is that of `translate`."""
         body = REQUESTS[source]
         done = convert("-", "--to", target, stdin=jsonl(body))
         assert done.exit_code == 0
@@ -75,7 +75,7 @@ class TestDocuments:
 
     @pytest.mark.parametrize("target", sorted(HISTORIES))
     def test_histories_become_requests_without_a_model(self, target: str) -> None:
-        """With all that the target has for messages, and instructions in their place."""
+        """A list of messages becomes a body without a model; the system message is in its place."""
         history = [{"role": "system", "content": "Be brief."}, *HISTORIES["openai-chat"]]
         done = convert("-", "--to", target, stdin=jsonl(history))
         (body,) = rows(done.stdout)
@@ -85,8 +85,8 @@ class TestDocuments:
         assert spoken == ["Be brief.", "Hi", "Hello.", "Bye"]
 
     @pytest.mark.parametrize("source", sorted(REQUESTS))
-    def test_by_way_of_canonical_nothing_changes(self, source: str, place: Path) -> None:
-        """To our own form and back gives the same JSON."""
+    def test_a_round_trip_through_canonical_changes_nothing(self, source: str, place: Path) -> None:
+        """Converting to canonical and back gives the same JSON."""
         documents = [REQUESTS[source], ANSWERS[source]]
         (place / "in").write_bytes(jsonl(*documents))
         assert convert("in", "--to", "canonical", "--out", "ours").exit_code == 0
@@ -97,32 +97,32 @@ class TestDocuments:
         back = convert("ours", "--from", "canonical", "--to", source)
         assert rows(back.stdout) == documents
 
-    def test_a_history_in_our_form_is_messages(self) -> None:
-        """A document that `Messages.from_json` reads."""
+    def test_a_canonical_history_is_messages(self) -> None:
+        """The document can be read by `Messages.from_json`."""
         done = convert("-", "--to", "canonical", stdin=jsonl(HISTORIES["openai-chat"]))
         assert [m.text for m in Messages.from_json(done.stdout)] == ["Hi", "Hello.", "Bye"]
 
     def test_a_provider_and_its_model_are_targets(self) -> None:
-        """The model that is named takes the place of the request's."""
+        """The model of the target replaces the model of the request."""
         body = chat(max_tokens=9)
         for target in ("groq", "groq:llama-3.3-70b-versatile", "openai:gpt-5"):
             done = convert("-", "--to", target, stdin=jsonl(body))
             expected = dragoman.translate(body, source="openai-chat", target=target).body
             assert rows(done.stdout) == [expected]
 
-    def test_a_history_takes_the_model_that_is_named(self) -> None:
-        """Then it is a whole request."""
+    def test_a_history_takes_the_model_of_the_target(self) -> None:
+        """The result is a complete request."""
         done = convert("-", "--to", "groq:m", stdin=jsonl(HISTORIES["openai-chat"]))
         assert rows(done.stdout)[0]["model"] == "m"
 
-    def test_a_response_goes_to_a_provider_s_dialect(self) -> None:
-        """Its own model name is kept, because it names the model that answered."""
+    def test_a_response_is_converted_to_a_provider_s_dialect(self) -> None:
+        """The model name is kept, because it names the model that answered."""
         done = convert("-", "--to", "groq:m", stdin=jsonl(ANSWERS["anthropic"]))
         assert rows(done.stdout)[0]["choices"][0]["message"]["content"] == "In Mostar."
         assert rows(done.stdout)[0]["model"] == "claude-sonnet-4-5"
 
-    def test_gemini_s_model_is_noted(self) -> None:
-        """Its place is the address; it is kept in the body's own field of that name."""
+    def test_gemini_s_model_is_reported_as_a_note(self) -> None:
+        """Gemini has the model in the URL; the body keeps it in its `model` field."""
         done = convert("-", "--to", "gemini", "--strict", stdin=jsonl(chat(stream=True)))
         assert done.exit_code == 0
         assert rows(done.stdout)[0]["model"] == f"models/{chat()['model']}"
@@ -131,7 +131,7 @@ class TestDocuments:
 
     @pytest.mark.parametrize("name", ["gpt-5", "meta-llama/llama-3.3:free", "a b%2Fc"])
     def test_a_chain_over_all_dialects_keeps_the_model(self, name: str) -> None:
-        """Also where a dialect has it in the address."""
+        """The model is kept by dialects that have it in the URL, too."""
         body = jsonl({**chat(max_tokens=9), "model": name})
         for target in (*sorted(REQUESTS), "openai-chat"):
             done = convert("-", "--from", "auto", "--to", target, stdin=body)
@@ -141,39 +141,39 @@ class TestDocuments:
 
 
 class TestForms:
-    """One document, many, arrays, several files."""
+    """One document, JSON Lines, arrays and several files."""
 
     def test_one_document_gives_one(self) -> None:
-        """Compact, with a newline."""
+        """The output is compact and ends with a newline."""
         text = json.dumps(chat(), indent=2).encode()
         done = convert("-", "--to", "openai-chat", stdin=text)
         assert done.stdout == json.dumps(chat(), separators=(",", ":")) + "\n"
 
     def test_lines_give_lines(self) -> None:
-        """In their order."""
+        """JSON Lines give JSON Lines in the same order."""
         done = convert("-", "--to", "openai-chat", stdin=jsonl(chat("a"), chat("b")))
         assert rows(done.stdout) == [chat("a"), chat("b")]
 
     def test_an_array_gives_an_array(self) -> None:
-        """Of documents; also of none."""
+        """An array gives an array, even an empty one."""
         array = json.dumps([chat("a"), chat_answer()], indent=2).encode()
         done = convert("-", "--to", "openai-chat", stdin=array)
         assert json.loads(done.stdout) == [chat("a"), chat_answer()]
         assert convert("-", "--to", "gemini", stdin=b"[]").stdout == "[]\n"
 
     def test_a_long_array_gives_an_array(self) -> None:
-        """Also where it takes several batches."""
+        """An array that takes several batches gives one array."""
         documents = [chat(f"{index}" * 1000) for index in range(900)]
         done = convert("-", "--to", "openai-chat", stdin=json.dumps(documents).encode())
         assert json.loads(done.stdout) == documents
 
-    def test_nothing_gives_nothing(self) -> None:
-        """An empty input is no mistake."""
+    def test_empty_input_gives_empty_output(self) -> None:
+        """Empty input is not an error."""
         done = convert("-", "--to", "openai-chat", stdin=b"\n")
         assert (done.exit_code, done.stdout, done.stderr) == (0, "", "")
 
     def test_several_files_give_lines(self, place: Path) -> None:
-        """Whatever form each of them has."""
+        """Several files give JSON Lines, whatever the form of each."""
         (place / "a.json").write_text(json.dumps(chat("a"), indent=2))
         (place / "b.json").write_text(json.dumps([chat("b"), chat("c")]))
         (place / "d.jsonl").write_bytes(jsonl(chat("d")))
@@ -182,7 +182,7 @@ class TestForms:
         assert rows(done.stdout) == [chat(text) for text in "abcxd"]
 
     def test_jobs_keep_the_order(self, place: Path) -> None:
-        """Several processes give what one gives."""
+        """Several processes give the same output as one."""
         (place / "in.jsonl").write_bytes(many(9000))
         one = convert("in.jsonl", "--to", "anthropic")
         two = convert("in.jsonl", "--to", "anthropic", "--jobs", "2")
@@ -192,10 +192,10 @@ class TestForms:
 
 
 class TestLosses:
-    """What could not be said."""
+    """Reports of losses."""
 
-    def test_they_are_counted_on_standard_error(self) -> None:
-        """By kind of place and reason, so that many documents give a short table."""
+    def test_losses_are_counted_on_standard_error(self) -> None:
+        """They are grouped by location and reason, so that many documents give a short table."""
         done = convert("-", "--to", "anthropic", stdin=jsonl(*[lossy()] * 50))
         assert done.exit_code == 0
         head, *lines = done.stderr.splitlines()
@@ -203,8 +203,8 @@ class TestLosses:
         assert {tuple(line.split()[:2]) for line in lines} == {("50", "loss"), ("50", "repair")}
         assert len(rows(done.stdout)) == 50
 
-    def test_every_one_is_listed_on_request(self, place: Path) -> None:
-        """As JSONL: which document, where in it, and why."""
+    def test_every_loss_is_listed_on_request(self, place: Path) -> None:
+        """JSON Lines say which document, where in it, and why."""
         (place / "in.jsonl").write_bytes(jsonl(chat()) + b"\n" + jsonl(lossy()))
         assert convert("in.jsonl", "--to", "anthropic", "--losses", "lost").exit_code == 0
         found = [row for row in rows((place / "lost").read_text()) if row["kind"] == "loss"]
@@ -216,8 +216,8 @@ class TestLosses:
             ("in.jsonl", 3, 2, "loss")
         }
 
-    def test_strict_ends_with_the_first(self, place: Path) -> None:
-        """With its place, its losses, and no output file."""
+    def test_strict_ends_at_the_first_loss(self, place: Path) -> None:
+        """The error has the document and its losses, and no output file is written."""
         (place / "in.jsonl").write_bytes(jsonl(chat(), lossy(SECRET), chat()))
         done = convert(
             "in.jsonl", "--to", "anthropic", "--strict", "--out", "out", "--losses", "lost"
@@ -229,7 +229,7 @@ class TestLosses:
         assert sorted(path.name for path in place.iterdir()) == ["in.jsonl", "lost"]
 
     def test_strict_can_keep_going(self, place: Path) -> None:
-        """Without those that lose something."""
+        """Documents with losses are left out."""
         (place / "in.jsonl").write_bytes(jsonl(chat(), lossy(), chat()))
         done = convert(
             "in.jsonl", "--to", "anthropic", "--strict", "--rejects", "left", "--out", "out"
@@ -266,8 +266,8 @@ class TestBroken:
         assert not (place / "out").exists()
 
     @pytest.mark.parametrize("jobs", ["1", "2"])
-    def test_keeping_going_leaves_them_out(self, jobs: str, place: Path) -> None:
-        """They are counted, and kept as they were."""
+    def test_keep_going_leaves_invalid_documents_out(self, jobs: str, place: Path) -> None:
+        """They are counted, and written unchanged to the file for rejects."""
         text = b"".join(jsonl(chat(str(n))) + line + b"\n" for n, line in enumerate(BROKEN))
         (place / "in.jsonl").write_bytes(text)
         done = convert("in.jsonl", "--to", "openai-chat", "--rejects", "left", "--jobs", jobs)
@@ -283,8 +283,8 @@ class TestBroken:
         assert len(done.stderr.splitlines()) < 30
         assert "0 of 500 documents converted" in done.stderr
 
-    def test_one_message_on_each_line_is_explained(self) -> None:
-        """The mistake that many will make."""
+    def test_one_message_per_line_is_explained(self) -> None:
+        """The error explains this common mistake."""
         done = convert("-", "--to", "anthropic", stdin=jsonl(*HISTORIES["openai-chat"]))
         assert done.exit_code == 3
         assert (
@@ -293,23 +293,23 @@ class TestBroken:
         )
 
     def test_elements_of_an_array_have_numbers(self) -> None:
-        """All may stand on one line."""
+        """Errors number the elements, because all may be on one line."""
         text = json.dumps([chat(), chat(), {"messages": 7}]).encode()
         done = convert("-", "--to", "anthropic", stdin=text)
         assert done.exit_code == 3
         assert "-:1: document 3: " in done.stderr
 
     @pytest.mark.parametrize("ending", [b"", b"] x", b"]]"])
-    def test_an_array_must_end(self, ending: bytes) -> None:
-        """Once."""
+    def test_an_array_must_end_exactly_once(self, ending: bytes) -> None:
+        """A missing or second end is an error; with --keep-going the elements are converted."""
         text = b"[" + json.dumps(chat()).encode() + ending
         assert convert("-", "--to", "gemini", stdin=text).exit_code == 3
         kept = convert("-", "--to", "openai-chat", "--keep-going", stdin=text)
         assert kept.exit_code == 3
         assert json.loads(kept.stdout) == [chat()]
 
-    def test_a_fault_of_ours_is_one_document_s(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """It is named as such, without a traceback, and the others are converted."""
+    def test_an_internal_error_affects_one_document(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """It is reported without a traceback and content, and the others are converted."""
         from dragoman.providers.documents import reading
 
         def fails(*_: Any) -> None:
@@ -325,10 +325,10 @@ class TestBroken:
 
 
 class TestFiles:
-    """Where it is written."""
+    """Output files."""
 
     def test_the_output_appears_when_it_is_complete(self, place: Path) -> None:
-        """Nothing else stays, what was there is replaced, and it may be read as before."""
+        """It replaces an existing file, keeps its mode, and leaves no temporary file."""
         (place / "in.jsonl").write_bytes(jsonl(chat()))
         (place / "out.jsonl").write_text("old")
         (place / "out.jsonl").chmod(0o640)
@@ -338,8 +338,8 @@ class TestFiles:
         assert (place / "out.jsonl").stat().st_mode & 0o777 == 0o640
         assert len(list(place.iterdir())) == 2
 
-    def test_a_new_file_is_made_as_any_other(self, place: Path) -> None:
-        """With the rights that a shell's `>` would give it."""
+    def test_a_new_file_has_the_usual_mode(self, place: Path) -> None:
+        """The mode is the one that a shell's `>` would give."""
         (place / "other").touch()
         convert("-", "--to", "openai-chat", "--out", "out", stdin=jsonl(chat()))
         assert (place / "out").stat().st_mode == (place / "other").stat().st_mode
@@ -355,7 +355,7 @@ class TestFiles:
     @pytest.mark.parametrize("option", ["--out", "--losses", "--rejects"])
     @pytest.mark.parametrize("name", ["in.jsonl", "./in.jsonl", "link", "hard"])
     def test_an_input_is_never_overwritten(self, option: str, name: str, place: Path) -> None:
-        """By whatever name."""
+        """An input is recognized under any name."""
         (place / "in.jsonl").write_bytes(jsonl(chat()))
         (place / "link").symlink_to("in.jsonl")
         os.link("in.jsonl", "hard")
@@ -364,28 +364,28 @@ class TestFiles:
         assert "is already used as an input or output" in done.stderr
         assert (place / "in.jsonl").read_bytes() == jsonl(chat())
 
-    def test_outputs_are_different_files(self, place: Path) -> None:
-        """Two would overwrite each other."""
+    def test_outputs_must_be_different_files(self, place: Path) -> None:
+        """Two outputs would overwrite each other."""
         done = convert("-", "--to", "gemini", "--out", "x", "--losses", "./x", stdin=b"")
         assert done.exit_code == 2
         assert not list(place.iterdir())
 
-    def test_a_link_is_followed(self, place: Path) -> None:
-        """The file behind it is written, the link stays."""
+    def test_a_symlink_is_followed(self, place: Path) -> None:
+        """Its target is written, and the link stays."""
         (place / "link").symlink_to("out")
         convert("-", "--to", "openai-chat", "--out", "link", stdin=jsonl(chat()))
         assert (place / "link").is_symlink()
         assert rows((place / "out").read_text()) == [chat()]
 
     def test_a_device_is_written_directly(self) -> None:
-        """It can't be replaced."""
+        """A device can't be replaced by a new file."""
         done = convert("-", "--to", "gemini", "--out", os.devnull, "--losses", os.devnull,
                        stdin=jsonl(chat()))  # fmt: skip
         assert done.exit_code == 0
         assert not Path(os.devnull).is_file()
 
-    def test_a_folder_that_is_not_there_is_named(self, place: Path) -> None:
-        """As a matter of files, without a traceback."""
+    def test_a_missing_folder_is_reported(self, place: Path) -> None:
+        """The exit code is that of file errors, without a traceback."""
         done = convert("-", "--to", "gemini", "--out", "none/out", stdin=jsonl(chat()))
         assert done.exit_code == 4
         assert "No such file or directory" in done.stderr
@@ -393,7 +393,7 @@ class TestFiles:
 
 
 class TestUsage:
-    """What is typed wrong."""
+    """Usage errors."""
 
     @pytest.mark.parametrize(
         ("arguments", "problem"),
@@ -409,15 +409,17 @@ class TestUsage:
             (["-", "--to", "gemini", "--jobs", "62"], "--jobs"),
         ],
     )
-    def test_it_is_said(self, arguments: list[str], problem: str, place: Path) -> None:
-        """With exit code 2, before anything is written."""
+    def test_usage_errors_are_reported(
+        self, arguments: list[str], problem: str, place: Path
+    ) -> None:
+        """The exit code is 2, and nothing is written."""
         done = convert(*arguments, "--out", "out", stdin=jsonl(chat()))
         assert done.exit_code == 2
         assert problem in done.stderr
         assert not list(place.iterdir())
 
-    def test_help_tells_the_exit_codes(self) -> None:
-        """For scripts."""
+    def test_help_lists_the_exit_codes(self) -> None:
+        """Scripts rely on them."""
         text = convert("--help").stdout
         assert "Exit codes:" in text
         assert "3   invalid document" in text
@@ -436,7 +438,7 @@ bodies = st.builds(
 def test_lines_in_any_chunks_give_what_translate_gives(
     documents: list[dict[str, Any]], size: int, ends_with_newline: bool
 ) -> None:
-    """Line by line, however the input is cut, broken ones left out."""
+    """Line by line, whatever the chunks of the input, with invalid lines left out."""
     expected: list[Any] = []
     broken: list[int] = []
     for line, body in enumerate(documents, start=1):

@@ -1,8 +1,8 @@
-"""Chains of conversions invent nothing: what is in the last body was in the first, or is told.
+"""Chains of conversions invent nothing: values of the last body come from the first.
 
-What was in the first body may come back in another form: joined with its neighbours, as JSON in a
-text, in base64, in other letters. A value that is nowhere in it is a word of the target's grammar
-(`"role": "user"`, a mode, a name that must be there), or a loss or repair of the chain stands at
+A value may come back in another form: joined with its neighbours, as JSON in a text, in base64, in
+another case. A value that isn't in the first body must be a word of the target's grammar
+(`"role": "user"`, a mode, a required name), or the chain must have reported a loss or repair at
 that part of the request.
 """
 
@@ -31,7 +31,7 @@ from tests.wire.test_matrix_random import histories
 DIALECTS = dragoman.dialects()
 _PER_DIALECT = 25
 
-# --- what a target's grammar asks for, whatever is said
+# --- words that a target's grammar requires, whatever the request
 
 _WORDS = re.compile(
     r"""\.(
@@ -57,7 +57,7 @@ _IDS = re.compile(r"\.(id|call_id|tool_call_id|tool_use_id)$")
 _SEALED = re.compile(r"\.(thoughtSignature|signature|encrypted_content|data)$")
 _EMPTY: tuple[Any, ...] = (None, "", {}, [])
 
-# --- where the reports of a part of a body stand
+# --- the paths of reports for each part of a body
 
 _AREAS = (
     (r"^\.(messages|contents|input|system|instructions|systemInstruction)\b",
@@ -71,14 +71,14 @@ _AREAS = (
 
 
 class Step(NamedTuple):
-    """A document as it is now, and where something was reported on the way."""
+    """The current document, and the paths of the reports so far."""
 
     text: bytes
     told: tuple[str, ...]
 
 
 def converted(raw: bytes, source: str, chain: tuple[str, ...]) -> Step:
-    """What `dragoman convert` makes of a document, from each of the dialects to the next."""
+    """The output of `dragoman convert` from each dialect to the next."""
     told: list[str] = []
     for target in chain:
         written = Destination(target).text_of(Reader(source).read(raw).value)
@@ -89,7 +89,7 @@ def converted(raw: bytes, source: str, chain: tuple[str, ...]) -> Step:
 
 
 def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Every value that holds no others, with the names that lead to it."""
+    """Every scalar value with the names on its path."""
     if isinstance(value, dict) and value:
         for key, inner in value.items():
             yield from leaves(inner, f"{path}.{key}")
@@ -101,7 +101,7 @@ def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 
 
 class First:
-    """The first body of a chain: what can be found in it."""
+    """The first body of a chain, with lookups of its values."""
 
     def __init__(self, body: Any) -> None:
         self._text = _bare(json.dumps(body))
@@ -113,9 +113,9 @@ class First:
         }
 
     def has(self, value: Any) -> bool:
-        """Whether a value was there, in one form or another."""
+        """Whether a value was in it, in any form."""
         if isinstance(value, bool) or value in _EMPTY:
-            return True  # whether, and nothing: each says so in its own way
+            return True  # true, false and null: each dialect expresses them in its own way
         if isinstance(value, (int, float)):
             return value in self._numbers or _bare(str(value)) in self._text
         return self._has_text(value) or self._has_json(value) or self._has_coded(value)
@@ -145,13 +145,15 @@ def _encoded(text: str) -> str:
 
 
 def _bare(text: str) -> str:
-    """A text in the form in which texts are compared: base64 has two alphabets, JSON two spellings
-    of a slash, and enumerations two cases."""  # noqa: D205, D209 - one sentence
+    """A text normalized for comparison.
+
+    Base64 has two alphabets, JSON two spellings of a slash, and enumerations two cases.
+    """
     return text.lower().replace("-", "+").replace("_", "/").replace("\\/", "/").replace(" ", "")
 
 
 def is_grammar(path: str, value: Any) -> bool:
-    """Whether a value is a word that the target has for it, or that must be there."""
+    """Whether a value is a word of the target's grammar for its field, or a required one."""
     if _SEALED.search(path) and isinstance(value, str):
         return _is_envelope(value)
     if _IDS.search(path):
@@ -168,7 +170,7 @@ def is_grammar(path: str, value: Any) -> bool:
 
 
 def _is_envelope(text: str) -> bool:
-    """Whether it is the state of another dialect, in our own envelope."""
+    """Whether it is the state of another dialect in our envelope."""
     try:
         return b64decode(text.replace("-", "+").replace("_", "/") + "==").startswith(b"dragoman1")
     except ValueError:
@@ -176,7 +178,7 @@ def _is_envelope(text: str) -> bool:
 
 
 def is_told(path: str, told: tuple[str, ...]) -> bool:
-    """Whether something was reported of that part of the request."""
+    """Whether a report covers that part of the request."""
     return any(
         re.search(area, path) and any(each.startswith(roots) for each in told)
         for area, roots in _AREAS
@@ -184,7 +186,7 @@ def is_told(path: str, told: tuple[str, ...]) -> bool:
 
 
 def invented(first: Any, last: Step) -> list[tuple[str, Any]]:
-    """What the last body has that was not in the first, and that nobody told of."""
+    """Values of the last body that are neither from the first nor reported."""
     known = First(first)
     return [
         (path, value)
@@ -198,7 +200,7 @@ def invented(first: Any, last: Step) -> list[tuple[str, Any]]:
 
 @cache
 def recorded(name: str) -> list[Any]:
-    """Requests that were really sent, of one dialect; skips the test where there are none."""
+    """Recorded requests of one dialect; skips the test if there are none."""
     try:
         corpus = Corpus.open()
     except CorpusNotFoundError as reason:
@@ -215,12 +217,12 @@ _CHAINS = st.lists(st.sampled_from(DIALECTS), min_size=2, max_size=4).map(tuple)
 def test_chains_of_recorded_requests_invent_nothing(
     number: int, source: str, chain: tuple[str, ...]
 ) -> None:
-    """Over two to four dialects, whatever was sent and to whom."""
+    """Chains of two to four dialects, for recorded requests of every source."""
     first = recorded(source)[number % len(recorded(source))]
     try:
         last = converted(json.dumps(first).encode(), source, chain)
     except DragomanError:
-        return  # refused, and said so: nothing was written
+        return  # refused with an error: nothing was written
     assert invented(first, last) == []
 
 
@@ -229,7 +231,7 @@ def test_chains_of_recorded_requests_invent_nothing(
 def test_chains_of_generated_requests_invent_nothing(
     request_made: Request, source: str, chain: tuple[str, ...]
 ) -> None:
-    """As above; the first body is what a generated request is in the first dialect."""
+    """The first body is a generated request, encoded in the first dialect."""
     body = dragoman.dialect(source).encode_request(request_made).body
     last = converted(json.dumps(body).encode(), source, chain)
     assert invented(json.loads(json.dumps(body)), last) == []
@@ -237,7 +239,7 @@ def test_chains_of_generated_requests_invent_nothing(
 
 @pytest.mark.parametrize("source", DIALECTS)
 def test_every_recorded_request_to_every_dialect(source: str) -> None:
-    """One step, so that each kind of request is seen in each run."""
+    """One step, so that each run covers each kind of request."""
     found = [
         (target, path, value)
         for first in recorded(source)
@@ -247,8 +249,8 @@ def test_every_recorded_request_to_every_dialect(source: str) -> None:
     assert found == []
 
 
-def test_what_is_invented_is_found() -> None:
-    """The property would see a word, a number and a tool that nobody gave."""
+def test_invented_values_are_found() -> None:
+    """The property detects a word, a number and a tool that the first body doesn't have."""
     first = {"model": "m", "messages": [{"role": "user", "content": "Where is it?"}]}
     body = {"model": "m", "max_tokens": 77, "messages": [{"role": "user", "content": "Where to?"}],
             "tools": [{"name": "f", "description": "Does it."}]}  # fmt: skip

@@ -1,4 +1,4 @@
-"""`dragoman doctor`: what is found here, what is wrong with it, and what to do next."""
+"""`dragoman doctor`: what it finds, what is wrong, and what to do next."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HERE = reachable_models.servers
 
 @pytest.fixture(autouse=True)
 def nothing_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Nothing that others registered, no server, no key, no store, no model."""
+    """No registered providers, servers, keys, stores or models."""
     monkeypatch.setattr(registry, "_registered", {})
     monkeypatch.setattr(reachable_models, "servers", list)
     for variable in ("XDG_DATA_HOME", "XDG_CACHE_HOME"):
@@ -35,12 +35,12 @@ def run(*arguments: str) -> Result:
 
 
 def rows(done: Result, kind: str) -> list[dict[str, Any]]:
-    """What it found of a kind."""
+    """The findings of one kind."""
     return [row for row in json.loads(done.stdout) if row["kind"] == kind]
 
 
-def test_a_new_user_is_told_the_shortest_way(tmp_path: Path) -> None:
-    """Nothing is wrong where nothing has been set up, and nothing is made by looking."""
+def test_a_new_user_gets_the_shortest_way_to_start(tmp_path: Path) -> None:
+    """An empty setup isn't wrong, and looking creates no files."""
     before = sorted(tmp_path.rglob("*"))
     done = run()
     assert done.exit_code == 0
@@ -51,14 +51,14 @@ def test_a_new_user_is_told_the_shortest_way(tmp_path: Path) -> None:
 
 
 def test_a_table_says_the_same() -> None:
-    """For people, with the hints below."""
+    """The table is for people and has the hints below it."""
     done = run("--table")
     assert done.stdout.splitlines()[0].split() == ["what", "name", "state", "found"]
     assert "Next steps:\n  dragoman tour " in done.stdout
 
 
-def test_extras_that_are_missing_say_how_to_get_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody needs all of them: it is nothing wrong."""
+def test_missing_extras_say_how_to_install_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A missing extra isn't a problem."""
     monkeypatch.setattr(doctor, "_EXTRAS", {"local": ("no_such_package",), "cli": ("click",)})
     done = run()
     assert [(row["name"], row["state"]) for row in rows(done, "extra")] == [
@@ -68,7 +68,7 @@ def test_extras_that_are_missing_say_how_to_get_them(monkeypatch: pytest.MonkeyP
 
 
 def test_keys_are_named_and_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that needs something else besides is wrong."""
+    """A key whose provider needs another variable as well is a problem."""
     monkeypatch.setenv("OPENAI_API_KEY", SECRET)
     monkeypatch.setenv("AZURE_OPENAI_API_KEY", SECRET)
     done = run()
@@ -81,8 +81,8 @@ def test_keys_are_named_and_never_shown(monkeypatch: pytest.MonkeyPatch) -> None
     assert rows(done, "next")[0]["found"].startswith("dragoman models openai ")
 
 
-def test_servers_that_run_here_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With some of their models; one that is not there is not mentioned, a broken one is wrong."""
+def test_running_servers_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some of their models are listed; absent servers aren't mentioned, broken ones are wrong."""
     monkeypatch.setattr(reachable_models, "servers", lambda: ["well", "gone", "broken"])
     targets = (Target(dialect="openai-chat"),)
     with serving(listed("a", "b", "c", "d")) as well, serving(refused(500, "x")) as broken:
@@ -98,14 +98,14 @@ def test_servers_that_run_here_are_found(monkeypatch: pytest.MonkeyPatch) -> Non
     assert rows(done, "next")[0]["found"].startswith("dragoman chat well ")
 
 
-def test_servers_are_looked_for_where_they_usually_are() -> None:
-    """Those that people run on their own machine, and nobody on the network."""
+def test_servers_are_searched_at_their_usual_addresses() -> None:
+    """Only servers on this machine, none on the network."""
     assert {"ollama", "lmstudio", "llama.cpp", "vllm"} <= set(HERE())
     assert not {"openai", "anthropic", "groq"} & set(HERE())
 
 
-def test_the_store_is_looked_into(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """How many conversations it has, or why it can't be read."""
+def test_the_store_is_inspected(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """It says how many conversations the store has, or why it can't be read."""
     url = f"sqlite:///{tmp_path / 'chats.db'}"
     monkeypatch.setenv("DRAGOMAN_HISTORY", url)
     assert rows(run(), "store")[0]["state"] == "missing"

@@ -1,4 +1,4 @@
-"""Reading documents of every form, in chunks of every size."""
+"""Reading documents of every form, in chunks of any size."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def read(text: bytes, size: int = CHUNK, name: str = "-") -> list[Piece]:
 
 
 def is_array(text: bytes) -> bool:
-    """Whether a text is taken for an array of documents."""
+    """Whether a text is recognized as an array of documents."""
     return any(batch.of_array for batch in batches(chunks_of(io.BytesIO(text))))
 
 
@@ -61,14 +61,14 @@ FORMS: list[tuple[bytes, list[Any], bool]] = [
 def test_every_form_is_recognised(
     text: bytes, documents: list[Any], array: bool, size: int, mark: bytes
 ) -> None:
-    """By its beginning alone, wherever the chunks end, with or without a byte order mark."""
+    """The beginning is enough, whatever the chunks, with or without a byte order mark."""
     assert [json.loads(piece.raw) for piece in read(mark + text, size)] == documents
     assert is_array(mark + text) is array
 
 
 @given(st.binary(max_size=80) | st.text('[]{},:"\\ \na1', max_size=80).map(str.encode),
        st.integers(1, 20))  # fmt: skip
-def test_chunks_never_show(text: bytes, size: int) -> None:
+def test_chunk_sizes_never_matter(text: bytes, size: int) -> None:
     """Any bytes give the same documents in any chunks."""
     assert read(text, size) == read(text)
 
@@ -76,30 +76,30 @@ def test_chunks_never_show(text: bytes, size: int) -> None:
 @pytest.mark.parametrize(
     "first", [b'{"model": "m", "messages": [{"role": "us', b'{"a": tru', b'{"a": "b"']
 )
-def test_a_first_line_that_broke_off_breaks_no_other(first: bytes) -> None:
-    """It is no reason to take the rest for one document that spans lines."""
+def test_a_truncated_first_line_affects_no_other(first: bytes) -> None:
+    """The rest is still read line by line."""
     found = read(first + b"\n" + jsonl(chat(), chat("b")))
     assert [piece.line for piece in found] == [1, 2, 3]
     assert [json.loads(piece.raw) for piece in found[1:]] == [chat(), chat("b")]
 
 
-def test_a_name_can_say_that_there_are_lines() -> None:
-    """`….jsonl` is read by lines even where a line looks like something else."""
+def test_the_jsonl_suffix_means_lines() -> None:
+    """`….jsonl` is read by lines, even if a line looks like something else."""
     text = b'[{"a": 1}]\n{"b":\n{"c": 3}\n'
     assert [piece.line for piece in read(text, name="x.jsonl")] == [1, 2, 3]
     assert [piece.line for piece in read(text, name="x.ndjson")] == [1, 2, 3]
 
 
 def test_lines_are_numbered_across_batches() -> None:
-    """Whatever is blank counts, and is no document."""
+    """Blank lines count, but are not documents."""
     text = b"\n\n1\n\n2\r\n\n\n3"
     for size in range(1, len(text) + 1):
         found = [(piece.line, piece.raw.strip()) for piece in read(text, size)]
         assert found == [(3, b"1"), (5, b"2"), (8, b"3")]
 
 
-def test_a_pipe_is_not_waited_for() -> None:
-    """What has come is handed on before there is more."""
+def test_reading_does_not_wait_for_the_end_of_a_pipe() -> None:
+    """What has arrived is returned before more is read."""
 
     def trickle() -> Any:
         yield jsonl(chat())

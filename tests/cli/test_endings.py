@@ -1,4 +1,4 @@
-"""How commands end when something goes wrong that nobody foresaw."""
+"""How commands end after unexpected errors."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ from tests.cli.samples import SECRET
         (KeyboardInterrupt(), 130, "dragoman: interrupted\n"),
     ],
 )
-def test_every_error_has_its_code(
+def test_every_error_has_its_exit_code(
     error: BaseException, code: int, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """And one line, if there is anything to say."""
+    """It prints at most one line."""
     with pytest.raises(SystemExit) as ended, clean_ending():
         raise error
     assert ended.value.code == code
     assert capsys.readouterr().err == said
 
 
-def test_a_fault_of_ours_says_where_it_is(capsys: pytest.CaptureFixture[str]) -> None:
-    """But not what its text says: that may be somebody's."""
+def test_an_internal_error_says_where_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    """Its text, which may hold user content, is not printed."""
     with pytest.raises(SystemExit) as ended, clean_ending():
         raise RuntimeError(SECRET)
     assert ended.value.code == 70
@@ -47,16 +47,16 @@ def test_a_fault_of_ours_says_where_it_is(capsys: pytest.CaptureFixture[str]) ->
     assert SECRET not in said
 
 
-def test_a_reader_that_went_away_is_no_news(capfd: pytest.CaptureFixture[str]) -> None:
-    """The exit code is the one of the signal."""
+def test_a_closed_pipe_is_silent(capfd: pytest.CaptureFixture[str]) -> None:
+    """The exit code is that of the signal."""
     with pytest.raises(SystemExit) as ended, clean_ending():
         raise BrokenPipeError
     assert ended.value.code == 141
     assert capfd.readouterr().err == ""
 
 
-def test_what_ends_well_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    """And goes on."""
+def test_success_prints_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    """The program continues after the block."""
     with clean_ending():
         pass
     assert capsys.readouterr().err == ""
@@ -78,8 +78,8 @@ main()
 
 
 @pytest.mark.parametrize("name", ["dragoman.cli.commands", "dragoman.cli.printing", "click"])
-def test_an_interrupt_while_modules_are_loaded_is_clean(name: str) -> None:
-    """On a slow machine that takes a while."""
+def test_an_interrupt_during_imports_is_clean(name: str) -> None:
+    """Imports take a while on a slow machine."""
     done = subprocess.run(
         [sys.executable, "-c", _EARLY.format(name=name)], capture_output=True, text=True,
         check=False,

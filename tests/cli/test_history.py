@@ -1,4 +1,4 @@
-"""`dragoman history`: looking after stored conversations."""
+"""`dragoman history`: managing stored conversations."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Shop:
         return CliRunner().invoke(command, options, input=stdin)
 
     def json(self, name: str, *arguments: str) -> Any:
-        """What a command says to a program."""
+        """The JSON output of a command."""
         result = self.run(name, *arguments)
         assert result.exit_code == 0, result.stderr
         return json.loads(result.stdout)
@@ -62,7 +62,7 @@ def shop(tmp_path: Path) -> Shop:
 
 
 def test_sessions_are_listed_the_latest_first(shop: Shop) -> None:
-    """With their names and sizes, for programs and for people."""
+    """The list has names and sizes, as JSON and as a table."""
     listed = shop.json("list")
     assert [each["identity"]["user"] for each in listed] == ["Ben", "Ana"]
     assert listed[1]["session"] == ANA.digest
@@ -74,8 +74,8 @@ def test_sessions_are_listed_the_latest_first(shop: Shop) -> None:
     assert "user=Ana" in table
 
 
-def test_a_conversation_is_shown_by_the_beginning_of_its_key(shop: Shop) -> None:
-    """To people as text, to programs as a document."""
+def test_a_conversation_is_shown_by_a_prefix_of_its_key(shop: Shop) -> None:
+    """As text for people, and as a document for programs."""
     text = shop.run("show", ANA.digest[:6], "--table").stdout
     assert "Where is the Old Bridge?" in text
     document = shop.json("show", ANA.digest, "--last", "1")
@@ -84,34 +84,34 @@ def test_a_conversation_is_shown_by_the_beginning_of_its_key(shop: Shop) -> None
 
 
 def test_a_conversation_is_shown_by_its_names(shop: Shop) -> None:
-    """If only one has them, and no digest was given beside."""
+    """The names must match one session, and can't be combined with a digest."""
     assert len(shop.json("show", "--user", "Ana")["value"]) == 2
     assert "2 sessions match" in shop.run("show", "--agent", "guide").stderr
     assert "no session" in shop.run("show", "--user", "Eve").stderr
     assert shop.run("show", ANA.digest, "--user", "Ana").exit_code == 2
 
 
-def test_the_ids_of_messages_are_told(shop: Shop) -> None:
-    """Which `fork` asks for."""
+def test_the_ids_of_messages_are_shown(shop: Shop) -> None:
+    """`fork` takes them."""
     lines = shop.run("show", ANA.digest, "--ids", "--table").stdout.splitlines()
     assert lines[1].split()[:2] == [shop.first.id, "user"]
 
 
 def test_a_digest_may_be_in_capitals(shop: Shop) -> None:
-    """As some tools print it."""
+    """Some tools print digests in capitals."""
     assert len(shop.json("show", ANA.digest.upper())["value"]) == 2
 
 
 @pytest.mark.parametrize("key", ["abc", "zzzz", "../../etc", "ffffffff"])
-def test_a_session_that_is_not_there_is_said_to_be_missing(shop: Shop, key: str) -> None:
-    """Or the key to be none."""
+def test_a_missing_session_is_reported(shop: Shop, key: str) -> None:
+    """Unknown and malformed keys are usage errors."""
     result = shop.run("show", key)
     assert result.exit_code == 2
     assert result.stderr.startswith("dragoman: ")
 
 
 def test_messages_are_found_by_their_words(shop: Shop) -> None:
-    """In all sessions, or in some."""
+    """Search covers all sessions, or selected ones."""
     assert len(shop.json("search", "bridge")) == 2
     found = shop.json("search", "old", "bridge", "--user", "Ana")
     assert [hit["id"] for hit in found] == [shop.first.id]
@@ -123,7 +123,7 @@ def test_messages_are_found_by_their_words(shop: Shop) -> None:
     ("by", "key"), [("session", ANA.digest), ("user", "Ana"), ("model", "claude-x")]
 )
 def test_usage_is_summed_up(shop: Shop, by: str, key: str) -> None:
-    """By session, user, model or day."""
+    """Sums are grouped by session, user, model or day."""
     assert shop.json("stats", "--by", by) == [
         {
             by: key, "answers": 1, "input": 10, "cache_read": 0, "cache_write": 0, "output": 4,
@@ -133,8 +133,8 @@ def test_usage_is_summed_up(shop: Shop, by: str, key: str) -> None:
     assert "14" in shop.run("stats", "--table").stdout
 
 
-def test_costs_are_added_up(shop: Shop) -> None:
-    """By what each answer was billed; what nobody knows is counted, and no zero."""
+def test_costs_are_summed(shop: Shop) -> None:
+    """Costs come from each answer's usage; answers without a price are counted as unknown."""
     origin = Origin(dialect="anthropic", provider="anthropic", model="claude-haiku-4-5")
     with ChatHistory.open_sync(BEN, shop.url) as history:
         for _ in range(2):
@@ -148,8 +148,8 @@ def test_costs_are_added_up(shop: Shop) -> None:
     assert "$2.0000 + 1 unknown" in shop.run("stats", "--cost", "--table").stdout
 
 
-def test_an_export_comes_back_in_another_store(shop: Shop, tmp_path: Path) -> None:
-    """Byte for byte; a second time it is a conflict, or passed over, or replaced."""
+def test_an_export_can_be_imported_into_another_store(shop: Shop, tmp_path: Path) -> None:
+    """The copy is equal; a second import is a conflict, is skipped, or replaces the sessions."""
     file, other = tmp_path / "all.jsonl", f"sqlite:///{tmp_path}/other.db"
     assert shop.run("export", "--out", str(file)).exit_code == 0
     assert shop.run("import", str(file), url=other).exit_code == 0
@@ -162,8 +162,8 @@ def test_an_export_comes_back_in_another_store(shop: Shop, tmp_path: Path) -> No
     assert "2 sessions, 3 messages" in replaced.stderr
 
 
-def test_an_import_that_meets_a_session_says_how_to_go_on(shop: Shop, tmp_path: Path) -> None:
-    """And that the sessions before it are in."""
+def test_an_import_conflict_says_how_to_continue(shop: Shop, tmp_path: Path) -> None:
+    """It also says that the sessions before it were imported."""
     (tmp_path / "all.jsonl").write_text(shop.run("export").stdout)
     result = shop.run("import", str(tmp_path / "all.jsonl"))
     assert "--on-conflict skip" in result.stderr
@@ -171,7 +171,7 @@ def test_an_import_that_meets_a_session_says_how_to_go_on(shop: Shop, tmp_path: 
 
 
 def test_an_export_never_overwrites_its_store(shop: Shop) -> None:
-    """Nor leaves half a file where something goes wrong."""
+    """A failed export leaves an existing file unchanged."""
     before = shop.file.read_bytes()
     result = shop.run("export", "--out", str(shop.file))
     assert (result.exit_code, shop.file.read_bytes()) == (2, before)
@@ -181,8 +181,8 @@ def test_an_export_never_overwrites_its_store(shop: Shop) -> None:
     assert out.read_text() == "older"
 
 
-def test_a_file_of_something_else_is_told_briefly(shop: Shop, tmp_path: Path) -> None:
-    """Not with a line for each of its lines."""
+def test_a_file_of_another_kind_is_reported_briefly(shop: Shop, tmp_path: Path) -> None:
+    """The error isn't repeated for each of its lines."""
     (tmp_path / "page.md").write_text("# Not JSON\n" * 1000)
     result = shop.run("import", str(tmp_path / "page.md"))
     assert result.exit_code == 3
@@ -192,14 +192,14 @@ def test_a_file_of_something_else_is_told_briefly(shop: Shop, tmp_path: Path) ->
 
 
 def test_one_session_can_be_exported(shop: Shop) -> None:
-    """Its own lines only; a digest and names together would be two answers."""
+    """The export has only its lines; a digest can't be combined with names."""
     assert shop.run("export", BEN.digest[:8], "--user", "Ana").exit_code == 2
     lines = shop.run("export", BEN.digest[:8]).stdout.splitlines()
     assert [json.loads(line)["kind"] for line in lines] == ["Session", "Record"]
 
 
-def test_broken_lines_are_named_and_the_rest_comes_in(shop: Shop, tmp_path: Path) -> None:
-    """By their numbers; nothing of them is quoted."""
+def test_broken_lines_are_reported_and_the_rest_is_imported(shop: Shop, tmp_path: Path) -> None:
+    """They are reported by number, without their content."""
     lines = shop.run("export").stdout.splitlines()
     file = tmp_path / "broken.jsonl"
     file.write_text("\n".join([*lines[:2], '{"secret": 1}', *lines[2:]]))
@@ -211,7 +211,7 @@ def test_broken_lines_are_named_and_the_rest_comes_in(shop: Shop, tmp_path: Path
 
 
 def test_a_fork_makes_a_branch(shop: Shop) -> None:
-    """The conversation is then shown on it."""
+    """The conversation is then shown on the new branch."""
     made = shop.json("fork", ANA.digest[:8], shop.first.id)
     assert (made["branch"], made["forked_at"]) == (1, shop.first.id)
     assert len(shop.json("show", ANA.digest)["value"]) == 1
@@ -220,7 +220,7 @@ def test_a_fork_makes_a_branch(shop: Shop) -> None:
 
 
 def test_branches_are_listed_and_switched(shop: Shop) -> None:
-    """Whoever forks by mistake finds the way back without a program."""
+    """A fork by mistake can be undone from the command line."""
     shop.run("fork", ANA.digest, shop.first.id)
     main, forked = shop.json("branches", ANA.digest)
     assert (main["branch"], main["active"], main["forked_at"]) == (0, False, None)
@@ -231,8 +231,8 @@ def test_branches_are_listed_and_switched(shop: Shop) -> None:
     assert shop.run("switch", ANA.digest, "7").exit_code == 2
 
 
-def test_sessions_are_deleted_by_name_or_by_choice(shop: Shop) -> None:
-    """Not by neither, and not without being asked."""
+def test_sessions_are_deleted_by_name_or_by_criteria(shop: Shop) -> None:
+    """One of them must be given, and the user is asked first."""
     assert shop.run("delete", "--yes").exit_code == 2
     assert shop.run("delete", ANA.digest[:8]).exit_code == 2
     assert len(shop.json("list")) == 2
@@ -241,14 +241,14 @@ def test_sessions_are_deleted_by_name_or_by_choice(shop: Shop) -> None:
     assert shop.json("list") == []
 
 
-def test_a_session_that_is_named_twice_is_deleted_once(shop: Shop) -> None:
-    """And counted once."""
+def test_a_session_named_twice_is_deleted_once(shop: Shop) -> None:
+    """It is also counted once."""
     result = shop.run("delete", ANA.digest[:8], ANA.digest, "--yes")
     assert "1 session deleted" in result.stderr
 
 
-def test_a_question_can_be_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """At once: the event loop, which takes Ctrl-C for itself, would wait for the answer."""
+def test_a_prompt_can_be_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C ends it at once, although the event loop would wait for the answer."""
 
     def ask(_question: str, **_options: object) -> bool:
         try:
@@ -266,16 +266,16 @@ def test_a_question_can_be_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
     assert ended.value.code == 130
 
 
-def test_a_user_is_forgotten(shop: Shop) -> None:
-    """What can't be reached is said."""
+def test_a_user_can_be_forgotten(shop: Shop) -> None:
+    """The report names the places that can't be erased from here."""
     erased = shop.json("forget", "Ana", "--yes")
     assert (erased["sessions"], erased["messages"]) == (1, 2)
     assert erased["may_remain_in"]
     assert b"Old Bridge" not in shop.file.read_bytes()
 
 
-def test_damage_is_found_and_set_aside(shop: Shop) -> None:
-    """The damaged record is kept, out of the way."""
+def test_damage_is_found_and_moved_aside(shop: Shop) -> None:
+    """The damaged record is kept elsewhere."""
     assert shop.json("verify") == []
     assert "no problems" in shop.run("verify", "--table").stderr
     with sqlite3.connect(shop.file) as connection:
@@ -294,8 +294,8 @@ def test_damage_is_found_and_set_aside(shop: Shop) -> None:
     connection.close()
 
 
-def test_encrypted_records_are_not_taken_for_damage(tmp_path: Path) -> None:
-    """A repair without keys leaves everything where it is."""
+def test_encrypted_records_are_not_treated_as_damage(tmp_path: Path) -> None:
+    """A repair without keys moves nothing."""
     url = f"sqlite:///{tmp_path}/sealed.db"
     sealed = SealedStorage(storage_at(url, blocking=True)[0], keys={"a": bytes(32)}, current="a")
     with ChatHistory.open_sync(ANA, sealed) as history:
@@ -311,8 +311,8 @@ def test_encrypted_records_are_not_taken_for_damage(tmp_path: Path) -> None:
     portal.run_inline(sealed.close())
 
 
-def test_a_store_that_is_not_there_is_not_made(tmp_path: Path) -> None:
-    """A name that was mistyped neither looks like an empty store nor becomes one."""
+def test_a_missing_store_is_not_created(tmp_path: Path) -> None:
+    """A mistyped name neither looks like an empty store nor becomes one."""
     for url in (f"sqlite:///{tmp_path}/typo.db", f"file://{tmp_path}/typo"):
         for arguments in (["list"], ["stats"], ["verify"], ["forget", "ana", "--yes"], ["export"]):
             result = CliRunner().invoke(command, ["history", *arguments, "--store", url])
@@ -321,8 +321,8 @@ def test_a_store_that_is_not_there_is_not_made(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_nothing_found_is_said(shop: Shop) -> None:
-    """In place of a table without lines."""
+def test_an_empty_result_is_mentioned(shop: Shop) -> None:
+    """A sentence replaces an empty table."""
     result = shop.run("search", "unheard", "--table")
     assert (result.exit_code, result.stdout, result.stderr) == (0, "", "nothing found\n")
 
@@ -337,16 +337,16 @@ def test_nothing_found_is_said(shop: Shop) -> None:
         ("postgresql://127.0.0.1:1/test?prepared=maybe", 2),
     ],
 )
-def test_the_exit_code_tells_a_mistake_from_a_store_that_is_away(url: str, code: int) -> None:
-    """The one is to be corrected, the other may be tried again."""
+def test_the_exit_code_tells_a_usage_error_from_an_unavailable_store(url: str, code: int) -> None:
+    """The one must be corrected, the other may be retried."""
     for package in ("redis", "psycopg"):
         pytest.importorskip(package)
     result = CliRunner().invoke(command, ["history", "list", "--store", url])
     assert (result.exit_code, result.stderr.count("\n")) == (code, 1)
 
 
-def test_a_store_that_can_not_be_opened_is_said_to_be(tmp_path: Path) -> None:
-    """In one line."""
+def test_a_store_that_can_t_be_opened_is_reported(tmp_path: Path) -> None:
+    """The error is one line."""
     for url in ("nonsense", "sqlite:///"):
         result = CliRunner().invoke(command, ["history", "list", "--store", url])
         assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
@@ -358,8 +358,8 @@ def test_a_store_that_can_not_be_opened_is_said_to_be(tmp_path: Path) -> None:
     assert "damaged" in result.stderr
 
 
-def test_verify_names_what_a_history_calls_damaged(shop: Shop) -> None:
-    """Session by session, message by message; for people under the session's name."""
+def test_verify_reports_what_a_history_calls_damaged(shop: Shop) -> None:
+    """By session and message; people see it under the session's name."""
     with sqlite3.connect(shop.file) as connection:
         connection.execute("UPDATE messages SET body = x'00ff' WHERE seq = 1")
     connection.close()
@@ -384,13 +384,13 @@ def test_verify_names_what_a_history_calls_damaged(shop: Shop) -> None:
 
 
 def imported(shop: Shop, folder: Path, name: str, text: str, *options: str) -> Result:
-    """Import a file into a store of its own."""
+    """Import a file into a new store."""
     (folder / name).write_text(text)
     return shop.run("import", str(folder / name), *options, url=f"sqlite:///{folder}/other.db")
 
 
 def listed(shop: Shop, folder: Path) -> list[Any]:
-    """The sessions in the other store, oldest name first."""
+    """The sessions in the other store, sorted by name."""
     result = shop.run("list", "--json", url=f"sqlite:///{folder}/other.db")
     return sorted(json.loads(result.stdout), key=lambda each: str(each["identity"]))
 
@@ -413,7 +413,7 @@ CHATGPT = {
 }
 
 
-def test_what_convert_reads_can_be_imported(shop: Shop, tmp_path: Path) -> None:
+def test_every_document_convert_reads_can_be_imported(shop: Shop, tmp_path: Path) -> None:
     """Each document becomes a session named after its file, with its system prompt as a message."""
     lines = [
         {
@@ -434,8 +434,8 @@ def test_what_convert_reads_can_be_imported(shop: Shop, tmp_path: Path) -> None:
     assert second["first_line"] == "Hallo"
 
 
-def test_an_export_of_chatgpt_keeps_title_time_and_branches(shop: Shop, tmp_path: Path) -> None:
-    """It is named by its id, so that a second import finds it."""
+def test_a_chatgpt_export_keeps_titles_times_and_branches(shop: Shop, tmp_path: Path) -> None:
+    """The session is named by its id, so that a second import finds it."""
     result = imported(shop, tmp_path, "conversations.json", json.dumps([CHATGPT]))
     assert result.exit_code == 0, result.stderr
     (found,) = listed(shop, tmp_path)
@@ -453,7 +453,7 @@ def test_an_export_of_chatgpt_keeps_title_time_and_branches(shop: Shop, tmp_path
 def test_unreadable_conversations_are_reported_and_the_rest_is_imported(
     shop: Shop, tmp_path: Path
 ) -> None:
-    """By line, without their content; so are settings, which a history does not store."""
+    """They are reported by line without content; so are settings, which aren't stored."""
     lines = [
         '{"secret": 1}',
         '{"messages": [{"role": "user", "content": "Hi"}], "temperature": 0.5}',
@@ -468,16 +468,16 @@ def test_unreadable_conversations_are_reported_and_the_rest_is_imported(
     assert "1 session, 1 message" in result.stderr
 
 
-def test_a_named_format_is_expected(shop: Shop, tmp_path: Path) -> None:
-    """Another one is a problem, and an unknown name wrong usage."""
+def test_a_named_format_is_required(shop: Shop, tmp_path: Path) -> None:
+    """Another format is an error, and an unknown name a usage error."""
     wrong = imported(shop, tmp_path, "talks.json", '{"messages": []}', "--from", "chatgpt")
     assert wrong.exit_code == 3
     assert "not a conversation in the form of chatgpt" in wrong.stderr
     assert imported(shop, tmp_path, "talks.json", "{}", "--from", "gpt").exit_code == 2
 
 
-def test_files_of_one_name_stay_apart(shop: Shop, tmp_path: Path) -> None:
-    """Their folders are part of the sessions' names then."""
+def test_files_of_the_same_name_stay_separate(shop: Shop, tmp_path: Path) -> None:
+    """Their folders become part of the sessions' names."""
     files = [tmp_path / "a" / "talk.json", tmp_path / "b" / "talk.json"]
     for file in files:
         file.parent.mkdir()
@@ -488,7 +488,7 @@ def test_files_of_one_name_stay_apart(shop: Shop, tmp_path: Path) -> None:
 
 
 def test_an_export_can_be_converted_and_shown(shop: Shop, tmp_path: Path) -> None:
-    """Each session is one document, however small the pieces that arrive."""
+    """Each session is one document, however small the chunks."""
     shop.json("list")
     file = tmp_path / "all.jsonl"
     assert shop.run("export", "--out", str(file)).exit_code == 0
@@ -510,7 +510,7 @@ def test_an_export_can_be_converted_and_shown(shop: Shop, tmp_path: Path) -> Non
 
 
 def test_other_branches_of_an_export_are_a_loss(shop: Shop, tmp_path: Path) -> None:
-    """The active branch is converted, and the messages of others are counted."""
+    """The active branch is converted, and the messages of other branches are counted."""
     assert shop.run("fork", ANA.digest[:8], shop.first.id).exit_code == 0
     text = shop.run("export", ANA.digest[:8]).stdout
     losses = tmp_path / "losses.jsonl"
@@ -527,8 +527,8 @@ def test_other_branches_of_an_export_are_a_loss(shop: Shop, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("cut", ["first", "middle"])
-def test_an_incomplete_export_is_refused(shop: Shop, cut: str) -> None:
-    """Rather than converted as if it were whole."""
+def test_an_incomplete_export_is_rejected(shop: Shop, cut: str) -> None:
+    """It isn't converted as if it were complete."""
     lines = shop.run("export", ANA.digest[:8]).stdout.splitlines()
     del lines[0 if cut == "first" else 1]
     options = ["convert", "-", "--to", "openai-chat"]

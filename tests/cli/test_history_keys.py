@@ -1,4 +1,4 @@
-"""The keys of encrypted stores on the command line: given by file, and never seen."""
+"""Keys of encrypted stores on the command line: read from files, and never shown."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ OTHER = bytes(range(50, 82))
 
 
 class Safe:
-    """An encrypted store with a session in it, and the files of its keys."""
+    """An encrypted store with a session, and its key files."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -56,14 +56,14 @@ class Safe:
         return CliRunner().invoke(command, ["history", name, *arguments, "--store", self.url])
 
     def damage(self, statement: str) -> None:
-        """Change something in the database."""
+        """Change a value in the database."""
         with sqlite3.connect(self.file) as connection:
             connection.execute(statement)
         connection.close()
 
 
 class _history:  # noqa: N801 - a block, as `open_sync` gives one
-    """The history in the store, with a key; the store is closed with it."""
+    """The history in the store, opened with a key; the store is closed with it."""
 
     def __init__(self, url: str, key: bytes, id: str) -> None:
         inner, _ = storage_at(url, blocking=True)
@@ -80,12 +80,12 @@ class _history:  # noqa: N801 - a block, as `open_sync` gives one
 
 @pytest.fixture
 def safe(tmp_path: Path) -> Safe:
-    """An encrypted store with a session in it."""
+    """An encrypted store with a session."""
     return Safe(tmp_path)
 
 
 def test_every_command_works_with_the_key(safe: Safe) -> None:
-    """As on a store that is not encrypted."""
+    """The output is that of an unencrypted store."""
     (listed,) = json.loads(safe.run("list", *safe.keyed).stdout)
     assert (listed["first_line"], listed["model"]) == ("Where is the Old Bridge?", "claude-x")
     assert listed["unreadable"] is None
@@ -108,8 +108,8 @@ def test_every_command_works_with_the_key(safe: Safe) -> None:
     assert json.loads(safe.run("forget", "Ana", "--yes", *safe.keyed).stdout)["sessions"] == 1
 
 
-def test_without_the_key_it_is_said_what_to_give(safe: Safe) -> None:
-    """By the id of the key; what needs none works."""
+def test_without_the_key_the_error_says_what_to_pass(safe: Safe) -> None:
+    """It names the key's id; commands that need no key work."""
     shown = safe.run("show", "7")
     assert (shown.exit_code, shown.stdout) == (2, "")
     assert "encrypted with key '2026': pass it with --key-file 2026=FILE" in shown.stderr
@@ -136,12 +136,12 @@ def test_without_the_key_it_is_said_what_to_give(safe: Safe) -> None:
     ],
 )
 def test_a_damaged_record_does_not_hide_that_keys_are_needed(body: bytes, said: str) -> None:
-    """Its id is told where it can be read."""
+    """The key's id is reported if it can be read."""
     assert needs_keys(body).endswith(said)
 
 
 def test_keys_come_from_the_environment(safe: Safe, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As the names of their files; an option comes before it, and adds to it."""
+    """The variable names the key files; options override it and add to it."""
     monkeypatch.setenv("DRAGOMAN_HISTORY_KEYS", f"2026={safe.key}{os.pathsep}2027={safe.other}")
     assert "--current-key" in safe.run("show", "7").stderr
     monkeypatch.setenv("DRAGOMAN_HISTORY_CURRENT_KEY", "2026")
@@ -152,7 +152,7 @@ def test_keys_come_from_the_environment(safe: Safe, monkeypatch: pytest.MonkeyPa
 
 
 def test_a_chat_is_encrypted_with_the_same_options(safe: Safe) -> None:
-    """Otherwise it would be the one session of the store in plain text."""
+    """Otherwise it would be the only plain-text session of the store."""
     arguments = ["chat", "echo:", "--session", "new", "--store", safe.url, *safe.keyed]
     for said in ("Between us", "As before"):
         result = CliRunner().invoke(command, arguments, input=f"{said}\n")
@@ -165,7 +165,7 @@ def test_a_chat_is_encrypted_with_the_same_options(safe: Safe) -> None:
 
 
 def test_rotation_leaves_nothing_under_the_old_key(safe: Safe) -> None:
-    """With both keys; afterwards the new one is enough."""
+    """Rotation needs both keys; afterwards the new one is enough."""
     both = (*safe.keyed, "--key-file", f"2027={safe.other}")
     assert "there are 2 keys" in safe.run("rotate", *both).stderr
     done = safe.run("rotate", *both, "--current-key", "2027")
@@ -180,7 +180,7 @@ def test_rotation_leaves_nothing_under_the_old_key(safe: Safe) -> None:
 
 
 def test_a_store_is_encrypted_by_a_rotation_that_accepts_plain_text(safe: Safe) -> None:
-    """Said in so many words, since nobody vouches for what was plain."""
+    """Plain text must be accepted explicitly, since it isn't authenticated."""
     url = f"sqlite:///{safe.folder}/plain.db"
     with ChatHistory.open_sync(ANA, url) as history:
         history.add("Out in the open")
@@ -203,7 +203,7 @@ def test_a_store_is_encrypted_by_a_rotation_that_accepts_plain_text(safe: Safe) 
 
 
 def test_an_altered_record_is_found_with_the_key(safe: Safe) -> None:
-    """In its session, by its number; `ChatHistory.damaged` has the same, and a repair moves it."""
+    """It is reported by session and number, as in `ChatHistory.damaged`, and a repair moves it."""
     statement = (
         'UPDATE messages SET body = CAST(replace(body, \'"data":"\', \'"data":"AAAA\') AS BLOB)'
     )
@@ -218,7 +218,7 @@ def test_an_altered_record_is_found_with_the_key(safe: Safe) -> None:
     assert "1 record moved aside" in safe.run("repair", *safe.keyed).stderr
 
 
-# --- the files of keys
+# --- key files
 
 
 @pytest.mark.parametrize(
@@ -231,15 +231,15 @@ def test_an_altered_record_is_found_with_the_key(safe: Safe) -> None:
         base64.urlsafe_b64encode(KEY).rstrip(b"="),
     ],
 )
-def test_a_key_is_read_in_the_forms_that_tools_write(safe: Safe, content: bytes) -> None:
-    """As it is, in hexadecimal digits, in base64."""
+def test_keys_are_read_in_the_forms_that_tools_write(safe: Safe, content: bytes) -> None:
+    """Raw bytes, hexadecimal digits, and base64."""
     safe.key.write_bytes(content)
     assert safe.run("show", "7", *safe.keyed).exit_code == 0
 
 
 @given(st.binary(min_size=32, max_size=32))
 def test_every_key_has_three_forms(key: bytes) -> None:
-    """None of which is taken for another."""
+    """Raw bytes, hexadecimal digits and base64 all decode to the same key."""
     assert decoded(key) == key
     for text in (key.hex().encode(), base64.b64encode(key), base64.urlsafe_b64encode(key)):
         assert decoded(text + b"\n") == decoded(text) == key
@@ -247,7 +247,7 @@ def test_every_key_has_three_forms(key: bytes) -> None:
 
 @given(st.binary(max_size=200).filter(lambda raw: len(raw) != 32))
 def test_nothing_else_is_a_key(raw: bytes) -> None:
-    """What is read as one is written as one."""
+    """Anything decoded as a key is one of these forms."""
     key = decoded(raw)
     if key is not None:
         forms = {key.hex().encode(), base64.b64encode(key), base64.urlsafe_b64encode(key)}
@@ -257,7 +257,7 @@ def test_nothing_else_is_a_key(raw: bytes) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"short", b"x" * 31, KEY + b"\x00", b"y" * 5000])
-def test_a_file_without_a_key_is_refused_without_its_content(safe: Safe, content: bytes) -> None:
+def test_a_file_without_a_key_is_rejected_without_its_content(safe: Safe, content: bytes) -> None:
     """It may be half a key, or another secret."""
     safe.key.write_bytes(content)
     result = safe.run("show", "7", *safe.keyed)
@@ -280,18 +280,18 @@ def test_a_file_without_a_key_is_refused_without_its_content(safe: Safe, content
         ("", 2),
     ],
 )
-def test_an_option_that_names_no_key_is_refused(safe: Safe, option: str, code: int) -> None:
-    """In one line."""
+def test_an_option_that_names_no_key_is_rejected(safe: Safe, option: str, code: int) -> None:
+    """The error is one line."""
     result = safe.run("list", "--key-file", option)
     assert (result.exit_code, result.stderr.count("\n")) == (code, 1)
 
 
 @pytest.mark.parametrize("text", [KEY.hex(), base64.b64encode(KEY).decode()])
 @pytest.mark.parametrize("form", ["{}", "2026={}", "{}=2026"])
-def test_a_key_on_the_command_line_is_refused_and_not_repeated(
+def test_a_key_on_the_command_line_is_rejected_and_not_repeated(
     safe: Safe, text: str, form: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Other users of the machine see arguments, and errors end up in logs."""
+    """Other users can see arguments, and errors end up in logs."""
     by_option = safe.run("list", "--key-file", form.format(text))
     monkeypatch.setenv("DRAGOMAN_HISTORY_KEYS", form.format(text))
     for result in (by_option, safe.run("list")):
@@ -300,15 +300,15 @@ def test_a_key_on_the_command_line_is_refused_and_not_repeated(
         assert text.rstrip("=") not in result.output
 
 
-def test_the_same_id_twice_is_a_mistake(safe: Safe) -> None:
-    """Which of the two would be the last one to be read."""
+def test_a_repeated_key_id_is_a_usage_error(safe: Safe) -> None:
+    """It is unclear which of the two keys is meant."""
     result = safe.run("list", *safe.keyed, "--key-file", f"2026={safe.other}")
     assert (result.exit_code, "given twice" in result.stderr) == (2, True)
 
 
 @pytest.mark.parametrize("option", [["--current-key", "2026"], ["--accept-plain"]])
-def test_what_is_about_keys_needs_one(safe: Safe, option: list[str]) -> None:
-    """Otherwise it would look as if it had been heeded."""
+def test_key_options_need_a_key(safe: Safe, option: list[str]) -> None:
+    """Otherwise they would be ignored silently."""
     result = safe.run("list", *option)
     assert (result.exit_code, "--key-file ID=FILE" in result.stderr) == (2, True)
     unknown = safe.run("list", *safe.keyed, "--current-key", "1999")
@@ -317,8 +317,8 @@ def test_what_is_about_keys_needs_one(safe: Safe, option: list[str]) -> None:
 
 @pytest.mark.skipif(os.name != "posix", reason="there are no such permissions")
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o644])
-def test_a_key_that_others_can_read_is_warned_of(safe: Safe, mode: int) -> None:
-    """With what to do about it."""
+def test_a_key_that_others_can_read_gives_a_warning(safe: Safe, mode: int) -> None:
+    """The warning says what to do."""
     assert safe.run("list", *safe.keyed).stderr == ""
     safe.key.chmod(mode)
     result = safe.run("list", *safe.keyed)
@@ -326,8 +326,8 @@ def test_a_key_that_others_can_read_is_warned_of(safe: Safe, mode: int) -> None:
     assert f"chmod 600 {safe.key}" in result.stderr
 
 
-def test_a_new_key_is_written_for_its_owner_only(safe: Safe) -> None:
-    """A file that is there stays; the key is nowhere but in the file."""
+def test_a_new_key_file_is_private(safe: Safe) -> None:
+    """An existing file stays unchanged, and the key is printed nowhere."""
     file = safe.folder / "new.key"
     result = CliRunner().invoke(command, ["history", "keygen", str(file)])
     assert result.exit_code == 0
@@ -345,10 +345,10 @@ def test_a_new_key_is_written_for_its_owner_only(safe: Safe) -> None:
     )
 
 
-def test_a_new_key_is_on_the_disk_before_it_is_used(
+def test_a_new_key_is_flushed_to_disk_before_it_is_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is encrypted with a key that a power cut took is lost; half a key is removed."""
+    """Otherwise a power cut could lose it with everything encrypted; half a key is removed."""
     file = tmp_path / "new.key"
     synced: list[bytes] = []
     monkeypatch.setattr(os, "fsync", lambda _: synced.append(file.read_bytes()))

@@ -1,4 +1,4 @@
-"""`dragoman history list`: which conversation is which, at a glance."""
+"""`dragoman history list`: recognizing conversations at a glance."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ HOSTILE = "\x1b[31mred\x1b]0;title\x07\x9b2J\r\u202eback\nsecond line"
 
 
 def answer(text: str, model: str) -> Message:
-    """What a model said."""
+    """An answer of a model."""
     return Message.assistant(text, origin=Origin(dialect="anthropic", model=model))
 
 
 def listed(url: str, *options: str) -> list[dict[str, Any]]:
-    """What the command tells a program."""
+    """The JSON output of the command."""
     result = CliRunner().invoke(command, ["history", "list", "--store", url, *options])
     assert result.exit_code == 0, result.stderr
     found: list[dict[str, Any]] = json.loads(result.stdout)
@@ -49,8 +49,8 @@ def stored(url: str, *messages: Message | str, identity: SessionIdentity = ANA) 
         history.extend(messages)
 
 
-def test_a_session_is_told_by_its_first_line_and_its_last_model(tmp_path: Path) -> None:
-    """With its size and time; instructions are nobody's first line."""
+def test_a_session_is_listed_with_its_first_line_and_last_model(tmp_path: Path) -> None:
+    """It has its size and time; instructions aren't used as the first line."""
     url = f"sqlite:///{tmp_path}/chats.db"
     stored(
         url, Message.system("Be brief."), "\n  Where is\nthe Old Bridge?", answer("Mostar", "old"),
@@ -80,17 +80,15 @@ def test_a_session_is_told_by_its_first_line_and_its_last_model(tmp_path: Path) 
         ([Message.user(" \n\n ")], ""),
     ],
 )
-def test_the_first_line_is_what_tells_most(
-    tmp_path: Path, messages: Sequence[Message], line: str
-) -> None:
-    """The user's, else anybody's, else what kind of thing was sent; of a long one the beginning."""
+def test_choice_of_the_first_line(tmp_path: Path, messages: Sequence[Message], line: str) -> None:
+    """The user's text, else another text, else the kind of content; long ones are cut."""
     url = f"sqlite:///{tmp_path}/chats.db"
     stored(url, *messages)
     assert listed(url)[0]["first_line"] == line
 
 
 def test_a_session_that_was_cleared_has_no_first_line(tmp_path: Path) -> None:
-    """And is listed."""
+    """It is still listed."""
     url = f"sqlite:///{tmp_path}/chats.db"
     with ChatHistory.open_sync(ANA, url) as history:
         history.add("Hello")
@@ -99,8 +97,8 @@ def test_a_session_that_was_cleared_has_no_first_line(tmp_path: Path) -> None:
     assert (found["first_line"], found["messages"], found["model"]) == ("", 0, None)
 
 
-def test_another_beginning_is_that_of_the_branch_people_are_on(tmp_path: Path) -> None:
-    """Whoever edits the first message sees the edited one."""
+def test_the_first_line_is_that_of_the_active_branch(tmp_path: Path) -> None:
+    """If the first message was edited, the edited one is shown."""
     url = f"sqlite:///{tmp_path}/chats.db"
     with ChatHistory.open_sync(ANA, url) as history:
         first = history.add("Old beginning")
@@ -120,8 +118,8 @@ class _Counting(MemoryStorage):
         return found
 
 
-async def test_long_sessions_are_not_read() -> None:
-    """Some messages of both ends are enough, however many there are."""
+async def test_long_sessions_are_not_read_in_full() -> None:
+    """Some messages from both ends are enough."""
     storage = _Counting()
     history = await ChatHistory.open(ANA, storage)
     await history.extend(["a"] * 5000)
@@ -130,8 +128,8 @@ async def test_long_sessions_are_not_read() -> None:
     assert storage.handed < 10
 
 
-def test_a_table_holds_the_latest_fifty(tmp_path: Path) -> None:
-    """And says how to see all; a program gets all, or as many as it asks for."""
+def test_a_table_shows_the_latest_fifty(tmp_path: Path) -> None:
+    """It says how to see all; JSON has all, or as many as requested."""
     url = f"sqlite:///{tmp_path}/chats.db"
     storage, _ = storage_at(url, blocking=True)
     for number in range(52):
@@ -151,8 +149,8 @@ def test_a_table_holds_the_latest_fifty(tmp_path: Path) -> None:
     assert (len(result.stdout.splitlines()), result.stderr) == (53, "")
 
 
-def test_a_damaged_beginning_does_not_hide_the_session(tmp_path: Path) -> None:
-    """The others are listed as ever."""
+def test_a_damaged_first_message_does_not_hide_the_session(tmp_path: Path) -> None:
+    """The other sessions are listed as usual."""
     import sqlite3
 
     url = f"sqlite:///{tmp_path}/chats.db"
@@ -166,8 +164,8 @@ def test_a_damaged_beginning_does_not_hide_the_session(tmp_path: Path) -> None:
     assert "(damaged)" in table
 
 
-def test_stored_text_does_nothing_to_a_terminal(tmp_path: Path) -> None:
-    """Neither as a table nor as JSON, which lets some of it stand by itself."""
+def test_stored_text_can_t_affect_a_terminal(tmp_path: Path) -> None:
+    """Tables and JSON contain no control characters; JSON escapes them."""
     url = f"sqlite:///{tmp_path}/chats.db"
     identity = SessionIdentity(chat=f"a{HOSTILE}")
     stored(url, HOSTILE, answer("b", HOSTILE), identity=identity)
@@ -188,7 +186,7 @@ def test_stored_text_does_nothing_to_a_terminal(tmp_path: Path) -> None:
     st.integers(20, 120),
 )
 def test_cards_are_never_wider_than_the_terminal(cards: list[Card], width: int) -> None:
-    """Whatever is in them, and whatever the letters' widths; nothing harmful is printed."""
+    """For any content and character widths, without control characters."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("COLUMNS", str(width))
         with redirect_stdout(StringIO()) as out:
@@ -200,7 +198,7 @@ def test_cards_are_never_wider_than_the_terminal(cards: list[Card], width: int) 
 
 @pytest.mark.parametrize("columns", [30, 40, 80, 200])
 def test_a_terminal_shows_every_fact_within_its_width(tmp_path: Path, columns: int) -> None:
-    """Also a narrow one, and letters that are two columns wide."""
+    """This includes narrow terminals and double-width characters."""
     url = f"sqlite:///{tmp_path}/chats.db"
     stored(url, "橋は どこ " * 60, answer("Mostar", "claude-sonnet-4-5"))
     with terminal(dragoman("history", "list", "--store", url), columns=columns) as it:
@@ -215,7 +213,7 @@ def test_a_terminal_shows_every_fact_within_its_width(tmp_path: Path, columns: i
 
 
 def test_a_dumb_terminal_gets_no_escape_sequences(tmp_path: Path) -> None:
-    """As inside an editor."""
+    """As in an editor's shell."""
     url = f"sqlite:///{tmp_path}/chats.db"
     stored(url, HOSTILE)
     with terminal(dragoman("history", "list", "--store", url), {"TERM": "dumb"}) as it:
@@ -224,8 +222,8 @@ def test_a_dumb_terminal_gets_no_escape_sequences(tmp_path: Path) -> None:
         assert "␛[31mred" in it.raw
 
 
-async def test_the_files_of_a_store_are_listed_as_well(tmp_path: Path) -> None:
-    """Every store has the same facts."""
+async def test_file_stores_are_listed_as_well(tmp_path: Path) -> None:
+    """Every kind of store gives the same columns."""
     storage, _ = storage_at(f"file://{tmp_path}/chats")
     await storage.open()
     history = await ChatHistory.open(ANA, storage)
@@ -235,8 +233,8 @@ async def test_the_files_of_a_store_are_listed_as_well(tmp_path: Path) -> None:
     await storage.close()
 
 
-def test_a_long_wait_has_a_bar_with_the_time_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    """After a second, on a terminal; a short one, a pipe and seen output have none."""
+def test_a_long_wait_has_a_progress_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It appears after a second on a terminal, not in a pipe and not once output is printed."""
     shown: list[str] = []
 
     class Seen(StringIO):

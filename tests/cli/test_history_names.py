@@ -1,4 +1,4 @@
-"""What a session can be called in the `history` commands."""
+"""Names of sessions in the `history` commands."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ USER = SessionIdentity(user="eve@example.org")
 
 
 def store(folder: Path, *identities: SessionIdentity) -> str:
-    """A store with a session of each identity, which says who it is."""
+    """A store with a session for each identity, whose text is its key."""
     url = f"sqlite:///{folder}/chats.db"
     for identity in identities:
         with ChatHistory.open_sync(identity, url) as history:
@@ -34,7 +34,7 @@ def run(url: str, *arguments: str) -> Result:
 
 
 def shown(url: str, *names: str) -> str:
-    """What the session of that name says."""
+    """The text of the session with that name."""
     result = run(url, "show", *names)
     assert result.exit_code == 0, result.stderr
     text: str = json.loads(result.stdout)["value"][0]["parts"][0]["text"]
@@ -60,16 +60,16 @@ def shown(url: str, *names: str) -> str:
         (ANA.digest[:12].upper(), ANA),
     ],
 )
-def test_a_session_is_called_what_people_copy(
+def test_a_session_is_found_by_name_prefix_or_digest(
     tmp_path: Path, name: str, meant: SessionIdentity
 ) -> None:
-    """Its name in full, the beginning of it, or digits of its digest."""
+    """Its full name, the beginning of it, or digits of its digest."""
     url = store(tmp_path, CHAT, LATER, ANA, BEN, USER)
     assert shown(url, name) == f"I am {meant.key}"
 
 
-def test_what_the_banner_says_works(tmp_path: Path) -> None:
-    """The chat's name, as it stands there behind 'stored as'."""
+def test_the_name_in_the_banner_works(tmp_path: Path) -> None:
+    """The chat's name, as printed after 'stored as'."""
     url = f"sqlite:///{tmp_path}/chats.db"
     arguments = ["chat", "echo:", "--store", url, "--session", "My trip: Mostar"]
     assert CliRunner().invoke(command, arguments, input="Hello\n").exit_code == 0
@@ -78,8 +78,8 @@ def test_what_the_banner_says_works(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["2026", "2026-11-1", "guide/7", "7"])
-def test_a_name_of_several_sessions_lists_them(tmp_path: Path, name: str) -> None:
-    """With what to say instead; nothing is shown or changed."""
+def test_an_ambiguous_name_lists_the_sessions(tmp_path: Path, name: str) -> None:
+    """It says what to enter instead; nothing is shown or changed."""
     url = store(tmp_path, CHAT, LATER, ANA, BEN)
     both = (ANA, BEN) if "7" in name and "2026" not in name else (CHAT, LATER)
     for arguments in (["show", name], ["delete", name, "--yes"], ["export", name]):
@@ -92,7 +92,7 @@ def test_a_name_of_several_sessions_lists_them(tmp_path: Path, name: str) -> Non
 
 
 def test_many_candidates_are_not_all_listed(tmp_path: Path) -> None:
-    """Ten are, and how to see the rest."""
+    """Ten are listed, with how to see the rest."""
     url = store(tmp_path, *(SessionIdentity(chat=f"trip {number}") for number in range(12)))
     result = run(url, "show", "trip")
     assert "more than 10 sessions match" in result.stderr
@@ -100,16 +100,16 @@ def test_many_candidates_are_not_all_listed(tmp_path: Path) -> None:
     assert "history list" in result.stderr
 
 
-def test_a_full_name_comes_before_the_beginning_of_another(tmp_path: Path) -> None:
-    """Otherwise there would be sessions without a name."""
+def test_a_full_name_comes_before_a_prefix(tmp_path: Path) -> None:
+    """Otherwise some sessions couldn't be named."""
     short, long = SessionIdentity(chat="trip"), SessionIdentity(chat="trip to Mostar")
     url = store(tmp_path, short, long)
     assert shown(url, "trip") == f"I am {short.key}"
     assert shown(url, "trip ") == f"I am {long.key}"
 
 
-def test_a_short_digest_and_the_beginning_of_a_name_are_two(tmp_path: Path) -> None:
-    """Neither is taken for the other: what is deleted may not be the one that was meant."""
+def test_a_digest_prefix_and_a_name_prefix_are_ambiguous(tmp_path: Path) -> None:
+    """Neither takes precedence, because a delete could hit the wrong session."""
     named = SessionIdentity(chat=f"{ANA.digest[:5]}-notes")
     url = store(tmp_path, ANA, named)
     assert "2 sessions match" in run(url, "delete", ANA.digest[:5], "--yes").stderr
@@ -126,8 +126,8 @@ def test_a_short_digest_and_the_beginning_of_a_name_are_two(tmp_path: Path) -> N
         (f"{CHAT.digest[:11]}g", CHAT.digest[:12]),
     ],
 )
-def test_a_name_that_was_mistyped_is_guessed(tmp_path: Path, typed: str, meant: str) -> None:
-    """The closest is offered; nothing is done with it."""
+def test_a_mistyped_name_gets_a_suggestion(tmp_path: Path, typed: str, meant: str) -> None:
+    """The closest name is suggested; nothing is done with it."""
     result = run(store(tmp_path, CHAT, ANA), "show", typed)
     assert (result.exit_code, result.stdout) == (2, "")
     assert f"did you mean {meant}?" in result.stderr
@@ -135,22 +135,22 @@ def test_a_name_that_was_mistyped_is_guessed(tmp_path: Path, typed: str, meant: 
 
 
 @pytest.mark.parametrize("name", ["", "nothing like it", "ffffffff", "../../etc", "x" * 10_000])
-def test_a_name_of_no_session_says_where_names_are(tmp_path: Path, name: str) -> None:
-    """In one line; an empty name is not the beginning of all."""
+def test_an_unknown_name_says_how_to_list_names(tmp_path: Path, name: str) -> None:
+    """The error is one line; an empty name isn't a prefix of all."""
     result = run(store(tmp_path, CHAT), "show", name)
     assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
     assert "`dragoman history list` shows all sessions" in result.stderr
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="arguments are not bytes there")
-def test_half_a_character_is_no_name(tmp_path: Path) -> None:
-    """Bytes that are no text, as a shell passes them on, are a mistake and no fault of ours."""
+def test_invalid_utf8_is_a_usage_error(tmp_path: Path) -> None:
+    """Bytes that aren't text, as a shell passes them on, are not an internal error."""
     result = run(store(tmp_path, CHAT), "show", "\udcff")
     assert result.exit_code == 2
 
 
-def test_names_that_attack_the_terminal_are_shown_harmlessly(tmp_path: Path) -> None:
-    """Among candidates, and where one is guessed."""
+def test_control_characters_in_names_are_escaped(tmp_path: Path) -> None:
+    """In lists of candidates and in suggestions."""
     bad = [SessionIdentity(chat=f"trip\x1b]0;owned\x07\n{number}") for number in range(2)]
     url = store(tmp_path, *bad)
     for typed in ("trip", "trip\x1b]0;owned\x07\n3"):
@@ -161,8 +161,8 @@ def test_names_that_attack_the_terminal_are_shown_harmlessly(tmp_path: Path) -> 
         assert "owned␇\n" not in text
 
 
-def test_the_question_before_a_deletion_names_what_goes(tmp_path: Path) -> None:
-    """A beginning may fit another session than the one that was thought of."""
+def test_the_question_before_a_deletion_names_the_session(tmp_path: Path) -> None:
+    """A prefix may match another session than intended."""
     from dragoman.cli.history.changing import _told
 
     store(tmp_path, CHAT)

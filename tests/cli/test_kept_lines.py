@@ -1,4 +1,4 @@
-"""What is typed into a chat is kept for its owner alone, and so is the folder that it is in."""
+"""The input history of chats, its folder and templates are private."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _modes(place: Path) -> set[int]:
 
 
 def test_inputs_are_private_with_their_folders(tmp_path: Path) -> None:
-    """The first chat may make the folder that conversations are kept in later."""
+    """A chat may create the folder that conversations are stored in later."""
     before = os.umask(0)
     try:
         kept = KeptLines(tmp_path / "share" / "dragoman" / "inputs")
@@ -33,7 +33,7 @@ def test_inputs_are_private_with_their_folders(tmp_path: Path) -> None:
 def test_templates_are_private_with_their_folders(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A prompt may be private, too."""
+    """Prompts may be private as well."""
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "share"))
     before = os.umask(0)
     try:

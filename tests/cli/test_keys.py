@@ -1,4 +1,4 @@
-"""`dragoman keys`: create, list, revoke, usage."""
+"""`dragoman keys`: create, list, revoke and usage."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dragoman.gateway.keys import Keys, Spent
 
 @pytest.fixture(autouse=True)
 def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where the keys are."""
+    """The path of the key store."""
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     monkeypatch.delenv("DRAGOMAN_KEYS", raising=False)
     monkeypatch.chdir(tmp_path)
@@ -30,13 +30,13 @@ def run(*arguments: str) -> Result:
 
 
 def listed(*arguments: str) -> list[dict[str, Any]]:
-    """The keys there are."""
+    """The listed keys."""
     found: list[dict[str, Any]] = json.loads(run("list", "--json", *arguments).stdout)
     return found
 
 
 def spend(file: Path, secret: str, *models: str) -> None:
-    """As a gateway does."""
+    """Record usage as a gateway does."""
 
     async def work() -> None:
         keys = await Keys.open(f"sqlite:///{file}")
@@ -49,8 +49,8 @@ def spend(file: Path, secret: str, *models: str) -> None:
     asyncio.run(work())
 
 
-def test_a_key_is_created_with_all_that_it_may_have(file: Path) -> None:
-    """The secret alone is on standard output, and in the store there is none."""
+def test_a_key_is_created_with_all_options(file: Path) -> None:
+    """Only the secret is on standard output, and the store doesn't contain it."""
     done = run(
         "create", "--name", "team", "--model", "gpt-*", "--model", "echo:*", "--rpm", "60",
         "--tpm", "1000", "--concurrent", "4", "--budget-cost", "5/day", "--budget-cost", "20.50",
@@ -75,14 +75,14 @@ def test_a_key_is_created_with_all_that_it_may_have(file: Path) -> None:
 
 
 def test_json_has_the_secret_and_the_record() -> None:
-    """For programs, at creation only."""
+    """For programs, and only at creation."""
     made = json.loads(run("create", "--json").stdout)
     assert made.pop("secret").startswith(f"drg_{made['id']}_")
     assert listed() == [made]
 
 
-def test_what_is_spent_is_shown(file: Path) -> None:
-    """In the list of keys and as usage, by what is asked for."""
+def test_spending_is_shown(file: Path) -> None:
+    """In the list of keys, and by `usage` grouped as requested."""
     secret = run("create", "--name", "a", "--budget-cost", "5/day").stdout.strip()
     other = run("create", "--name", "b").stdout.strip()
     spend(file, secret, "m1", "m2", "m1")
@@ -102,7 +102,7 @@ def test_what_is_spent_is_shown(file: Path) -> None:
 
 
 def test_a_revoked_key_stays_in_the_list() -> None:
-    """By id, by name, or by the secret that leaked."""
+    """It can be revoked by id, by name, or by the leaked secret."""
     secrets = [run("create", "--name", f"n{n}").stdout.strip() for n in range(3)]
     first = listed()[0]["id"]
     done = run("revoke", first, "n1", secrets[2])
@@ -136,7 +136,7 @@ def test_a_revoked_key_stays_in_the_list() -> None:
     ],
 )
 def test_errors_say_what_to_do(arguments: tuple[str, ...], said: str) -> None:
-    """In a line, and nothing is made."""
+    """The error is one line, and nothing is created."""
     run("create", "--name", "kept")
     done = run(*arguments)
     assert done.exit_code in {2, 4}
@@ -145,18 +145,18 @@ def test_errors_say_what_to_do(arguments: tuple[str, ...], said: str) -> None:
     assert [key["name"] for key in listed()] == ["kept"]
 
 
-def test_a_name_of_two_is_refused() -> None:
-    """Which one is meant, only an id can say."""
+def test_an_ambiguous_name_is_rejected() -> None:
+    """Only an id tells the keys apart."""
     for _ in range(2):
         run("create", "--name", "twin")
     done = run("revoke", "twin")
     assert (done.exit_code, "2 keys have this name" in done.stderr) == (2, True)
 
 
-def test_the_store_is_named_in_the_environment_or_on_the_line(
+def test_the_store_is_named_in_the_environment_or_by_an_option(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The line counts more."""
+    """The option takes precedence."""
     monkeypatch.setenv("DRAGOMAN_KEYS", "sqlite:///one.db")
     run("create", "--name", "one")
     run("create", "--name", "two", "--store", "sqlite:///two.db")
@@ -164,8 +164,8 @@ def test_the_store_is_named_in_the_environment_or_on_the_line(
     assert [key["name"] for key in listed("--store", "sqlite:///two.db")] == ["two"]
 
 
-def test_keys_are_where_the_configuration_says(tmp_path: Path) -> None:
-    """A key that is made beside a `dragoman.toml` is one that its gateway knows."""
+def test_keys_are_stored_where_the_configuration_says(tmp_path: Path) -> None:
+    """A key created beside a `dragoman.toml` is known to its gateway."""
     (tmp_path / "dragoman.toml").write_text('[server]\nkeys = "sqlite:///mine.db"\n')
     assert run("create", "--name", "team").exit_code == 0
     assert [key["name"] for key in listed("--store", "sqlite:///mine.db")] == ["team"]

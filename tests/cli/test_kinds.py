@@ -1,4 +1,4 @@
-"""Telling what a document is."""
+"""Recognizing the kind of a document."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def read(value: Any, source: str = AUTO) -> Any:
 
 @pytest.mark.parametrize("name", DIALECTS)
 @pytest.mark.parametrize("auto", [True, False])
-def test_requests_responses_and_histories_are_told_apart(name: str, auto: bool) -> None:
+def test_requests_responses_and_histories_are_recognized(name: str, auto: bool) -> None:
     """In every dialect, named or not."""
     source = AUTO if auto else name
     assert isinstance(read(REQUESTS[name], source).value, Request)
@@ -34,13 +34,13 @@ def test_requests_responses_and_histories_are_told_apart(name: str, auto: bool) 
 
 @pytest.mark.parametrize("name", DIALECTS)
 def test_the_dialect_is_detected(name: str) -> None:
-    """Of requests, responses and histories alike."""
+    """For requests, responses and histories alike."""
     for kind in (REQUESTS, ANSWERS, HISTORIES):
         assert read(kind[name]).dialect == name
 
 
-def test_a_response_may_repeat_what_it_was_asked() -> None:
-    """And a request may ask to be told its usage."""
+def test_a_response_may_repeat_its_input() -> None:
+    """And a request may have a `usage` field."""
     answer = {**ANSWERS["openai-responses"], "input": [{"role": "user", "content": "Hi"}]}
     assert isinstance(read(answer).value, Response)
     asked = {**REQUESTS["openai-chat"], "usage": {"include": True}}
@@ -61,7 +61,7 @@ MESSAGES = Messages(Message.system("Be brief."), Message.user("Hi"))
     ids=lambda document: type(document).__name__,
 )
 def test_our_own_histories_are_read(source: str, document: Any) -> None:
-    """All documents of ours that hold one conversation."""
+    """Every canonical document that holds one conversation."""
     found = Reader(source).read(document.to_json())
     assert found.dialect == CANONICAL
     assert found.value == MESSAGES
@@ -69,7 +69,7 @@ def test_our_own_histories_are_read(source: str, document: Any) -> None:
 
 @pytest.mark.parametrize("source", [AUTO, CANONICAL])
 def test_our_own_requests_and_responses_are_read(source: str) -> None:
-    """As what they are."""
+    """Each is read as its own kind."""
     request = Request(model="m", messages=tuple(MESSAGES))
     assert Reader(source).read(request.to_json()).value == request
     response = read(ANSWERS["anthropic"]).value
@@ -77,8 +77,8 @@ def test_our_own_requests_and_responses_are_read(source: str) -> None:
 
 
 @pytest.mark.parametrize("source", [AUTO, CANONICAL])
-def test_a_list_of_messages_in_our_form_is_a_history(source: str) -> None:
-    """Without the document around it."""
+def test_a_list_of_canonical_messages_is_a_history(source: str) -> None:
+    """It needs no document around it."""
     bare = json.loads(MESSAGES.to_json())["value"]
     assert read(bare, source).value == MESSAGES
 
@@ -100,8 +100,8 @@ def test_a_list_of_messages_in_our_form_is_a_history(source: str) -> None:
         ([[]], ""),
     ],
 )
-def test_what_is_no_document_is_refused(value: Any, problem: str) -> None:
-    """With an error of ours that says what to do and quotes nothing."""
+def test_other_values_are_rejected(value: Any, problem: str) -> None:
+    """The error says what to do and quotes nothing."""
     with pytest.raises(DragomanError) as caught:
         read(value)
     assert problem in str(caught.value)
@@ -116,14 +116,14 @@ def test_what_is_no_document_is_refused(value: Any, problem: str) -> None:
         ({"role": "user", "content": "Hi"}, "one array"),
     ],
 )
-def test_no_dialect_takes_what_is_neither(name: str, value: Any, problem: str) -> None:
+def test_no_dialect_accepts_errors_or_single_messages(name: str, value: Any, problem: str) -> None:
     """Not even those whose requests need no messages."""
     with pytest.raises(DragomanError, match=problem):
         read(value, name)
 
 
-def test_canonical_takes_no_other() -> None:
-    """Who says that it is ours is told when it is not."""
+def test_canonical_accepts_only_canonical_documents() -> None:
+    """A provider's request is rejected."""
     with pytest.raises(DragomanError, match="not a canonical document"):
         read(REQUESTS["anthropic"], CANONICAL)
 
@@ -132,8 +132,8 @@ ENDINGS = (":generateContent", "/chat/completions", "/responses", "/messages", "
 
 
 @pytest.mark.corpus
-def test_recorded_bodies_are_told_apart(corpus: Corpus) -> None:
-    """What was recorded as a request is one, and what was answered is a response."""
+def test_recorded_bodies_are_recognized(corpus: Corpus) -> None:
+    """Recorded requests are requests, and recorded answers are responses."""
     wrong: list[str] = []
     for recording in corpus.select(status=200, streaming=False):
         name = recording.row.provider_api.replace("_", "-")
@@ -149,8 +149,8 @@ def test_recorded_bodies_are_told_apart(corpus: Corpus) -> None:
 
 
 @pytest.mark.parametrize("before", [[], [{"role": "user", "content": "Hi"}]])
-def test_items_of_no_known_form_are_refused(before: list[Any]) -> None:
-    """LangChain's dictionaries would be read as blank messages, and their text lost."""
+def test_items_of_unknown_form_are_rejected(before: list[Any]) -> None:
+    """LangChain's dicts would otherwise be read as blank messages, and lose their text."""
     item = {"type": "human", "data": {"content": SECRET}}
     with pytest.raises(DragomanError, match="from_langchain") as raised:
         read([*before, item])

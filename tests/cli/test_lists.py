@@ -1,4 +1,4 @@
-"""`dragoman dialects` and `dragoman schema`: what there is."""
+"""`dragoman dialects` and `dragoman schema`: lists of dialects and types."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def run(*arguments: str) -> Result:
 
 
 def test_every_dialect_is_listed() -> None:
-    """With what it is, where it is spoken, and by whom."""
+    """With its description, endpoints and providers."""
     lines = run("dialects", "--table").stdout.splitlines()[1:]
     assert [line.split()[0] for line in lines] == list(dragoman.dialects())
     gemini = next(line for line in lines if line.startswith("gemini"))
@@ -30,7 +30,7 @@ def test_every_dialect_is_listed() -> None:
 
 
 def test_dialects_are_json_for_programs() -> None:
-    """With all their endpoints."""
+    """The JSON has all endpoints."""
     found = {row["name"]: row for row in json.loads(run("dialects").stdout)}
     assert set(found) == set(dragoman.dialects())
     assert found["ollama"]["about"].startswith("Ollama")
@@ -41,7 +41,7 @@ def test_dialects_are_json_for_programs() -> None:
 
 
 def test_types_are_listed() -> None:
-    """One on each line, the whole document first."""
+    """One per line, with the whole document first."""
     names = run("schema", "--table").stdout.splitlines()
     assert names[0] == "document"
     assert {"Message", "Messages", "Request", "Response", "ConversationHistory"} <= set(names)
@@ -63,8 +63,8 @@ def test_every_type_has_a_schema(name: str) -> None:
         assert name == "document" or f"#/$defs/{needed}" in text
 
 
-def test_a_schema_tells_right_from_wrong() -> None:
-    """For those who read our documents without us."""
+def test_a_schema_accepts_valid_and_rejects_invalid_documents() -> None:
+    """For readers that don't use this library."""
     document = json.loads(Messages(Message.user("Hi")).to_json())
     jsonschema.validate(document, json.loads(run("schema", "document").stdout))
     schema = json.loads(run("schema", "Message").stdout)
@@ -73,8 +73,8 @@ def test_a_schema_tells_right_from_wrong() -> None:
         jsonschema.validate({"role": "pope", "parts": []}, schema)
 
 
-def test_an_unknown_type_is_a_mistake() -> None:
-    """Of the command line."""
+def test_an_unknown_type_is_a_usage_error() -> None:
+    """The exit code is 2."""
     done = run("schema", "Nonsense")
     assert done.exit_code == 2
     assert "`dragoman schema` lists them" in done.stderr
@@ -85,18 +85,18 @@ def test_an_unknown_type_is_a_mistake() -> None:
     [(0, "0 bytes"), (999, "999 bytes"), (1000, "1.0 kB"), (999_949, "999.9 kB"),
      (12_345_678, "12.3 MB"), (5_000_000_000, "5.0 GB")],
 )  # fmt: skip
-def test_sizes_are_said_as_people_say_them(count: int, said: str) -> None:
-    """With one digit after the point."""
+def test_sizes_are_readable(count: int, said: str) -> None:
+    """They have one decimal digit."""
     assert size_of(count) == said
 
 
-def test_cells_of_a_table_stay_on_their_line(capsys: pytest.CaptureFixture[str]) -> None:
-    """Whatever a file is called."""
+def test_table_cells_stay_on_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    """Whatever the name of a file."""
     print_table(("a", "b"), [("x\ny\x1b[2J", "z")])
     assert capsys.readouterr().out == "a        b\nx␊y␛[2J  z\n"
 
 
-def test_the_types_are_a_list_in_a_pipe() -> None:
-    """As everything that is listed; on a terminal they are lines."""
+def test_the_types_are_json_in_a_pipe() -> None:
+    """The table has the same names, one per line."""
     names = json.loads(run("schema").stdout)
     assert names == run("schema", "--table").stdout.splitlines()

@@ -1,4 +1,4 @@
-"""`dragoman mcp`: its command line. What it serves is shown in tests/mcp/serving."""
+"""The command line of `dragoman mcp`; tests/mcp/serving covers what it serves."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SECRET = "xyzzy-the-secret"
 
 @pytest.fixture
 def url(tmp_path: Path) -> str:
-    """A store with two sessions of one name, and one more."""
+    """A store with three sessions, two of which have the same name."""
     url = f"sqlite:///{tmp_path}/chats.db"
     for names in ({"agent": "a", "chat": "1"}, {"agent": "b", "chat": "1"}, {"chat": "2"}):
         with ChatHistory.open_sync(SessionIdentity(**names), url) as history:
@@ -28,12 +28,12 @@ def url(tmp_path: Path) -> str:
 
 
 def run(*options: str) -> Result:
-    """Run it, with nobody at the other end."""
+    """Run it without a client."""
     return CliRunner().invoke(command, ["mcp", *options])
 
 
-def test_what_goes_wrong_at_the_start_is_one_line(url: str, tmp_path: Path) -> None:
-    """On standard error, with a code; a client shows it to its user."""
+def test_startup_errors_are_one_line(url: str, tmp_path: Path) -> None:
+    """On standard error with an exit code; a client shows the line to its user."""
     for options, code, problem in (
         (("--store", f"sqlite:///{tmp_path}/none.db"), 4, "there is no store"),
         (("--store", "ftp://x"), 2, "the URL of a store must start with"),
@@ -50,8 +50,8 @@ def test_what_goes_wrong_at_the_start_is_one_line(url: str, tmp_path: Path) -> N
         assert result.stderr.count("\n") == 1
 
 
-def test_an_address_that_is_taken(url: str) -> None:
-    """Is told as such."""
+def test_an_address_in_use_is_reported(url: str) -> None:
+    """The error says so."""
     import socket
 
     with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -61,7 +61,7 @@ def test_an_address_that_is_taken(url: str) -> None:
 
 
 def test_without_the_sdk_it_says_what_to_install(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The extra, by its name."""
+    """The error names the extra."""
     monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
     result = run("--store", url)
     assert (result.exit_code, result.stdout) == (2, "")
@@ -69,13 +69,13 @@ def test_without_the_sdk_it_says_what_to_install(url: str, monkeypatch: pytest.M
 
 
 def test_scope_writing_and_keys_come_from_the_options(tmp_path: Path) -> None:
-    """An encrypted store with its key, one session of it, with writing."""
+    """An encrypted store with its key, limited to one session, with writing."""
     key = tmp_path / "key"
     made = CliRunner().invoke(command, ["history", "keygen", str(key)])
     assert made.exit_code == 0, made.stderr
     url = f"sqlite:///{tmp_path}/sealed.db"
     keyed = ("--store", url, "--key-file", f"2026={key}")
-    with started(*keyed, "--write") as spoken:  # makes the store
+    with started(*keyed, "--write") as spoken:  # creates the store
         spoken.shake_hands()
         for chat in ("one", "two"):
             arguments = {"session": chat, "text": f"{SECRET} {chat}", "create": True}
@@ -93,7 +93,7 @@ def test_scope_writing_and_keys_come_from_the_options(tmp_path: Path) -> None:
 
 
 def test_the_environment_names_the_store(url: str) -> None:
-    """As for the history commands; clients put it into their configuration."""
+    """DRAGOMAN_HISTORY works as for the history commands; clients set it in their configuration."""
     with started(env={"DRAGOMAN_HISTORY": url}) as spoken:
         spoken.shake_hands()
         listed = spoken.call("list_sessions")["structuredContent"]["sessions"]
@@ -101,8 +101,8 @@ def test_the_environment_names_the_store(url: str) -> None:
         assert json.dumps(listed)
 
 
-def test_logs_say_where_and_not_what() -> None:
-    """Texts of the SDK may quote what was sent; ours never do."""
+def test_logs_contain_locations_and_no_content() -> None:
+    """Log texts of the SDK may quote content; ours never do."""
     form = _Discreet()
     info = (ValueError, ValueError(SECRET), None)
     theirs = logging.LogRecord(

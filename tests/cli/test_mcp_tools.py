@@ -22,7 +22,7 @@ COMMAND = shlex.join(SMALL)
 
 @pytest.fixture(autouse=True)
 def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A store and a folder of our own."""
+    """Each test has its own store and folder."""
     monkeypatch.setenv("DRAGOMAN_HISTORY", f"sqlite:///{tmp_path / 'chats.db'}")
     monkeypatch.chdir(tmp_path)
 
@@ -33,13 +33,13 @@ def run(*arguments: str, stdin: str = "") -> Result:
 
 
 def kept(document: Any) -> str:
-    """A file of servers."""
+    """A file with MCP servers."""
     Path("mcp.json").write_text(json.dumps(document), encoding="utf-8")
     return "mcp.json"
 
 
 def test_tools_of_servers_are_listed() -> None:
-    """Beside those of files; each says that it asks first. Several servers have prefixes."""
+    """They are listed beside tools from files and need approval; several servers have prefixes."""
     done = run("chat", "--mcp", COMMAND, "-T", "builtin", "echo:", stdin="/tools\n")
     assert done.exit_code == 0, done.stderr
     listed = {line.split()[0]: line for line in done.stderr.splitlines() if line}
@@ -52,8 +52,8 @@ def test_tools_of_servers_are_listed() -> None:
     assert "kept_echo " in done.stderr
 
 
-def test_calls_are_not_run_without_anybody_to_ask() -> None:
-    """In a pipe; `chat` and `ask` alike."""
+def test_calls_are_not_run_if_nobody_can_approve() -> None:
+    """In a pipe, for `chat` and `ask`."""
     play = script(call("echo", word="hi"), "Then not.")
     for arguments, stdin in ((("chat", play, "--session", "s"), "Go.\n"),
                              (("ask", play, "Go.", "--session", "t"), "")):  # fmt: skip
@@ -66,8 +66,8 @@ def test_calls_are_not_run_without_anybody_to_ask() -> None:
 
 
 @pytest.mark.parametrize("kind", ["chat", "ask"])
-def test_a_call_is_run_when_it_is_allowed(kind: str) -> None:
-    """By who sits at the terminal; the server's answer reaches the model."""
+def test_an_approved_call_is_run(kind: str) -> None:
+    """The user approves it at the terminal; the server's answer reaches the model."""
     play = script(call("echo", word="hello there"), "So be it.")
     said = ("Go.",) if kind == "ask" else ()
     arguments = (kind, play, *said, "--mcp", COMMAND, "--session", "s")
@@ -93,7 +93,7 @@ def test_a_call_is_run_when_it_is_allowed(kind: str) -> None:
     ],
 )
 @pytest.mark.parametrize("kind", ["chat", "ask"])
-def test_servers_that_can_not_be_had(kind: str, arguments: Any, problem: str) -> None:
+def test_unavailable_servers_are_reported(kind: str, arguments: Any, problem: str) -> None:
     """The command ends and says why."""
     done = run(kind, "echo:", *(("Hi",) if kind == "ask" else ()), *arguments, stdin="Hi\n")
     assert done.exit_code != 0
@@ -101,8 +101,8 @@ def test_servers_that_can_not_be_had(kind: str, arguments: Any, problem: str) ->
     assert "Traceback" not in done.stderr
 
 
-def test_an_input_that_nobody_can_give() -> None:
-    """A file that asks for a key, in a pipe."""
+def test_an_input_that_can_t_be_asked_for() -> None:
+    """A file with a prompted input is an error in a pipe."""
     asked = {"inputs": [{"id": "key", "type": "promptString"}],
              "servers": {"a": {"command": "x", "env": {"KEY": "${input:key}"}}}}  # fmt: skip
     done = run("chat", "echo:", "--mcp-config", kept(asked), stdin="Hi\n")
@@ -122,14 +122,14 @@ def test_an_input_that_nobody_can_give() -> None:
         ("server", "server"),
     ],
 )
-def test_servers_are_named_by_what_they_are(words: str, name: str) -> None:
-    """Not by what runs them."""
+def test_servers_get_readable_names(words: str, name: str) -> None:
+    """They are named after the package, not after the command that runs it."""
     first, *rest = words.split()
     assert _name(first, rest) == name
 
 
-def test_addresses_are_servers_too() -> None:
-    """By streamable HTTP, or by server-sent events where the address says so."""
+def test_urls_are_servers_too() -> None:
+    """They use streamable HTTP, or server-sent events if the URL says so."""
     first, second = servers_named(["https://mcp.example.com/v1/mcp", "http://localhost:1/sse"], ())
     assert [each.prefix for each in (first, second)] == ["mcp", "localhost"]
     assert [each._connections._transport.is_sse for each in (first, second)] == [False, True]  # type: ignore[attr-defined]

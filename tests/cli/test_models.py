@@ -1,4 +1,4 @@
-"""`dragoman models`: the models there are to ask."""
+"""`dragoman models`: the available models."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.transport.package_index import MODEL, packaged, wheel
 
 @pytest.fixture(autouse=True)
 def own_registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing that others registered, and a cache of our own."""
+    """An empty registry of providers and an empty cache."""
     monkeypatch.setattr(registry, "_registered", {})
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
 
@@ -34,13 +34,13 @@ def run(*arguments: str) -> Result:
 
 
 def acme(vendor: Vendor, name: str = "acme", **fields: Any) -> None:
-    """Register a provider that is on loopback."""
+    """Register a provider on loopback."""
     target = (Target(dialect="openai-chat"),)
     registry.register(Provider(name, target, f"{vendor.url}/v1", **fields))
 
 
-def test_a_provider_s_models_are_listed_as_they_are_asked() -> None:
-    """With the context window, where it is known."""
+def test_a_provider_s_models_are_listed() -> None:
+    """The names are those to pass, with the context window if known."""
     with serving(listed("gpt-5", "mystery")) as vendor:
         done = run("openai", "--base-url", f"{vendor.url}/v1")
     rows = json.loads(done.stdout)
@@ -51,14 +51,14 @@ def test_a_provider_s_models_are_listed_as_they_are_asked() -> None:
 
 
 def test_a_table_is_for_people() -> None:
-    """Thousands are told apart."""
+    """Numbers have thousands separators."""
     with serving(listed("gpt-5")) as vendor:
         done = run("openai", "--base-url", f"{vendor.url}/v1", "--table")
     assert done.stdout.splitlines()[1].split() == ["openai:gpt-5", "400,000"]
 
 
 def test_a_missing_key_names_the_variable() -> None:
-    """Before anybody is asked."""
+    """Before a request is sent."""
     done = run("google")
     assert done.exit_code == 2
     want = "dragoman: google needs an API key: set GEMINI_API_KEY or GOOGLE_API_KEY\n"
@@ -77,15 +77,15 @@ def test_a_missing_key_names_the_variable() -> None:
         (("nonsense",), "unknown provider"),
     ],
 )
-def test_mistakes_are_told(arguments: tuple[str, ...], said: str) -> None:
-    """In a line, with exit code 2."""
+def test_usage_errors_are_reported(arguments: tuple[str, ...], said: str) -> None:
+    """One line, and exit code 2."""
     done = run(*arguments)
     assert (done.exit_code, done.stdout) == (2, "")
     assert said in done.stderr
 
 
 def test_a_refusal_has_its_own_exit_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And a line that says what the provider said, without the key."""
+    """The line has the provider's error without the key."""
     monkeypatch.setenv("OPENAI_API_KEY", SECRET)
     with serving(refused(401, "invalid_api_key", quoted=SECRET)) as vendor:
         done = run("openai", "--base-url", f"{vendor.url}/v1")
@@ -96,8 +96,8 @@ def test_a_refusal_has_its_own_exit_code(monkeypatch: pytest.MonkeyPatch) -> Non
     )
 
 
-def test_without_a_key_there_is_still_something_to_ask(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What runs here."""
+def test_without_a_key_there_are_still_local_models(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Models that run on this machine are listed."""
     monkeypatch.setattr(registry, "provider_names", lambda: ("openai",))
     done = run("--table")
     assert done.exit_code == 0
@@ -105,14 +105,14 @@ def test_without_a_key_there_is_still_something_to_ask(monkeypatch: pytest.Monke
     assert "echo:" in done.stdout
 
 
-def test_all_that_are_configured_are_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that fails is told, and leaves out nothing but its own."""
+def test_all_configured_providers_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A failure is reported and doesn't affect the others."""
     monkeypatch.setattr(registry, "provider_names", lambda: ("acme", "poor", "down", "openai"))
     monkeypatch.setenv("ACME_API_KEY", "k")
     with serving(listed("m")) as good, serving(refused(500, "server_error")) as bad:
         acme(good, keys=("ACME_API_KEY",))
         acme(bad, "poor", keys=("ACME_API_KEY",))
-        acme(bad, "down", auth=None)  # a server of one's own, which need not run
+        acme(bad, "down", auth=None)  # a local server, which need not run
         done = run()
     assert "acme:m" in [row["model"] for row in json.loads(done.stdout)]
     assert done.exit_code == 5
@@ -122,10 +122,10 @@ def test_all_that_are_configured_are_asked(monkeypatch: pytest.MonkeyPatch) -> N
     )
 
 
-def test_local_models_are_those_that_are_here_and_those_to_be_fetched(
+def test_local_models_are_downloaded_and_available_ones(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A file that is of no name we know goes by its path."""
+    """A file without a known name is listed by its path."""
     tiny = packaged(wheel())
     monkeypatch.setitem(PACKAGED, "tiny", tiny)
     models_folder().mkdir(parents=True)
@@ -139,8 +139,8 @@ def test_local_models_are_those_that_are_here_and_those_to_be_fetched(
     assert "on this machine, 512.0 kB" in run("local", "--table").stdout
 
 
-def test_the_echo_is_listed_and_scripts_are_one_s_own() -> None:
-    """There are no models in general that play scripts."""
+def test_echo_is_listed_and_scripted_has_no_list() -> None:
+    """Scripted models are files of the user."""
     assert [row["model"] for row in json.loads(run("echo").stdout)] == ["echo:"]
     assert json.loads(run("scripted").stdout) == []
 
@@ -149,7 +149,7 @@ def test_the_echo_is_listed_and_scripts_are_one_s_own() -> None:
 
 
 def test_facts_are_shown_with_their_sources() -> None:
-    """Of a model: what counts for it, one by one."""
+    """For one model, each fact that applies to it."""
     rows = json.loads(run("--facts", "claude:claude-opus-5-5").stdout)
     found = {row["name"]: row for row in rows}
     assert found["context_window"]["value"] == 1_000_000
@@ -159,25 +159,25 @@ def test_facts_are_shown_with_their_sources() -> None:
 
 
 @pytest.mark.parametrize("about", [(), ("openai",), ("gpt-6-sol",), ("vllm",), ("qwen3-8b",)])
-def test_facts_of_all_of_a_provider_or_of_a_name(about: tuple[str, ...]) -> None:
-    """Whatever is asked about, there are rows, as JSON and as a table."""
+def test_facts_of_everything_a_provider_or_a_name(about: tuple[str, ...]) -> None:
+    """Each query gives rows, as JSON and as a table."""
     rows = json.loads(run("--facts", *about).stdout)
     table = run("--facts", "--table", *about).stdout.splitlines()
     assert len(table) == len(rows) + 1 > 1
     assert table[0].split() == ["models", "dialect", "fact", "value", "source", "date"]
 
 
-def test_facts_of_what_nobody_knows_are_none() -> None:
-    """A provider that there is not is told."""
+def test_facts_of_unknown_models_are_empty() -> None:
+    """An unknown provider is a usage error."""
     assert json.loads(run("--facts", "who-knows").stdout) == []
     assert run("--facts", "nowhere:who-knows").exit_code == 2
     assert run("--facts", "openai", "--base-url", "https://x.example").exit_code == 2
 
 
-def test_facts_of_one_s_own_are_shown_and_a_broken_file_is_told(
+def test_own_facts_are_shown_and_a_broken_file_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They take the place of the others."""
+    """The user's facts override the built-in ones."""
     file = tmp_path / "facts.toml"
     file.write_text('["gpt-5"]\ncontext_window = 5\ndate = 2026-12-01')
     monkeypatch.setenv("DRAGOMAN_FACTS", str(file))

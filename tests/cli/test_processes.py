@@ -1,4 +1,4 @@
-"""The command as a process among others: pipes, signals, workers, memory."""
+"""The command as a process: pipes, signals, workers and memory."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ CONVERT = [*DRAGOMAN, "convert"]
 
 
 def run(*arguments: str, stdin: bytes = b"", **options: Any) -> subprocess.CompletedProcess[bytes]:
-    """A command that has ended."""
+    """Run a command to its end."""
     command = [*DRAGOMAN, *arguments]
     return subprocess.run(command, input=stdin, capture_output=True, check=False, **options)
 
 
-def test_help_loads_neither_rich_nor_the_model() -> None:
-    """So that it is there at once; nor do the commands' own help texts."""
+def test_help_imports_neither_rich_nor_the_model() -> None:
+    """`--help` of the program and of its commands stays fast."""
     code = (
         "import sys\n"
         "from dragoman.cli.commands import dragoman\n"
@@ -49,7 +49,7 @@ def test_help_loads_neither_rich_nor_the_model() -> None:
 
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_it_works_in_a_pipe(jobs: str) -> None:
-    """What comes in by standard input goes out by standard output, and nothing else does."""
+    """Standard output has only the converted input."""
     done = run("convert", "-", "--to", "openai-chat", "--jobs", jobs, stdin=many(4000))
     assert (done.returncode, done.stderr) == (0, b"")
     assert [json.loads(line) for line in done.stdout.splitlines()] == [
@@ -57,8 +57,8 @@ def test_it_works_in_a_pipe(jobs: str) -> None:
     ]
 
 
-def test_a_document_comes_out_before_the_next_goes_in() -> None:
-    """A pipe that is fed slowly is answered at once."""
+def test_a_document_is_written_before_the_next_is_read() -> None:
+    """Input that arrives slowly is answered at once."""
     with subprocess.Popen(
         [*CONVERT, "-", "--to", "openai-chat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as process:
@@ -73,8 +73,8 @@ def test_a_document_comes_out_before_the_next_goes_in() -> None:
 
 
 @pytest.mark.parametrize("jobs", ["1", "2"])
-def test_a_reader_that_goes_away_ends_it_quietly(jobs: str, tmp_path: Path) -> None:
-    """As `head` does; the exit code is the one that the signal would give."""
+def test_a_reader_that_closes_the_pipe_ends_it_quietly(jobs: str, tmp_path: Path) -> None:
+    """As with `head`; the exit code is that of the signal."""
     (tmp_path / "in.jsonl").write_bytes(many(20_000))
     with subprocess.Popen(
         [*CONVERT, str(tmp_path / "in.jsonl"), "--to", "anthropic", "--jobs", jobs],
@@ -90,7 +90,7 @@ def test_a_reader_that_goes_away_ends_it_quietly(jobs: str, tmp_path: Path) -> N
 
 
 def workers_of(pid: int) -> list[int]:
-    """The workers that a process started and that still run."""
+    """The running worker processes of a process."""
     found = []
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -127,7 +127,7 @@ needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="lo
 def test_an_interrupt_leaves_nothing_behind(
     number: signal.Signals, code: int, said: bytes, jobs: str, tmp_path: Path
 ) -> None:
-    """No half of a file, no worker, no traceback; Ctrl-C goes to the whole group."""
+    """No partial file, worker or traceback remains; Ctrl-C is sent to the whole process group."""
     out = tmp_path / "out.jsonl"
     with subprocess.Popen(
         [*CONVERT, "-", "--to", "openai-chat", "--jobs", jobs, "--out", str(out)],
@@ -150,8 +150,8 @@ def test_an_interrupt_leaves_nothing_behind(
 
 
 @needs_proc
-def test_an_interrupt_of_workers_that_still_start_is_no_traceback(tmp_path: Path) -> None:
-    """They are in the group that Ctrl-C goes to, and have not yet said that they ignore it."""
+def test_an_interrupt_during_the_start_of_workers_gives_no_traceback(tmp_path: Path) -> None:
+    """They get Ctrl-C too, before they have begun to ignore it."""
     with subprocess.Popen(
         [*CONVERT, "-", "--to", "openai-chat", "--jobs", "3", "--out", str(tmp_path / "out")],
         stdin=subprocess.PIPE,
@@ -163,15 +163,17 @@ def test_an_interrupt_of_workers_that_still_start_is_no_traceback(tmp_path: Path
         process.stdin.write(many(4000))
         process.stdin.flush()
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
-        wait_for(lambda: len(children.read_text().split()) > 2)  # the tracker, and some workers
+        wait_for(
+            lambda: len(children.read_text().split()) > 2
+        )  # the resource tracker and some workers
         os.killpg(process.pid, signal.SIGINT)
         assert process.stderr.read() == b"dragoman: interrupted\n"
         assert process.wait(60) == 130
 
 
 @needs_proc
-def test_workers_end_with_the_one_that_started_them(tmp_path: Path) -> None:
-    """Also where that had no time to say so."""
+def test_workers_end_with_their_parent(tmp_path: Path) -> None:
+    """Even if it was killed."""
     with subprocess.Popen(
         [*CONVERT, "-", "--to", "openai-chat", "--jobs", "2", "--out", str(tmp_path / "out")],
         stdin=subprocess.PIPE,
@@ -189,7 +191,7 @@ def test_workers_end_with_the_one_that_started_them(tmp_path: Path) -> None:
 
 @needs_proc
 def test_a_worker_that_dies_is_reported(tmp_path: Path) -> None:
-    """It is not waited for."""
+    """The command ends with one line and leaves no file."""
     with subprocess.Popen(
         [*CONVERT, "-", "--to", "openai-chat", "--jobs", "2", "--out", str(tmp_path / "out")],
         stdin=subprocess.PIPE,
@@ -215,7 +217,7 @@ def test_a_worker_that_dies_is_reported(tmp_path: Path) -> None:
 
 
 def wait_for(happens: Any, seconds: float = 60) -> None:
-    """Wait until something is so; fail where it never is."""
+    """Wait for a condition; fail if it never holds."""
     end = time.monotonic() + seconds
     while not happens():
         assert time.monotonic() < end, "it did not happen"
@@ -235,7 +237,7 @@ finally:
 
 
 def peak(*arguments: str) -> int:
-    """The most memory that a command took, or one of its workers, in kB."""
+    """The peak memory of a command or of one of its workers, in kB."""
     command = [sys.executable, "-c", PEAK, *arguments]
     done = subprocess.run(command, capture_output=True, check=True, stdin=subprocess.DEVNULL)
     return int(done.stderr.splitlines()[-1])
@@ -259,7 +261,7 @@ def written(path: Path, megabytes: int, *, array: bool) -> None:
 def test_memory_does_not_grow_with_the_input(
     megabytes: int, array: bool, jobs: str, tmp_path: Path
 ) -> None:
-    """What a large input takes beyond a small one is a fraction of its size."""
+    """A large input takes only a fraction of its size more than a small one."""
     small, large = tmp_path / "small", tmp_path / "large"
     written(small, 2, array=array)
     written(large, megabytes, array=array)
@@ -268,8 +270,8 @@ def test_memory_does_not_grow_with_the_input(
     assert more < 12_000  # kB: a few batches
 
 
-def test_nothing_of_what_was_said_is_in_an_error() -> None:
-    """Not in any stream of the process but its output."""
+def test_errors_quote_no_content() -> None:
+    """Content is only on standard output."""
     text = jsonl(chat(SECRET))[:-30] + b"\n" + jsonl({"role": "user", "content": SECRET})
     for command in (("convert", "--to", "gemini", "--keep-going"), ("check", "--as", "gemini"),
                     ("show",)):  # fmt: skip
@@ -280,7 +282,7 @@ def test_nothing_of_what_was_said_is_in_an_error() -> None:
 
 
 def on_terminal(*arguments: str, stdout: bool = False) -> str:
-    """What a command shows on a terminal, of its standard error or of its standard output too."""
+    """The terminal output of a command: its standard error, or both streams."""
     import pty
 
     ours, theirs = pty.openpty()
@@ -312,7 +314,7 @@ needs_terminal = pytest.mark.skipif(os.name == "nt", reason="there are no such t
 
 
 @needs_terminal
-def test_a_terminal_gets_a_bar_and_a_table(tmp_path: Path) -> None:
+def test_a_terminal_gets_a_progress_bar_and_a_table(tmp_path: Path) -> None:
     """While the output goes elsewhere."""
     (tmp_path / "in.jsonl").write_bytes(jsonl(*[lossy()] * 3000))
     seen = on_terminal("convert", str(tmp_path / "in.jsonl"), "--to", "anthropic")
@@ -323,8 +325,8 @@ def test_a_terminal_gets_a_bar_and_a_table(tmp_path: Path) -> None:
 
 
 @needs_terminal
-def test_no_bar_runs_through_the_output(tmp_path: Path) -> None:
-    """Where both are on one terminal, the output is enough."""
+def test_no_progress_bar_mixes_with_the_output(tmp_path: Path) -> None:
+    """If both go to one terminal, only the output is shown."""
     (tmp_path / "in.jsonl").write_bytes(jsonl(chat()))
     seen = on_terminal("convert", str(tmp_path / "in.jsonl"), "--to", "openai-chat", stdout=True)
     assert json.loads(seen) == chat()
@@ -332,7 +334,7 @@ def test_no_bar_runs_through_the_output(tmp_path: Path) -> None:
 
 @needs_terminal
 def test_a_terminal_gets_colours(tmp_path: Path) -> None:
-    """For conversations and findings alike; rows are as long as the terminal is wide."""
+    """Conversations and findings have colours, and rows fit the width."""
     (tmp_path / "in.json").write_text(json.dumps(chat("word " * 100, store=True)))
     shown = on_terminal("show", str(tmp_path / "in.json"), stdout=True)
     assert "\x1b[32m\x1b[1muser" in shown
@@ -341,8 +343,8 @@ def test_a_terminal_gets_colours(tmp_path: Path) -> None:
     assert "\x1b[31merror" in checked
 
 
-def test_a_table_comes_before_what_is_said_about_it() -> None:
-    """Where both streams go to one place, as `2>&1` has it."""
+def test_a_table_comes_before_the_summary() -> None:
+    """Also if both streams go to one place, as with `2>&1`."""
     command = [sys.executable, "-m", "dragoman.cli", "check", "--to", "openai", "--table", "-"]
     done = subprocess.run(
         command, input=jsonl({"messages": []}), check=False,
@@ -354,14 +356,14 @@ def test_a_table_comes_before_what_is_said_about_it() -> None:
 
 
 def _die_while_writing(_number: int) -> None:
-    """Write the first bytes of a result, as a worker does, and go no further."""
+    """Write the first bytes of a result as a worker does, and stop there."""
     queue = next(one for one in gc.get_objects() if isinstance(one, SimpleQueue))
     os.write(queue._writer.fileno(), struct.pack("!i", 1000) + b"half")  # type: ignore[attr-defined]
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def test_a_worker_that_dies_while_it_writes_is_seen() -> None:
-    """The pool alone would wait for the rest of what it began to write."""
+def test_a_worker_that_dies_while_writing_is_noticed() -> None:
+    """The process pool alone would wait for the rest of the result."""
     pool = ProcessPoolExecutor(2, get_context("spawn"))
     try:
         slow, dying = pool.submit(time.sleep, 60), pool.submit(_die_while_writing, 1)

@@ -1,4 +1,4 @@
-"""`dragoman providers`: what there is, what is configured, what answers."""
+"""`dragoman providers`: which exist, are configured and answer."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.cli.samples import SECRET
 
 @pytest.fixture(autouse=True)
 def own_registry(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing that others registered."""
+    """An empty registry of providers."""
     monkeypatch.setattr(registry, "_registered", {})
 
 
@@ -29,18 +29,18 @@ def run(*arguments: str) -> Result:
 
 
 def rows(*arguments: str) -> dict[str, Any]:
-    """What it lists, by name."""
+    """The listed rows by name."""
     return {row["name"]: row for row in json.loads(run(*arguments).stdout)}
 
 
 def acme(vendor: Vendor, name: str = "acme", **fields: Any) -> None:
-    """Register a provider that is on loopback."""
+    """Register a provider on loopback."""
     target = (Target(dialect="openai-chat"),)
     registry.register(Provider(name, target, f"{vendor.url}/v1", **fields))
 
 
 def test_all_are_listed_without_any_key() -> None:
-    """With what each needs; in a pipe as JSON."""
+    """The list says what each needs; in a pipe it is JSON."""
     found = rows()
     assert {*registry.provider_names(), "local", "echo", "scripted"} == set(found)
     assert found["google"]["needs"] == ["GEMINI_API_KEY or GOOGLE_API_KEY"]
@@ -57,7 +57,7 @@ def test_all_are_listed_without_any_key() -> None:
 def test_a_key_is_named_and_never_shown(
     form: str, check: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The variable is; whether it is asked or not."""
+    """The output names the variable, with and without --check."""
     monkeypatch.setenv("ACME_API_KEY", SECRET)
     with serving(listed("large")) as vendor:
         acme(vendor, keys=("ACME_API_KEY",))
@@ -67,29 +67,29 @@ def test_a_key_is_named_and_never_shown(
     assert SECRET not in done.output
 
 
-def test_blanks_are_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A client would not take them for one either."""
+def test_a_blank_variable_is_not_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client ignores it as well."""
     monkeypatch.setenv("OPENAI_API_KEY", "  ")
     assert rows("openai")["openai"]["key_set"] is None
 
 
-def test_addresses_hide_what_may_be_a_key() -> None:
-    """Users, passwords and queries."""
+def test_addresses_hide_secrets() -> None:
+    """Users, passwords and queries are removed."""
     place = Provider("acme", (Target(dialect="openai-chat"),), "https://a:pw@acme.example/v1?key=1")
     assert described(place)["base_url"] == "https://acme.example/v1"
     assert shown_address("http://[broken/") is None
 
 
-def test_a_table_says_what_to_set() -> None:
-    """Or that nothing has to be."""
+def test_a_table_says_which_variable_to_set() -> None:
+    """Or that none is needed."""
     lines = {line.split()[0]: line for line in run("--table").stdout.splitlines()}
     assert lines["openai"].endswith("needs OPENAI_API_KEY")
     assert lines["echo"].endswith("none needed")
     assert "on this machine" in lines["local"]
 
 
-def test_those_that_are_configured_are_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And no others; one that answers tells how many models it has."""
+def test_configured_providers_are_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No others are; the result has the number of models."""
     monkeypatch.setenv("ACME_API_KEY", "k")
     with serving(listed("large", "small")) as vendor:
         acme(vendor, keys=("ACME_API_KEY",))
@@ -105,10 +105,10 @@ def test_those_that_are_configured_are_asked(monkeypatch: pytest.MonkeyPatch) ->
     assert "not checked" in table
 
 
-def test_one_that_refuses_says_why_and_it_shows_in_the_exit_code(
+def test_a_failing_provider_gives_a_reason_and_an_exit_code(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """With what it said, without the key; its status and request id are for its support."""
+    """The reason is the provider's error without the key, with status and request id."""
     monkeypatch.setenv("ACME_API_KEY", SECRET)
     with serving(refused(401, "invalid_api_key", quoted=SECRET)) as vendor:
         acme(vendor, keys=("ACME_API_KEY",))
@@ -123,8 +123,8 @@ def test_one_that_refuses_says_why_and_it_shows_in_the_exit_code(
     assert SECRET not in done.output
 
 
-def test_one_that_says_nothing_is_not_waited_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All are asked at once, and each has so many seconds."""
+def test_a_silent_provider_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All are asked concurrently, each with its own timeout."""
     monkeypatch.setattr(registry, "provider_names", lambda: ("acme", "quick"))
     with serving(Goes(pieces=[b"{"], hangs=True)) as silent, serving(listed("m")) as quick:
         acme(silent, auth=None)
@@ -132,11 +132,13 @@ def test_one_that_says_nothing_is_not_waited_for_long(monkeypatch: pytest.Monkey
         done = run("--check", "--timeout", "0.5")
     found = {row["name"]: row["answers"] for row in json.loads(done.stdout)}
     assert (found["acme"], found["quick"]) == (False, True)
-    assert done.exit_code == 0  # servers of one's own need not run
+    assert done.exit_code == 0  # local servers need not run
 
 
-def test_what_has_no_list_of_models_can_t_be_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Which is no failure."""
+def test_a_provider_without_a_list_of_models_can_t_be_checked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """That isn't a failure."""
     monkeypatch.setenv("VERTEX_ACCESS_TOKEN", "t")
     monkeypatch.setenv("GOOGLE_CLOUD_PROJECT", "p")
     done = run("--check", "vertex")
@@ -144,16 +146,16 @@ def test_what_has_no_list_of_models_can_t_be_asked(monkeypatch: pytest.MonkeyPat
     assert json.loads(done.stdout)[0]["answers"] is None
 
 
-def test_a_broken_package_is_nobody_else_s_trouble(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its row says what is wrong."""
+def test_a_broken_package_affects_only_its_own_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The row says what is wrong."""
     monkeypatch.setattr(registry, "provider_names", lambda: ("gone", "openai"))
     found = rows()
     assert found["gone"]["needs"][0].startswith("unknown provider")
     assert "openai" in found
 
 
-def test_an_unknown_one_is_a_mistake() -> None:
-    """Of the command line."""
+def test_an_unknown_provider_is_a_usage_error() -> None:
+    """The exit code is 2."""
     done = run("nonsense")
     assert done.exit_code == 2
     assert done.stderr.startswith("dragoman: unknown provider")

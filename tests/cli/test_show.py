@@ -1,4 +1,4 @@
-"""`dragoman show`: a conversation on the screen."""
+"""`dragoman show`: conversations on the screen."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def show(*arguments: str, stdin: bytes, color: bool = False, **environment: str)
 
 
 def shown(*messages: Message, **options: Any) -> list[str]:
-    """The lines of a history, without its head."""
+    """The output lines of a history, without its header."""
     done = show(stdin=Messages(*messages).to_json(), **options)
     assert done.exit_code == 0
     return done.stdout.splitlines()[1:]
@@ -56,7 +56,7 @@ def shown(*messages: Message, **options: Any) -> list[str]:
 
 @pytest.mark.parametrize("name", sorted(REQUESTS))
 def test_every_dialect_is_shown(name: str) -> None:
-    """Requests, responses and histories."""
+    """Requests, responses and histories can be shown."""
     done = show(stdin=jsonl(REQUESTS[name], ANSWERS[name], HISTORIES[name]))
     assert done.exit_code == 0
     heads = [line for line in done.stdout.splitlines() if f" · {name}" in line]
@@ -64,8 +64,8 @@ def test_every_dialect_is_shown(name: str) -> None:
     assert "  In Mostar." in done.stdout.splitlines()
 
 
-def test_a_conversation_reads_as_one() -> None:
-    """Who, and what, and which tool with which arguments."""
+def test_a_conversation_is_readable() -> None:
+    """It shows roles, texts, and tool calls with their arguments."""
     assert shown(
         Message.system("Be brief."),
         Message.user("Where?\nNow.", name="ann"),
@@ -117,13 +117,13 @@ def test_a_conversation_reads_as_one() -> None:
     ],
 )  # fmt: skip
 def test_every_part_has_its_form(part: Any, lines: list[str]) -> None:
-    """Media by kind and size, never by their data."""
+    """Media are shown by kind and size, never by their data."""
     found = shown(make_message(Role.ASSISTANT, (part,)))
     assert found == ["assistant", *(f"  {line}" for line in lines)]
 
 
 def test_a_request_shows_its_settings_and_tools() -> None:
-    """In a few words."""
+    """In a short form."""
     request = Request(
         model="m",
         system=(Text("Be brief."),),
@@ -146,8 +146,8 @@ def test_a_request_shows_its_settings_and_tools() -> None:
     ]
 
 
-def test_a_response_shows_what_it_cost() -> None:
-    """And why it ended."""
+def test_a_response_shows_its_usage_and_finish() -> None:
+    """The finish reason and the tokens are the last lines."""
     lines = show(stdin=jsonl(ANSWERS["anthropic"])).stdout.splitlines()
     assert lines[-2:] == ["  ended: stop", "tokens: 9 in, 3 out"]
 
@@ -159,8 +159,8 @@ hostile = st.text(st.characters(codec=None), max_size=30) | st.text("\x1b\x9b\x0
 
 
 @given(hostile)
-def test_nothing_reaches_the_terminal_but_text(text: str) -> None:
-    """Escape sequences, controls and what turns text around are made visible, wherever they are."""
+def test_no_control_characters_reach_the_terminal(text: str) -> None:
+    """Escape sequences, control and bidirectional characters are made visible everywhere."""
     part = {"type": "text", "text": text}
     call = {
         "id": "1",
@@ -184,15 +184,15 @@ def test_nothing_reaches_the_terminal_but_text(text: str) -> None:
 
 
 def test_colours_are_for_terminals() -> None:
-    """And for those who did not ask for none."""
+    """Colours are off in a pipe and with NO_COLOR."""
     text = jsonl(chat())
     assert "\x1b" not in show(stdin=text).stdout
     assert "\x1b[" in show(stdin=text, color=True).stdout
     assert "\x1b" not in show(stdin=text, color=True, NO_COLOR="1").stdout
 
 
-def test_long_texts_are_wrapped_whole() -> None:
-    """Or cut, on request."""
+def test_long_texts_are_wrapped() -> None:
+    """Nothing is left out, except with --short."""
     text = "word " * 1000
     lines = show(stdin=jsonl(chat(text))).stdout.splitlines()
     assert max(map(len, lines)) <= 100
@@ -203,22 +203,22 @@ def test_long_texts_are_wrapped_whole() -> None:
 
 
 @given(st.text("ab \u00e9", max_size=60), st.integers(1, 12))
-def test_folding_keeps_every_word(text: str, width: int) -> None:
-    """And no row is too long."""
+def test_wrapping_keeps_every_word(text: str, width: int) -> None:
+    """No row is too long."""
     rows = list(folded(text, width))
     assert all(len(row) <= width for row in rows)
     assert "".join(rows).replace(" ", "") == text.replace(" ", "")
 
 
 def test_json_is_canonical() -> None:
-    """One document of ours for each."""
+    """Each document becomes one canonical document."""
     done = show("--json", stdin=jsonl(chat(), ANSWERS["gemini"], HISTORIES["gemini"]))
     kinds = [json.loads(line)["kind"] for line in done.stdout.splitlines()]
     assert kinds == ["Request", "Response", "Messages"]
 
 
-def test_what_is_broken_is_reported_and_the_rest_shown() -> None:
-    """With its place, and nothing quoted."""
+def test_broken_documents_are_reported_and_the_rest_is_shown() -> None:
+    """With their location, and without content."""
     done = show(stdin=jsonl(chat("one")) + SECRET.encode() + b"\n" + jsonl(chat("two")))
     assert done.exit_code == 3
     assert "dragoman: -:2: " in done.stderr

@@ -1,4 +1,4 @@
-"""Cutting JSON text into values."""
+"""Splitting JSON text into values."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ indents = st.sampled_from([None, 2])
 
 
 def cut(text: bytes, sizes: list[int], *, array: bool) -> list[Piece]:
-    """What a splitter makes of a text in chunks of these sizes, over and over."""
+    """The pieces of a text that arrives in chunks of these sizes, repeated."""
     splitter = Splitter(array=array)
     found: list[Piece] = []
     start = turn = 0
@@ -36,19 +36,19 @@ def cut(text: bytes, sizes: list[int], *, array: bool) -> list[Piece]:
 
 
 @given(st.lists(values, max_size=5), indents, st.lists(st.integers(1, 9), max_size=4))
-def test_an_array_is_cut_into_its_elements(
+def test_an_array_is_split_into_its_elements(
     elements: list[Any], indent: int | None, sizes: list[int]
 ) -> None:
-    """Whatever they are, however the text is set, and wherever the chunks end."""
+    """For any elements, whitespace and chunks."""
     text = json.dumps(elements, indent=indent).encode()
     assert [json.loads(piece.raw) for piece in cut(text, sizes, array=True)] == elements
 
 
 @given(st.lists(containers, max_size=5), indents, st.lists(st.integers(1, 9), max_size=4))
-def test_a_sequence_is_cut_into_its_values(
+def test_a_sequence_is_split_into_its_values(
     documents: list[Any], indent: int | None, sizes: list[int]
 ) -> None:
-    """One after the other, with or without a line of their own, escaped or not."""
+    """One after the other, on separate lines or not, escaped or not."""
     texts = [json.dumps(one, indent=indent, ensure_ascii=False) for one in documents]
     for between in ("\n", "", " \r\n\n"):
         text = between.join(texts).encode("utf-8", "surrogatepass")
@@ -58,13 +58,15 @@ def test_a_sequence_is_cut_into_its_values(
 
 @given(st.binary(max_size=60) | st.text('[]{},:"\\ \na1', max_size=60).map(str.encode),
        st.lists(st.integers(1, 9), max_size=4), st.booleans())  # fmt: skip
-def test_any_bytes_are_cut_alike_in_any_chunks(text: bytes, sizes: list[int], array: bool) -> None:
-    """Also what is no JSON: chunks never show in what comes out."""
+def test_any_bytes_are_split_alike_in_any_chunks(
+    text: bytes, sizes: list[int], array: bool
+) -> None:
+    """Chunks never matter, even if the text isn't JSON."""
     assert cut(text, sizes, array=array) == cut(text, [], array=array)
 
 
 def test_pieces_know_their_lines() -> None:
-    """Lines count as an editor counts them."""
+    """Lines are counted as an editor counts them."""
     text = b'[\n\n {"a":\n1},\n  {"b": "\\n"}, 3\n]\n'
     assert cut(text, [5], array=True) == [
         Piece(3, b'{"a":\n1}'),
@@ -84,18 +86,18 @@ def test_pieces_know_their_lines() -> None:
         (b'[{"a": 1}}', "the array is not closed"),
     ],
 )
-def test_a_broken_array_says_so_at_its_end(text: bytes, problem: str) -> None:
-    """What could be cut out comes first, then what is wrong."""
+def test_a_broken_array_is_reported_at_its_end(text: bytes, problem: str) -> None:
+    """The elements come first, then the error."""
     assert cut(text, [], array=True)[-1].problem == problem
 
 
 @pytest.mark.parametrize("text", [b"[1,]", b"[,1]", b"[1,,2]"])
 def test_a_missing_element_is_an_unreadable_piece(text: bytes) -> None:
-    """An array with a hole in it is not silently whole."""
+    """An array with a gap isn't silently accepted."""
     assert b"" in [piece.raw for piece in cut(text, [], array=True)]
 
 
-def test_what_is_no_value_is_a_piece_of_its_own() -> None:
-    """Rubbish between documents is reported for its line and swallows no other."""
+def test_an_invalid_value_is_a_piece_of_its_own() -> None:
+    """Garbage between documents is reported by line and hides no other document."""
     found = cut(b'{"a": 1}\nrubbish\n{"b": 2}\n', [], array=False)
     assert found == [Piece(1, b'{"a": 1}'), Piece(2, b"rubbish"), Piece(3, b'{"b": 2}')]

@@ -1,4 +1,4 @@
-"""Templates: written, listed, and used by `ask` and `chat`."""
+"""Templates: created, listed, and used by `ask` and `chat`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.cli.loopback import said, serving
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where the templates are."""
+    """The folder of templates."""
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     monkeypatch.chdir(tmp_path)
     folder = tmp_path / "data" / "dragoman" / "templates"
@@ -31,7 +31,7 @@ def run(*arguments: str, stdin: str = "") -> Result:
 def test_a_template_has_a_prompt_instructions_a_model_and_settings(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The command line comes before it; what is piped in is $input."""
+    """The command line overrides it; piped input is $input."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
     (folder / "brief.toml").write_text(
         'model = "openai:gpt-5"\nsystem = "In $language."\nprompt = "Sum up: $input"\n'
@@ -48,8 +48,8 @@ def test_a_template_has_a_prompt_instructions_a_model_and_settings(
     assert second["seed"] == 8
 
 
-def test_each_message_of_a_chat_is_put_into_it(folder: Path) -> None:
-    """And without $input it comes first."""
+def test_each_message_of_a_chat_is_put_into_the_template(folder: Path) -> None:
+    """A template without $input comes before the message."""
     (folder / "loud.toml").write_text('model = "echo:"\nprompt = "$input!"\n')
     (folder / "first.toml").write_text('model = "echo:"\nprompt = "Be brief."\n')
     chat = run("chat", "--no-history", "-t", "loud", stdin="One\nTwo $x\n")
@@ -57,8 +57,8 @@ def test_each_message_of_a_chat_is_put_into_it(folder: Path) -> None:
     assert run("ask", "-t", "first", "Hi", stdin="").stdout == "Be brief.\n\nHi\n"
 
 
-def test_what_was_asked_is_saved_as_a_template(folder: Path) -> None:
-    """Nothing is asked; used, it asks the same."""
+def test_a_question_can_be_saved_as_a_template(folder: Path) -> None:
+    """--save sends nothing; the template then asks the same."""
     done = run("ask", "echo:", "-s", 'Say "no"\n', "-o", "temperature=0.2", "-o", 'stop=["a"]',
                "-o", 'service={"user": "u"}', "Well, $input?", "--save", "mine")  # fmt: skip
     assert (done.exit_code, done.stdout) == (0, ""), done.stderr
@@ -68,7 +68,7 @@ def test_what_was_asked_is_saved_as_a_template(folder: Path) -> None:
 
 
 def test_templates_are_listed(folder: Path) -> None:
-    """One that is broken says what is wrong with it."""
+    """A broken one says what is wrong with it."""
     (folder / "good.toml").write_text('model = "echo:"\nsystem = "In $language."\n')
     (folder / "bad.toml").write_text("model = \n")
     listed = json.loads(run("templates", "list", "--json").stdout)
@@ -78,8 +78,8 @@ def test_templates_are_listed(folder: Path) -> None:
     assert run("templates", "path").stdout == f"{folder}\n"
 
 
-def test_a_template_is_edited(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In the editor that the user has; a new one begins with an example."""
+def test_a_template_can_be_edited(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The user's editor is opened; a new template starts with an example."""
     Path("editor.py").write_text(
         "import sys, pathlib\n"
         "path = pathlib.Path(sys.argv[1])\n"
@@ -110,10 +110,10 @@ def test_a_template_is_edited(folder: Path, monkeypatch: pytest.MonkeyPatch) -> 
         ("\x00", 3, "is not TOML"),
     ],
 )
-def test_a_template_that_can_t_be_used(
+def test_an_unusable_template_is_reported(
     folder: Path, content: str | None, code: int, problem: str
 ) -> None:
-    """Is told with what is wrong."""
+    """The error says what is wrong."""
     if content is not None:
         (folder / "mine.toml").write_text(content)
     done = run("ask", "-m", "echo:", "-t", "mine", "Hi")
@@ -121,7 +121,7 @@ def test_a_template_that_can_t_be_used(
 
 
 @pytest.mark.parametrize("name", ["../x", "a/b", "", ".x", "x" * 100, "a\x1b"])
-def test_a_template_s_name_is_no_path(name: str, folder: Path) -> None:
+def test_a_template_name_is_not_a_path(name: str, folder: Path) -> None:
     """Nothing is read or written outside the folder."""
     for arguments in (("ask", "-m", "echo:", "Hi", "--save", name), ("templates", "show", name)):
         assert run(*arguments).exit_code == 2
@@ -129,14 +129,14 @@ def test_a_template_s_name_is_no_path(name: str, folder: Path) -> None:
 
 
 def test_values_need_a_template() -> None:
-    """Otherwise they would be lost."""
+    """Otherwise they would be ignored."""
     assert run("ask", "echo:", "-p", "a", "b", "Hi").exit_code == 2
 
 
-def test_the_default_template_is_used_where_nothing_is_named(
+def test_the_default_template_is_used_if_no_model_is_named(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It holds the model, and where that is; whoever names a model is not told of it."""
+    """It has the model and its address; naming a model bypasses it."""
     with serving(said("Yes.")) as vendor:
         saved = run("ask", "-m", "openai-compatible:m", "--base-url", f"{vendor.url}/v1",
                     "-s", "Be brief.", "--save", "default")  # fmt: skip

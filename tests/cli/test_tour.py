@@ -1,4 +1,4 @@
-"""`dragoman tour`, which `make run` takes: a chat, or a conversation to watch."""
+"""`dragoman tour`, which `make run` starts: a chat, or a scripted conversation."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ def run(*arguments: str) -> Result:
 
 
 def shows_the_conversation(output: str) -> bool:
-    """Whether three turns are there, in three dialects, with the calls of two tools."""
+    """Whether the output has three turns in three dialects, with calls of two tools."""
     heads = [f"--- in {name}" for name in DIALECTS]
     calls = ['weather(city="Basel") -> sunny, 24 degrees', 'weather(city="Mostar") -> rain']
     places = [output.find(text) for text in (heads[0], calls[0], heads[1], calls[1], heads[2])]
     return -1 not in places and places == sorted(places)
 
 
-def test_without_a_model_the_script_plays() -> None:
-    """It says why; the conversation is the same, in its dialects."""
+def test_without_a_model_a_script_is_played() -> None:
+    """It says why; the conversation has the same dialects."""
     done = run()
     assert done.exit_code == 0, done.output
     assert "can't be used: local models need xllamacpp" in done.output
@@ -44,7 +44,7 @@ def test_without_a_model_the_script_plays() -> None:
 
 
 def test_it_shows_a_call_in_every_dialect() -> None:
-    """And that nothing is lost when it is stored."""
+    """It also shows that storing loses nothing."""
     done = run("--watch")
     for name in dialects():
         assert f"\n{name}:\n  [" in done.output
@@ -54,8 +54,8 @@ def test_it_shows_a_call_in_every_dialect() -> None:
 
 
 @pytest.mark.usefixtures("fake_llama")
-def test_a_model_that_can_t_be_fetched_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What it is and how large comes first; then the script plays."""
+def test_a_failed_download_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The model's name and size are shown first; then the script is played."""
 
     async def fetch(*_given: Any, **_options: Any) -> None:
         msg = "the server's name is not known"
@@ -71,10 +71,8 @@ def test_a_model_that_can_t_be_fetched_is_told(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize("problem", [ConnectError("it did not start"), TimeoutError()])
-def test_a_model_that_fails_on_the_way_is_replaced(
-    monkeypatch: pytest.MonkeyPatch, problem: Exception
-) -> None:
-    """Too slow, or not able to run: the tour ends well all the same."""
+def test_a_failing_model_is_replaced(monkeypatch: pytest.MonkeyPatch, problem: Exception) -> None:
+    """If the model is too slow or can't run, the script continues the tour."""
 
     async def fails(*_given: Any) -> None:
         raise problem
@@ -87,8 +85,8 @@ def test_a_model_that_fails_on_the_way_is_replaced(
     assert shows_the_conversation(done.output)
 
 
-def test_the_script_is_spoken_to_in_its_dialect() -> None:
-    """What it hears has been through the wire's form: what that has no place for is gone."""
+def test_the_script_gets_requests_through_its_dialect() -> None:
+    """Fields that the dialect doesn't support are lost."""
     model = SpeakingModel("anthropic", ["Yes."])
     asked = Request(model="m", messages=(Message.user("Well?", name="ana"),))
     assert asyncio.run(model.stream(asked).collect()).text == "Yes."
@@ -96,7 +94,7 @@ def test_the_script_is_spoken_to_in_its_dialect() -> None:
 
 
 def test_on_a_terminal_the_gateway_is_served_until_ctrl_c(tmp_path: Path) -> None:
-    """The conversation first, then the address of the page and lines to paste."""
+    """The conversation comes first, then the page's address and example commands."""
     environment = {"DRAGOMAN_HISTORY": f"sqlite:///{tmp_path / 'chats.db'}",
                    "XDG_DATA_HOME": str(tmp_path)}  # fmt: skip
     with terminal(dragoman("tour"), environment) as screen:
@@ -108,8 +106,8 @@ def test_on_a_terminal_the_gateway_is_served_until_ctrl_c(tmp_path: Path) -> Non
         assert screen.ended() == 0
 
 
-def test_elsewhere_each_api_is_answered_once() -> None:
-    """One request of each API's clients, through the gateway to the same model."""
+def test_in_a_pipe_each_api_is_called_once() -> None:
+    """One request of each API goes through the gateway to the same model."""
     done = run()
     assert done.exit_code == 0, done.output
     paths = (
@@ -127,7 +125,7 @@ def test_elsewhere_each_api_is_answered_once() -> None:
 @pytest.mark.slow
 @pytest.mark.usefixtures("real_llama")
 def test_the_real_model_holds_the_conversation() -> None:
-    """With its tool called in two dialects, and the third told of it."""
+    """Its tool is called in two dialects, and the third gets the results."""
     done = run()
     assert done.exit_code == 0, done.output
     assert "can't be used" not in done.output

@@ -1,4 +1,4 @@
-"""Attachments by address: fetched here, and sent as what they are."""
+"""Attachments by URL: downloaded and sent by content type."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
 
 @pytest.fixture(autouse=True)
 def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder of our own."""
+    """Each test runs in its own folder."""
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     monkeypatch.chdir(tmp_path)
 
 
 def run(*arguments: str) -> Result:
-    """Ask."""
+    """Run `dragoman ask`."""
     return CliRunner().invoke(command, ["ask", *arguments])
 
 
@@ -40,12 +40,12 @@ PAGES = {
 
 
 def site(came: Came) -> Goes:
-    """A few pages, and a model."""
+    """A web site with a few files, and a model."""
     return PAGES.get(came.path.partition("?")[0], Goes({"error": "secret"}, 404))
 
 
-def test_a_picture_and_a_text_are_fetched_and_sent() -> None:
-    """By what they are; a redirect is followed, and no key goes there."""
+def test_an_image_and_a_text_are_downloaded_and_sent() -> None:
+    """By content type; a redirect is followed, and no key is sent to the site."""
     with serving(site) as vendor:
         done = run("openai:gpt-5", "What?", "-a", f"{vendor.url}/bridge.png",
                    "-a", f"{vendor.url}/moved?key=1",
@@ -69,10 +69,10 @@ def test_a_picture_and_a_text_are_fetched_and_sent() -> None:
         ("/bridge.png", 4, "exceeds the limit of 10 bytes"),
     ],
 )
-def test_what_can_t_be_fetched_ends_the_command(
+def test_a_failed_download_ends_the_command(
     path: str, code: int, told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing is asked; queries, which may hold keys, are not shown."""
+    """No question is sent; the error hides queries, which may hold keys."""
     monkeypatch.setattr(attachments, "MAX_BYTES", 10)
     with serving(site) as vendor:
         done = run("echo:", "What?", "-a", f"{vendor.url}{path}")
@@ -82,14 +82,14 @@ def test_what_can_t_be_fetched_ends_the_command(
 
 
 @pytest.mark.parametrize("address", ["http://", "https://[", "http://127.0.0.1:1/x", "http://a b/"])
-def test_an_address_that_is_none_or_does_not_answer_is_told(address: str) -> None:
-    """Without a fault of our own."""
+def test_an_invalid_or_unreachable_url_is_reported(address: str) -> None:
+    """It is a usage or connection error, not an internal one."""
     done = run("echo:", "What?", "-a", address)
     assert done.exit_code in {2, 5}, done.stderr
 
 
-def test_a_chat_attaches_addresses_too() -> None:
-    """One that can't be fetched is a line, and the chat goes on."""
+def test_a_chat_attaches_urls_too() -> None:
+    """A failed download is one line, and the chat continues."""
     with serving(site) as vendor, terminal(dragoman("chat", "echo:")) as screen:
         screen.until_ready()
         screen.say(f"/attach {vendor.url}/gone")

@@ -1,4 +1,4 @@
-"""The files in deploy/: what can be checked where no container engine and no systemd runs."""
+"""The files in deploy/: checks that need no container engine and no systemd."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def unit() -> ConfigParser:
 
 
 def accepted(arguments: list[str], config: Path) -> None:
-    """Check that the command line is one that our CLI takes, with that configuration."""
+    """Check that our CLI accepts the command line with that configuration."""
     given = [str(config) if each.endswith("/dragoman.toml") else each for each in arguments]
     given = given if "--check" in given else [*given, "--check"]
     ran = CliRunner().invoke(dragoman, given)
@@ -62,7 +62,7 @@ def accepted(arguments: list[str], config: Path) -> None:
 
 
 def test_the_containers_command_is_accepted() -> None:
-    """The image starts our CLI, with options that it has, and a configuration that is valid."""
+    """The image starts our CLI with valid options and a valid configuration."""
     [entry], [command] = steps()["ENTRYPOINT"], steps()["CMD"]
     assert json.loads(entry) == ["dragoman"]
     accepted(json.loads(command), DEPLOY / "dragoman.toml")
@@ -80,7 +80,7 @@ def test_the_image_has_what_the_configuration_needs() -> None:
 
 
 def test_compose_fits_the_image() -> None:
-    """The files that it mounts exist; paths, ports and times agree with the others."""
+    """The mounted files exist; paths, ports and times agree with the other files."""
     services = compose()["services"]
     gateway = services["gateway"]
     assert (DEPLOY / gateway["build"]["context"] / gateway["build"]["dockerfile"]).is_file()
@@ -98,7 +98,7 @@ def test_compose_fits_the_image() -> None:
 
 
 def test_the_unit_is_accepted() -> None:
-    """Its commands are ones that our CLI takes, and it waits longer than a drain."""
+    """Our CLI accepts its commands, and it waits longer than a drain."""
     service = unit()["Service"]
     for name in ("ExecStartPre", "ExecStart"):
         program, *arguments = shlex.split(service[name])
@@ -110,7 +110,7 @@ def test_the_unit_is_accepted() -> None:
 
 
 def test_the_caddyfile_is_balanced() -> None:
-    """Its blocks are closed, and streams are not held back."""
+    """Its blocks are closed, and streams are not buffered."""
     text = (DEPLOY / "Caddyfile").read_text()
     assert text.count("{") == text.count("}")
     assert "flush_interval -1" in text
@@ -118,7 +118,7 @@ def test_the_caddyfile_is_balanced() -> None:
 
 @pytest.mark.slow
 def test_the_images_steps_by_hand(tmp_path: Path) -> None:
-    """Installed from a clean copy as the image does it: starts, is healthy, drains on SIGTERM."""
+    """Installed from a clean copy as in the image: it starts, is healthy, and drains on SIGTERM."""
     source = tmp_path / "source"
     source.mkdir()
     tracked = subprocess.run(

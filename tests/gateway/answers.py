@@ -41,12 +41,12 @@ def said(*parts: Any, finish: FinishReason = FinishReason.STOP, **changes: Any) 
 
 
 def body_of(name: str, response: Response) -> bytes:
-    """The answer as its provider writes it."""
+    """The answer in its provider's format."""
     return dialect(name).encode_response(response).to_bytes()
 
 
 def frames_of(name: str, response: Response, body: Any = None) -> list[bytes]:
-    """The same as a stream, frame by frame; Chat's tells its usage to who asked for it."""
+    """The same as a list of frames; Chat's reports usage if requested."""
     asked = dict(body or {})
     if name == "openai-chat" and body is None:
         asked = {"messages": [], "stream_options": {"include_usage": True}}
@@ -58,14 +58,14 @@ def frames_of(name: str, response: Response, body: Any = None) -> list[bytes]:
 
 
 def is_streaming(name: str, request: web.Request, body: Any) -> bool:
-    """Whether a stream is asked for."""
+    """Whether a stream was requested."""
     if name == "gemini":
         return "streamGenerateContent" in request.path
     return bool(body.get("stream", name == "ollama"))
 
 
 class Provider:
-    """Answers every request in a dialect with the answers given, the last one again and again."""
+    """Answers every request in a dialect with the given answers, and repeats the last one."""
 
     def __init__(self, name: str, *answers: Response) -> None:
         self.name = name

@@ -1,4 +1,4 @@
-"""What clients of each dialect send, and what they read out of an answer."""
+"""Requests of clients in each dialect, and what they read from a response."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FRONTS = ("openai-chat", "openai-responses", "anthropic", "gemini", "ollama")
 
 
 class Answer(NamedTuple):
-    """What a gateway answered."""
+    """A response of a gateway."""
 
     status: int
     headers: dict[str, str]
@@ -26,7 +26,7 @@ class Answer(NamedTuple):
 
 
 def body_for(front: str, text: str = "Where?", *, stream: bool = False, model: str = "m") -> Any:
-    """A request of one message."""
+    """A request with one message."""
     match front:
         case "openai-responses":
             body: dict[str, Any] = {"model": model, "input": text}
@@ -43,7 +43,7 @@ def body_for(front: str, text: str = "Where?", *, stream: bool = False, model: s
 
 
 def path_for(front: str, *, stream: bool = False, model: str = "m") -> str:
-    """Where it goes."""
+    """Its path."""
     if front == "gemini":
         action = "streamGenerateContent?alt=sse" if stream else "generateContent"
         return f"/v1beta/models/{model}:{action}"
@@ -56,7 +56,7 @@ def path_for(front: str, *, stream: bool = False, model: str = "m") -> str:
 
 
 def ask(url: str, path: str, body: Any = None, *, method: str = "POST", **headers: str) -> Answer:
-    """One request over a socket of its own."""
+    """One request on a new connection."""
     place = urlsplit(url)
     connection = HTTPConnection(place.hostname or "", place.port, timeout=30)
     try:
@@ -71,7 +71,7 @@ def ask(url: str, path: str, body: Any = None, *, method: str = "POST", **header
 
 
 def text_in(front: str, answer: Answer, *, stream: bool = False) -> str:
-    """The text of an answer; raises where it is not complete."""
+    """The text of a response; raises if it is not complete."""
     if not stream:
         return dialect(front).decode_response(answer.body).message.text
     decoder = dialect(front).stream_decoder()

@@ -1,4 +1,4 @@
-"""A gateway on a real socket, in a thread of its own, and scripted servers behind it."""
+"""A gateway on a real socket, in its own thread, and scripted servers behind it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Answering = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class Serving:
-    """A gateway that is running: where it is, and its inside."""
+    """A running gateway: its address, and its objects."""
 
     def __init__(self, gateway: Gateway, url: str) -> None:
         self.gateway = gateway
@@ -51,11 +51,11 @@ class _Server:
             runner.run(self._server.serve())
 
     def stop(self) -> None:
-        """End the server itself."""
+        """Stop the server itself."""
         self._server.should_exit = True
 
     def end(self, gateway: Gateway) -> None:
-        """Close a gateway, on the loop that it was used on."""
+        """Close a gateway, on its own loop."""
         asyncio.run_coroutine_threadsafe(gateway.close(), self._loop).result(10)
 
 
@@ -64,7 +64,7 @@ _idle: list[_Server] = []
 
 @contextmanager
 def running(config: GatewayConfig, *, stops: bool = False, **changes: Any) -> Generator[Serving]:
-    """A gateway on a free port of this machine, until the block ends; then the server may stop."""
+    """A gateway on a free port, until the block ends."""
     server = _idle.pop() if _idle else _Server()
     gateway = server.app.gateway = Gateway(config, **changes)
     try:
@@ -78,7 +78,7 @@ def running(config: GatewayConfig, *, stops: bool = False, **changes: Any) -> Ge
 
 
 class _Upstreams:
-    """Scripted servers, each on a port of its own, in one thread."""
+    """Scripted servers, each on its own port, in one thread."""
 
     def __init__(self) -> None:
         self._answers: dict[int, Answering] = {}
@@ -112,7 +112,7 @@ class _Upstreams:
         return site, port
 
     def remove(self, site: web.TCPSite) -> None:
-        """Listen no more."""
+        """Stop listening."""
         self._do(site.stop())
 
 
@@ -123,7 +123,7 @@ def _upstreams() -> _Upstreams:
 
 @contextmanager
 def upstream(answer: Answering) -> Generator[str]:
-    """A server that answers every path by this function, on a free port; gives its address."""
+    """A server that answers every path by this function, on a free port; yields its address."""
     site, port = _upstreams().add(answer)
     try:
         yield f"http://127.0.0.1:{port}"
@@ -132,7 +132,7 @@ def upstream(answer: Answering) -> Generator[str]:
 
 
 def place(name: str, kind: str, base_url: str, **changes: Any) -> Place:
-    """A place at an address, without retries and with a key that nobody checks."""
+    """A provider at an address, without retries and with an unchecked key."""
     given: dict[str, Any] = {
         "retries": 0,
         "timeouts": Timeouts(connect=5, first_byte=20),
@@ -145,7 +145,7 @@ def place(name: str, kind: str, base_url: str, **changes: Any) -> Place:
 
 
 def routed(*places: Place, **server: Any) -> GatewayConfig:
-    """A configuration in which every model is asked at these places, in turn."""
+    """A configuration in which every model is served by these providers, in turn."""
     hops = tuple(Hop(place=each) for each in places)
     route = RouteSettings(model="*", to=hops)
     config = GatewayConfig(places={each.name: each for each in places}, routes=(route,))

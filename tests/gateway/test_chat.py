@@ -1,4 +1,4 @@
-"""Chats through a gateway on real sockets: every front before every place."""
+"""Chats through a gateway on real sockets: every front with every provider."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.gateway.services.test_keys import ScriptedKeys
 def gateway_to(
     *providers: Provider, **server: Any
 ) -> Generator[tuple[Serving, list[RequestRecord]]]:
-    """A gateway before these providers, in turn, and the records of its requests."""
+    """A gateway in front of these providers, in turn, and the records of its requests."""
     from contextlib import ExitStack
 
     with ExitStack() as stack:
@@ -48,8 +48,8 @@ def gateway_to(
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("back", KINDS)
 @pytest.mark.parametrize("front", FRONTS)
-def test_every_front_is_answered_by_every_place(front: str, back: str, stream: bool) -> None:
-    """The client reads the text that the provider wrote, and the usage is known."""
+def test_every_front_works_with_every_provider(front: str, back: str, stream: bool) -> None:
+    """The client reads the provider's text, and the usage is known."""
     with gateway_to(Provider(back)) as (serving, records):
         path, body = path_for(front, stream=stream), body_for(front, stream=stream)
         answer = ask(serving.url, path, body)
@@ -63,8 +63,8 @@ def test_every_front_is_answered_by_every_place(front: str, back: str, stream: b
 
 
 @pytest.mark.parametrize("front", FRONTS)
-def test_an_answer_in_the_clients_dialect_passes_byte_for_byte(front: str) -> None:
-    """Whole answers and streams are what the provider sent, down to the byte."""
+def test_an_answer_in_the_clients_dialect_is_passed_through(front: str) -> None:
+    """Plain answers and streams are byte for byte what the provider sent."""
     provider = Provider(front)
     with gateway_to(provider) as (serving, _):
         whole = ask(serving.url, path_for(front), body_for(front))
@@ -79,8 +79,8 @@ def _streamed(front: str) -> Any:
     return body
 
 
-def test_usage_that_the_client_did_not_ask_for_is_counted_and_not_shown() -> None:
-    """Chat's frame with the usage is asked for, read and left out; the rest passes."""
+def test_unrequested_usage_is_counted_and_not_shown() -> None:
+    """Chat's usage frame is requested, read and left out; the rest is passed through."""
     provider = Provider("openai-chat")
     with gateway_to(provider) as (serving, records):
         path = path_for("openai-chat")
@@ -101,8 +101,8 @@ def test_usage_that_the_client_did_not_ask_for_is_counted_and_not_shown() -> Non
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("front", FRONTS)
-def test_the_next_place_is_asked_when_one_fails(front: str, stream: bool) -> None:
-    """A place that is overloaded is passed over, before anything was sent."""
+def test_the_next_provider_is_used_if_one_fails(front: str, stream: bool) -> None:
+    """An overloaded provider is skipped, before anything was sent."""
 
     class Busy(Provider):
         async def __call__(self, request: web.Request) -> web.StreamResponse:
@@ -119,8 +119,8 @@ def test_the_next_place_is_asked_when_one_fails(front: str, stream: bool) -> Non
 
 @pytest.mark.parametrize("status", [400, 401, 404, 429, 500, 529])
 @pytest.mark.parametrize("front", FRONTS)
-def test_errors_are_told_in_the_clients_words(front: str, status: int) -> None:
-    """A provider's refusal is an error of the front's own form, with a status of its class."""
+def test_errors_are_in_the_clients_form(front: str, status: int) -> None:
+    """A provider's rejection is an error in the front's form, with a status of its class."""
 
     class Refusing(Provider):
         async def __call__(self, request: web.Request) -> web.StreamResponse:
@@ -141,11 +141,11 @@ def test_errors_are_told_in_the_clients_words(front: str, status: int) -> None:
 
 @pytest.mark.parametrize("back", KINDS)
 @pytest.mark.parametrize("front", FRONTS)
-def test_a_stream_that_is_cut_is_never_a_complete_answer(front: str, back: str) -> None:
+def test_an_interrupted_stream_is_never_a_complete_answer(front: str, back: str) -> None:
     """Wherever the provider's connection breaks, the client gets an error or no end."""
     frames = frames_of(back, said())
     whole = b"".join(frames)
-    end = sum(map(len, frames[: len(frames) // 2]))  # well before it says that it is done
+    end = sum(map(len, frames[: len(frames) // 2]))  # well before its end
     for cut in (1, end // 3, end - 1):
 
         class Cut(Provider):
@@ -169,8 +169,8 @@ def test_a_stream_that_is_cut_is_never_a_complete_answer(front: str, back: str) 
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_client_that_leaves_cancels_the_request_behind(stream: bool) -> None:
-    """The provider sees its connection closed as soon as the client's is."""
+def test_a_client_that_disconnects_cancels_the_upstream_request(stream: bool) -> None:
+    """The provider's connection is closed as soon as the client's is."""
     asked, left = threading.Event(), threading.Event()
 
     class Slow(Provider):
@@ -204,8 +204,8 @@ def test_a_client_that_leaves_cancels_the_request_behind(stream: bool) -> None:
     assert (records[0].left, records[0].status) == (True, 499)
 
 
-def test_a_client_that_leaves_before_the_first_byte_pays_the_estimate() -> None:
-    """The provider was asked and may charge: whoever hangs up in time must not go free."""
+def test_a_client_that_disconnects_before_the_first_byte_pays_the_estimate() -> None:
+    """The provider may charge for the request, so an early disconnect isn't free."""
     asked = threading.Event()
 
     class Silent(Provider):
@@ -234,8 +234,8 @@ def test_a_client_that_leaves_before_the_first_byte_pays_the_estimate() -> None:
 
 
 @pytest.mark.parametrize("given", ["defaults", "fixed"])
-def test_a_route_that_limits_the_answer_reserves_less(given: str) -> None:
-    """What a key reserves goes by the limit that the upstream is sent, not by a default of ours."""
+def test_a_route_with_a_limit_reserves_less(given: str) -> None:
+    """The reservation uses the limit that is sent upstream, not our default."""
     with upstream(Provider("openai-chat")) as url:
         lab = place("lab", KINDS["openai-chat"], url, dialect="openai-chat")
         limits: dict[str, Any] = {given: {"max_tokens": 100}}
@@ -250,8 +250,8 @@ def test_a_route_that_limits_the_answer_reserves_less(given: str) -> None:
 
 
 @pytest.mark.parametrize("back", ["openai-chat", "anthropic"])
-def test_a_client_that_leaves_at_the_last_word_is_counted_as_answered(back: str) -> None:
-    """OpenAI's SDK closes the connection at `[DONE]`: the usage is known all the same."""
+def test_a_client_that_disconnects_at_the_end_is_counted_as_answered(back: str) -> None:
+    """OpenAI's SDK closes the connection at `[DONE]`: the usage is still known."""
 
     class Lingering(Provider):
         async def stream(self, request: web.Request, frames: Sequence[bytes]) -> web.StreamResponse:
@@ -278,8 +278,8 @@ def test_a_client_that_leaves_at_the_last_word_is_counted_as_answered(back: str)
     assert records[0].usage == Usage(input=11, output=7)
 
 
-def test_thinking_comes_back_to_its_provider_through_another_front() -> None:
-    """Sealed state survives two turns: a client of Chat before Anthropic's thinking."""
+def test_thinking_returns_to_its_provider_through_another_front() -> None:
+    """Sealed state survives two turns: a Chat client with Anthropic's thinking."""
     from dragoman.model.parts import Origin, Text, Thinking
 
     origin = Origin(dialect="anthropic")
@@ -300,8 +300,8 @@ def test_thinking_comes_back_to_its_provider_through_another_front() -> None:
     assert sent[0] == {"type": "thinking", "thinking": "It is in Bosnia.", "signature": "c2lnbmVk"}
 
 
-def test_what_was_lost_is_in_a_header() -> None:
-    """The client learns how much of its request the provider could not be told."""
+def test_losses_are_counted_in_a_header() -> None:
+    """The client learns how many parts of its request the provider doesn't support."""
     with gateway_to(Provider("anthropic")) as (serving, records):
         body = {**body_for("openai-chat"), "logit_bias": {"50256": -100}, "seed": 4}
         answer = ask(serving.url, path_for("openai-chat"), body)
@@ -321,7 +321,7 @@ def test_what_was_lost_is_in_a_header() -> None:
     ],
 )
 def test_paths_and_methods(path: str, method: str, status: int) -> None:
-    """What is not there is a 404, what is not done there a 405 that says what is."""
+    """An unknown path is a 404, a wrong method a 405 that lists the allowed ones."""
     with running(GatewayConfig()) as serving:
         answer = ask(serving.url, path, method=method)
     assert answer.status == status
@@ -343,10 +343,10 @@ def test_paths_and_methods(path: str, method: str, status: int) -> None:
         b'{"a":' * 999,
     ],
 )
-def test_malformed_bodies_are_refused_and_the_next_request_is_served(
+def test_malformed_bodies_are_rejected_and_the_next_request_is_served(
     front: str, body: bytes
 ) -> None:
-    """A body that is no request is a 400 in the front's words."""
+    """With a 400 in the front's form."""
     with gateway_to(Provider(front)) as (serving, _):
         answer = ask(serving.url, path_for(front), body)
         good = ask(serving.url, path_for(front), body_for(front))
@@ -355,8 +355,8 @@ def test_malformed_bodies_are_refused_and_the_next_request_is_served(
     assert good.status == 200
 
 
-def test_limits_on_bodies_hold_for_packed_ones_too() -> None:
-    """A body over the limit is a 413, however it comes; a packed one that fits is served."""
+def test_limits_on_bodies_apply_to_compressed_ones_too() -> None:
+    """A body over the limit is a 413, however it is sent; a compressed one within it is served."""
     import gzip
 
     with gateway_to(Provider("openai-chat"), max_body=10_000) as (serving, _):
@@ -384,7 +384,7 @@ def test_limits_on_bodies_hold_for_packed_ones_too() -> None:
         ({"host": "localhost", "origin": "http://localhost:3000"}, 403),
     ],
 )
-def test_without_keys_pages_of_other_sites_are_refused(
+def test_without_keys_pages_of_other_sites_are_rejected(
     headers: dict[str, str], status: int
 ) -> None:
     """DNS rebinding and cross-origin requests get a 403 on every path."""
@@ -394,8 +394,8 @@ def test_without_keys_pages_of_other_sites_are_refused(
         assert ask(serving.url, "/health", method="GET", **headers).status == status
 
 
-def test_a_models_other_name_does_not_make_its_thinking_a_strangers() -> None:
-    """A route that renames the model passes signed thinking back untouched."""
+def test_a_renamed_model_keeps_its_thinking() -> None:
+    """A route that renames the model returns signed thinking unchanged."""
     provider = Provider("anthropic")
     with gateway_to(provider) as (serving, records):
         thought = {"type": "thinking", "thinking": "Hm.", "signature": "c2lnbmVk"}

@@ -1,4 +1,4 @@
-"""Clients of Mistral's SDK: usage without being asked, calls in one piece."""
+"""Clients of Mistral's SDK: usage without a request for it, and calls in one piece."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def frames(body: bytes) -> list[Any]:
 
 
 @pytest.mark.parametrize("back", KINDS)
-def test_calls_come_whole_and_usage_is_told(back: str) -> None:
-    """Each piece of a call has its name and all arguments; the last chunk tells the usage."""
+def test_calls_arrive_whole_and_usage_is_included(back: str) -> None:
+    """Each call chunk has the name and all arguments; the last chunk has the usage."""
     answer = said(Text("I look."), *CALLS, finish=FinishReason.TOOL_CALLS)
     with gateway_to(Provider(back, answer)) as (serving, records):
         body = body_for("openai-chat", stream=True)
@@ -47,14 +47,14 @@ def test_calls_come_whole_and_usage_is_told(back: str) -> None:
 
 
 def test_others_get_streams_as_before() -> None:
-    """Another client's bytes pass."""
+    """Another client's bytes are passed through."""
     provider = Provider("openai-chat", said(*CALLS, finish=FinishReason.TOOL_CALLS))
     with gateway_to(provider) as (serving, records):
         ask(serving.url, "/v1/chat/completions", body_for("openai-chat", stream=True))
     assert records[0].passes
 
 
-def test_bodies_that_are_no_requests_are_refused_all_the_same() -> None:
+def test_invalid_bodies_are_still_rejected() -> None:
     """Adding the option does not hide what is wrong."""
     with gateway_to(Provider("openai-chat")) as (serving, _):
         for body in (b"", b"[]", b'{"stream":1}', b'{"stream":true,"messages":3}'):

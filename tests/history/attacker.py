@@ -24,14 +24,14 @@ async def taken(inner: Storage, who: SessionIdentity) -> Taken:
 
 
 async def put(inner: Storage, session: Session, rows: Sequence[Row]) -> None:
-    """Store a session as it is given, with checksums and a tally that fit."""
+    """Store a session unchanged, with a matching checksum and tally."""
     await inner.delete(session.identity)
     bare = [msgspec.structs.replace(row, checksum=None, chain=None) for row in rows]
     await inner.restore(msgspec.structs.replace(session, chain=None), bare)
 
 
 async def alter_row(inner: Storage, who: SessionIdentity, id: str, /, **changes: Any) -> None:
-    """Change something of a stored row."""
+    """Change a field of a stored row."""
     session, rows = await taken(inner, who)
     await put(
         inner, session,
@@ -40,6 +40,6 @@ async def alter_row(inner: Storage, who: SessionIdentity, id: str, /, **changes:
 
 
 async def alter_session(inner: Storage, who: SessionIdentity, /, **changes: Any) -> None:
-    """Change something of a stored session."""
+    """Change a field of a stored session."""
     session, rows = await taken(inner, who)
     await put(inner, msgspec.structs.replace(session, **changes), rows)

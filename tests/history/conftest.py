@@ -16,11 +16,11 @@ NAMES = sorted(path.stem.removeprefix("backend_") for path in _HERE.glob("storag
 
 
 class Backend:
-    """One place to store things, which can be opened again and again.
+    """One location to store things, which can be opened repeatedly.
 
     `tests/history/storage/backend_<name>.py` has `place(tmp_path)`, a context manager that gives
-    a function making unopened storages on one fresh place (or skips, with the reason). A module
-    whose storages refuse to search says `SEARCHES = False`.
+    a function creating unopened storages at one new location (or skips, with the reason). A module
+    whose storages don't support search sets `SEARCHES = False`.
     """
 
     def __init__(self, name: str, make: object, *, searches: bool = True) -> None:
@@ -29,12 +29,12 @@ class Backend:
         self._make = make
 
     def new(self) -> Storage:
-        """One more storage on the same place, not opened yet."""
+        """Another storage at the same location, not opened yet."""
         return self._make()  # type: ignore[operator, no-any-return]  # as `place` promises
 
     @asynccontextmanager
     async def opened(self) -> AsyncGenerator[Storage]:
-        """One more storage on the same place, open."""
+        """Another storage at the same location, open."""
         storage = self.new()
         await storage.open()
         try:
@@ -65,7 +65,7 @@ def new_backend(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Back
 
 @pytest.fixture
 def bare_backend(backend: Backend) -> Backend:
-    """Every backend but the encrypted one, which makes seals of its own."""
+    """Every backend except the encrypted one, which creates its own seals."""
     if backend.name == "sealed":
         pytest.skip("an encrypted store creates seals itself")
     return backend

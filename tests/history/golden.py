@@ -1,7 +1,7 @@
-"""What the golden files in `tests/fixtures/history/` hold, as values of today.
+"""The content of the golden files in `tests/fixtures/history/`, as current values.
 
-The files are frozen: every later version reads them. A new stored form gets files of its own.
-Version 2 has what version 1 has, and what it reserves for checksums, chains, windows and seals.
+The files are frozen: every later version reads them. A new stored form gets its own files.
+Version 2 has everything that version 1 has, and fields for checksums, chains, windows and seals.
 """
 
 from __future__ import annotations

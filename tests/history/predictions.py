@@ -33,7 +33,7 @@ _OUT_OF_SIGHT = (ServerToolCall, ServerToolResult, Opaque)
 
 @dataclass(frozen=True)
 class Call:
-    """A recorded call, read."""
+    """A recorded call, decoded."""
 
     recording: Recording
     request: Request
@@ -43,7 +43,7 @@ class Call:
 
     @property
     def is_trimmed(self) -> bool:
-        """Whether the recording has lost media that were counted."""
+        """Whether the recording lacks media that were counted."""
         return "media_trimmed" in self.recording.row.flags
 
     @property
@@ -88,7 +88,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Prediction:
-    """What was expected of a call after the one before, and what was reported."""
+    """The expected and the reported tokens of a call."""
 
     dialect: str
     tier: Tier
@@ -99,18 +99,18 @@ class Prediction:
 
     @property
     def half(self) -> str:
-        """The half of the sources that this is of; rules were found on the first."""
+        """The half of the sources that it belongs to; rules were found on the first."""
         return "check" if sha256(self.source.encode()).digest()[0] % 2 else "develop"
 
     @property
     def error(self) -> float:
-        """Relative to what was reported; negative where too few were expected."""
+        """The error relative to the report; negative if too few were expected."""
         return self.expected / self.reported - 1
 
 
 @dataclass(frozen=True)
 class Errors:
-    """The three figures that the bars are about."""
+    """The three figures that the targets are about."""
 
     number: int
     median: float
@@ -120,7 +120,7 @@ class Errors:
 
     @classmethod
     def of(cls, errors: Sequence[float]) -> Errors:
-        """Of these relative errors; there must be some."""
+        """The figures of these relative errors; there must be some."""
         sizes = sorted(map(abs, errors))
         low = sum(error < -0.1 for error in errors) / len(errors)
         return cls(len(sizes), sizes[len(sizes) // 2], sizes[len(sizes) * 9 // 10], low)
@@ -151,7 +151,7 @@ def predictions(
 
 
 def _reason(before: Call, after: Call) -> str:
-    """Why the pair can't be measured; empty where it can."""
+    """Why the pair can't be measured; empty if it can."""
     if before.is_trimmed or after.is_trimmed:
         return "media trimmed in the recording"
     if before.response.usage is None or after.prompt <= 0:

@@ -124,7 +124,7 @@ EVERY_KIND = (
 
 
 async def test_acceptance_22_extras_survive_a_reload_of_every_kind(backend: Backend) -> None:
-    """Of the message and of its parts."""
+    """Extras of the message and of its parts."""
     kept = {"openai-chat": {"seen": [1, None]}}
     given = [message.replace(extras=kept) for message in EVERY_KIND]
     given = [m.replace(parts=tuple(p.replace(extras=kept) for p in m.parts)) for m in given]
@@ -136,17 +136,17 @@ async def test_acceptance_22_extras_survive_a_reload_of_every_kind(backend: Back
 
 
 class Failing(MemoryStorage):
-    """Fails at everything while it is down."""
+    """Every call fails while it is down."""
 
     is_down = True
 
     async def session(self, identity: SessionIdentity) -> Session | None:
-        """Or not."""
+        """Fail while it is down."""
         self._fail()
         return await super().session(identity)
 
     async def append(self, *arguments: Any, **options: Any) -> Appended:
-        """Or not."""
+        """Fail while it is down."""
         self._fail()
         return await super().append(*arguments, **options)
 
@@ -157,7 +157,7 @@ class Failing(MemoryStorage):
 
 
 async def test_acceptance_23_a_chain_reads_on_and_writes_to_all() -> None:
-    """Absent falls through, failing falls through; one failing write doesn't stop the others."""
+    """Absent sessions and failing members fall through; a failing write doesn't stop the others."""
     full = MemoryStorage()
     await (await ChatHistory.open(ONE, full)).add("there")
     absent = await ChatHistory.open(ONE, ChainStorage(MemoryStorage(), full))
@@ -193,7 +193,7 @@ async def test_acceptance_24_scopes_do_not_interfere_and_a_clean_save_does_nothi
 async def test_acceptance_25_metadata_only_if_wanted_usage_always(
     backend: Backend, autosave: bool
 ) -> None:
-    """Here and there the same: what is shown is what is stored."""
+    """The stored metadata is what the history shows."""
     usage = Usage(input=3, output=4)
     said = Message.assistant("Hi", metadata={"mood": "good"}, usage=usage)
     async with backend.opened() as storage:
@@ -212,7 +212,7 @@ async def test_acceptance_25_metadata_only_if_wanted_usage_always(
 
 
 async def test_acceptance_26_a_failed_save_leaves_what_was_there(backend: Backend) -> None:
-    """Load, change, save is lossless; what is corrupt stays where it is, and is reported."""
+    """Load, change and save is lossless; corrupt data stays in place and is reported."""
     config = ChatHistoryConfig(autosave=False)
     async with backend.opened() as storage:
         history = await ChatHistory.open(ONE, storage, config)

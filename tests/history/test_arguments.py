@@ -1,4 +1,4 @@
-"""Whatever is passed to a history, it works or raises our own error, and quotes nothing."""
+"""Any argument of a history works or raises our own error, and nothing is quoted."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ONE = SessionIdentity(agent="guide", chat="7", user=SECRET)
 
 
 class Stranger:
-    """An object with an opinion of how it should be shown."""
+    """An object with its own `repr`."""
 
     context_window = SECRET
 
@@ -43,14 +43,14 @@ JUNK: list[Any] = [
 
 
 def unseen(*shown: object) -> None:
-    """The secret is in none of these."""
+    """Assert that none of these contains the secret."""
     for each in shown:
         assert SECRET not in str(each)
         assert SECRET not in repr(each)
 
 
 def told(call: Callable[[], Any], where: str) -> None:
-    """A call returns, or raises what is ours and quotes nothing."""
+    """Call something that returns, or raises our own error and quotes nothing."""
     try:
         result = call()
         if inspect.iscoroutine(result):
@@ -78,7 +78,7 @@ OPTIONS = [
 
 @pytest.mark.parametrize("autosave", [True, False])
 @pytest.mark.parametrize("name", METHODS)
-def test_every_method_takes_or_refuses_whatever_it_is_given(
+def test_every_method_accepts_or_rejects_any_argument(
     name: str, autosave: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Positional arguments of every kind."""
@@ -97,7 +97,7 @@ def test_every_method_takes_or_refuses_whatever_it_is_given(
 
 
 @pytest.mark.parametrize(("name", "option"), OPTIONS)
-def test_every_option_takes_or_refuses_whatever_it_is_given(name: str, option: str) -> None:
+def test_every_option_accepts_or_rejects_any_value(name: str, option: str) -> None:
     """Keyword arguments of every kind."""
     first = {"add": ("x",), "extend": (["x"],), "to_wire": ("anthropic",)}.get(name, ())
     for junk in JUNK:
@@ -106,8 +106,8 @@ def test_every_option_takes_or_refuses_whatever_it_is_given(name: str, option: s
         told(partial(getattr(history, name), *first, **{option: junk}), f"{name}({option}=…)")
 
 
-def test_opening_takes_or_refuses_whatever_it_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Identities, places and configs; settings too."""
+def test_opening_accepts_or_rejects_any_argument(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Identities, locations, configs and settings."""
     monkeypatch.setenv("DRAGOMAN_HISTORY", "memory:")
     for junk in JUNK:
         told(partial(ChatHistory.open, junk), "identity")
@@ -119,7 +119,7 @@ def test_opening_takes_or_refuses_whatever_it_is_given(monkeypatch: pytest.Monke
             told(partial(ChatHistoryConfig.from_dict, {name: junk}), name)
 
 
-def test_moving_and_sweeping_take_or_refuse_whatever_they_are_given() -> None:
+def test_imports_and_sweeps_accept_or_reject_any_argument() -> None:
     """Imports and retention."""
     storage = MemoryStorage()
 
@@ -136,8 +136,8 @@ def test_moving_and_sweeping_take_or_refuse_whatever_they_are_given() -> None:
 
 
 @pytest.mark.parametrize("count", [-1, True, 1.5, "1", None])
-async def test_a_number_of_messages_is_a_number(count: Any) -> None:
-    """Not negative, and not something that merely counts as one."""
+async def test_a_number_of_messages_is_an_integer(count: Any) -> None:
+    """Not negative, and not another type that merely counts as one."""
     history = await ChatHistory.open(ONE, MemoryStorage())
     with pytest.raises(InvalidInputError):
         await history.tail(count)
@@ -145,10 +145,10 @@ async def test_a_number_of_messages_is_a_number(count: Any) -> None:
 
 
 @pytest.mark.parametrize("number", [2**31, 2**53 + 1, 2**63 - 1, 2**63, 2**64, 10**30])
-async def test_numbers_beyond_what_a_store_counts_are_only_large(
+async def test_numbers_beyond_the_range_of_a_store_are_only_large(
     backend: Backend, number: int
 ) -> None:
-    """A version that no session can have is not the session's; so many messages are all."""
+    """No session has such a version, and such a limit means all messages."""
     async with backend.opened() as storage:
         history = await ChatHistory.open(ONE, storage)
         await history.add("x")
@@ -163,14 +163,14 @@ async def test_a_window_is_a_number_of_tokens(size: Any) -> None:
     history = await ChatHistory.open(ONE, MemoryStorage())
     await history.add("x")
     if size == "":
-        assert await history.window(size)  # a name that nobody knows
+        assert await history.window(size)  # an unknown name
         return
     with pytest.raises(InvalidInputError):
         await history.window(size)
 
 
 @pytest.mark.parametrize("number", [nan, inf, 0, -1, True, "1"])
-def test_a_retention_is_a_number_above_zero(number: Any) -> None:
+def test_a_retention_is_a_positive_number(number: Any) -> None:
     """Seconds or messages."""
     with pytest.raises(InvalidInputError):
         Retention(max_age=number)
@@ -178,16 +178,16 @@ def test_a_retention_is_a_number_above_zero(number: Any) -> None:
         Retention(max_messages=number)
 
 
-async def test_one_text_or_message_is_not_taken_for_many() -> None:
-    """A text is not its characters, a dict not its keys."""
+async def test_a_single_text_or_message_is_not_taken_for_many() -> None:
+    """A text is not split into characters, nor a dict into keys."""
     history = await ChatHistory.open(ONE, MemoryStorage())
     await history.extend("hello")
     await history.extend({"role": "assistant", "content": "hi"})
     assert [m.text for m in await history.messages()] == ["hello", "hi"]
 
 
-async def test_an_expected_version_counts_without_autosave_too() -> None:
-    """A conflict is told at once, and changes nothing."""
+async def test_an_expected_version_works_without_autosave_too() -> None:
+    """A conflict is raised at once, and changes nothing."""
     storage = MemoryStorage()
     history = await ChatHistory.open(ONE, storage, ChatHistoryConfig(autosave=False))
     other = await ChatHistory.open(ONE, storage)
@@ -207,7 +207,7 @@ async def test_an_expected_version_counts_without_autosave_too() -> None:
 
 
 async def test_ids_are_in_no_repr() -> None:
-    """Of branches, damaged messages and configs; rich's included."""
+    """Of branches, damaged messages and configs; including rich's."""
     storage = MemoryStorage()
 
     def hook(_secret: str, *_: Any) -> None:

@@ -1,6 +1,6 @@
-"""Somebody with write access to an encrypted store, but without its keys, is found out.
+"""An attacker with write access to an encrypted store, but without its keys, is detected.
 
-In short here; `make torture` does it as often as was promised.
+A short version; `make torture` does it as often as was promised.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ def sealed(inner: MemoryStorage, current: str = "2026") -> SealedStorage:
 
 
 def about(row: Row) -> tuple[Any, ...]:
-    """A message and its place."""
+    """A message and its position."""
     return (row.branch, row.seq, row.id, row.at, row.model, row.usage, row.body)
 
 
 class Owner:
-    """Writes to some sessions at random, while somebody takes copies of all that is stored."""
+    """Writes to some sessions at random, while copies of the store are taken."""
 
     def __init__(self, chance: Random) -> None:
         self.chance = chance
@@ -51,7 +51,7 @@ class Owner:
         self.written: set[tuple[str, tuple[Any, ...]]] = set()
 
     async def live(self, steps: int) -> None:
-        """Do this and that."""
+        """Make random writes."""
         for step in range(steps):
             if step == steps // 2:
                 self.storage = sealed(self.inner)
@@ -106,7 +106,7 @@ async def rows_of(storage: Any, session: Session) -> list[Row]:
 
 
 async def seen_by(storage: SealedStorage) -> Seen:
-    """Everything that can be read, without windows; raises where something is found wrong."""
+    """Everything that can be read, without windows; raises if a problem is found."""
     seen: Seen = {}
     for who in WHO:
         session = await storage.session(who)
@@ -121,7 +121,7 @@ async def seen_by(storage: SealedStorage) -> Seen:
     return seen
 
 
-# --- what somebody may do to a session
+# --- what an attacker may do to a session
 
 Attack = Callable[[Random, list[Taken], Session, list[Row]], tuple[Session, list[Row]]]
 
@@ -131,20 +131,20 @@ def _one(chance: Random, rows: list[Row]) -> int:
 
 
 def lose(chance: Random, _: list[Taken], session: Session, rows: list[Row]) -> Any:
-    """Take a message away."""
+    """Remove a message."""
     del rows[_one(chance, rows)]
     return session, rows
 
 
 def cut(chance: Random, _: list[Taken], session: Session, rows: list[Row]) -> Any:
-    """Take the end away, and say so in the numbers."""
+    """Remove the end, and adjust the numbers."""
     rows = rows[: _one(chance, rows)]
     last = max((row.seq for row in rows), default=0)
     return msgspec.structs.replace(session, last_seq=chance.choice((last, session.last_seq))), rows
 
 
 def swap(chance: Random, _: list[Taken], session: Session, rows: list[Row]) -> Any:
-    """Exchange something of two messages."""
+    """Exchange a field of two messages."""
     a, b = _one(chance, rows), _one(chance, rows)
     fields = chance.choice((["body"], ["seq"], ["seq", "branch"], ["id"], ["body", "id"], ["at"]))
     one = {name: getattr(rows[a], name) for name in fields}
@@ -155,7 +155,7 @@ def swap(chance: Random, _: list[Taken], session: Session, rows: list[Row]) -> A
 
 
 def change(chance: Random, _: list[Taken], session: Session, rows: list[Row]) -> Any:
-    """Alter what stands beside a message."""
+    """Alter a field beside a message."""
     n = _one(chance, rows)
     changes = chance.choice((
         {"at": NOON + 7}, {"model": "m-2"}, {"usage": Usage(input=1)}, {"usage": None},
@@ -181,7 +181,7 @@ def _flipped(chance: Random, raw: bytes) -> bytes:
 
 
 def relabel(chance: Random, _: list[Taken], session: Session, rows: list[Row]) -> Any:
-    """Say that a message is under another key, or at no place."""
+    """Claim that a message has another key, or no position."""
     n = _one(chance, rows)
     try:
         document = msgspec.json.decode(rows[n].body)
@@ -199,7 +199,7 @@ def relabel(chance: Random, _: list[Taken], session: Session, rows: list[Row]) -
 
 
 def forge(chance: Random, _: list[Taken], session: Session, rows: list[Row]) -> Any:
-    """Write something in plain text: in a message's place, or as one more."""
+    """Write plain text: in place of a message, or as an additional one."""
     given = entry("forged")
     n = _one(chance, rows) if rows else -1
     if rows and chance.random() < 0.5:
@@ -212,7 +212,7 @@ def forge(chance: Random, _: list[Taken], session: Session, rows: list[Row]) -> 
 
 
 def replay_row(chance: Random, copies: list[Taken], session: Session, rows: list[Row]) -> Any:
-    """Put a message from any time and any session in the place of another, or as one more."""
+    """Put a message of any time and session in place of another, or add it."""
     all_rows = [row for _, given in copies for row in given]
     now = {row.id: row for row in rows}
     earlier = [row for row in all_rows if row.id in now and row.body != now[row.id].body]
@@ -231,7 +231,7 @@ def replay_row(chance: Random, copies: list[Taken], session: Session, rows: list
 
 
 def replay_head(chance: Random, copies: list[Taken], session: Session, rows: list[Row]) -> Any:
-    """Put an earlier head of this or another session in place, with its numbers or without."""
+    """Restore an earlier head of this or another session, with or without its numbers."""
     own = [copy for copy in copies if copy[0].identity == session.identity]
     old, _ = chance.choice(own if chance.random() < 0.8 else copies)
     if chance.random() < 0.5:
@@ -240,14 +240,14 @@ def replay_head(chance: Random, copies: list[Taken], session: Session, rows: lis
 
 
 def replay_all(chance: Random, copies: list[Taken], session: Session, _: list[Row]) -> Any:
-    """Put an earlier state of the session in place, or another session under its name."""
+    """Restore an earlier state of the session, or put another session under its name."""
     own = [copy for copy in copies if copy[0].identity == session.identity]
     old, given = chance.choice(own if chance.random() < 0.8 else copies)
     return msgspec.structs.replace(old, identity=session.identity), list(given)
 
 
 def renumber(chance: Random, _: list[Taken], session: Session, rows: list[Row]) -> Any:
-    """Alter the numbers, the branches, or the branch that it opens on."""
+    """Alter the numbers, the branches, or the active branch."""
     forks = session.forks
     moved = tuple(Fork(fork.number, fork.parent, max(0, fork.at - 1)) for fork in forks)
     changes = chance.choice((
@@ -265,7 +265,7 @@ ATTACKS_ON_SESSIONS: list[Attack] = [
 
 
 async def attack(owner: Owner, chance: Random) -> None:
-    """Do a few of these things, to any sessions."""
+    """Do a few of these, to any sessions."""
     for _ in range(chance.choice((1, 1, 1, 2, 3))):
         who = chance.choice(WHO)
         if await owner.inner.session(who) is None:
@@ -279,7 +279,7 @@ async def attack(owner: Owner, chance: Random) -> None:
         if not found[1] and doing not in {forge, replay_row, replay_head, replay_all, renumber}:
             continue
         session, rows = doing(chance, owner.copies, found[0], list(found[1]))
-        distinct = {row.id: row for row in rows}  # no store takes an id or a number twice
+        distinct = {row.id: row for row in rows}  # no store accepts an id or a number twice
         await put(owner.inner, session, list({r.seq: r for r in distinct.values()}.values()))
 
 
@@ -296,7 +296,7 @@ async def told_by(storage: SealedStorage, **since: Any) -> tuple[list[str], Seen
 
 
 async def expect_nothing_forged(owner: Owner, storage: SealedStorage) -> None:
-    """Assert that every message that looks authentic was written by the owner, at its place."""
+    """Assert that every message that looks authentic was written by the owner, at its position."""
     for who in WHO:
         try:
             session = await storage.session(who)

@@ -17,8 +17,8 @@ from tests.history.conftest import Backend
 ONE = SessionIdentity(chat="7")
 
 
-def test_a_script_keeps_a_conversation(backend: Backend) -> None:
-    """Everything that the async history does."""
+def test_a_script_stores_a_conversation(backend: Backend) -> None:
+    """With every operation of the async history."""
     with BlockingChatHistory.open(ONE, backend.new()) as history:
         first = history.add("a")
         history.extend([Message.assistant("b"), Message.user("c")])
@@ -58,12 +58,12 @@ def test_a_script_keeps_a_conversation(backend: Backend) -> None:
 
 
 def backend_closed(history: BlockingChatHistory) -> None:
-    """A backend that was handed in stays open; the test lets go of it."""
+    """A backend that was passed in stays open; close it here."""
     history._run(history.storage.close())
 
 
 def test_it_works_inside_a_running_loop(backend: Backend) -> None:
-    """In a notebook, for one."""
+    """As in a notebook."""
 
     async def cell() -> int:
         with ChatHistory.open_sync(ONE, backend.new()) as history:
@@ -75,8 +75,8 @@ def test_it_works_inside_a_running_loop(backend: Backend) -> None:
     assert asyncio.run(cell()) == 1
 
 
-def test_threads_may_share_one(tmp_path: Path) -> None:
-    """Each message once."""
+def test_threads_may_share_a_history(tmp_path: Path) -> None:
+    """Each message is stored once."""
     with ChatHistory.open_sync(ONE, f"sqlite:///{tmp_path}/chats.db") as history:
         threads = [
             Thread(target=lambda n=n: [history.add(f"{n}.{i}") for i in range(20)])
@@ -90,7 +90,7 @@ def test_threads_may_share_one(tmp_path: Path) -> None:
 
 
 def test_async_hooks_run_as_well() -> None:
-    """On the loop in the background; hooks are given the blocking history."""
+    """On the background loop; hooks get the blocking history."""
     seen: list[str] = []
 
     async def hook(message: Message, history: BlockingChatHistory) -> None:
@@ -103,8 +103,8 @@ def test_async_hooks_run_as_well() -> None:
     assert seen == ["a BlockingChatHistory"]
 
 
-def test_what_is_left_unsaved_is_saved_on_the_way_out(tmp_path: Path) -> None:
-    """Unless the block ended in an error."""
+def test_unsaved_changes_are_saved_at_the_end_of_the_block(tmp_path: Path) -> None:
+    """Unless it ended with an exception."""
     place = f"sqlite:///{tmp_path}/chats.db"
     config = ChatHistoryConfig(autosave=False)
     with ChatHistory.open_sync(ONE, place, config) as history:
@@ -122,7 +122,7 @@ def test_what_is_left_unsaved_is_saved_on_the_way_out(tmp_path: Path) -> None:
 
 
 def test_a_store_is_named_by_its_url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The default is a file in the user's data directory, or what the environment says."""
+    """The default is a file in the user's data directory, or DRAGOMAN_HISTORY."""
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     monkeypatch.delenv("DRAGOMAN_HISTORY", raising=False)
     storage, owned = storage_at(None)

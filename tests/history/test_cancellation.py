@@ -25,7 +25,7 @@ SMALL = ChatHistoryConfig(context_window=300, reserved_for_completion=100)
 
 
 class Attempt(NamedTuple):
-    """How a call went."""
+    """The outcome of a call."""
 
     was_cut: bool
     """Whether it was cancelled; False: it did not wait for so many things."""
@@ -34,7 +34,7 @@ class Attempt(NamedTuple):
 
 
 async def cancelled(coroutine: Coroutine[Any, Any, Any], nth: int) -> Attempt:
-    """A call, cancelled the n-th time that it waits for something."""
+    """Run a call, and cancel it at its n-th suspension."""
 
     async def call() -> None:
         await cancelled_at(coroutine, nth)
@@ -64,7 +64,7 @@ CALLS: dict[str, tuple[ChatHistoryConfig, Call]] = {
 
 
 async def each_moment(attempt: Callable[[int], Awaitable[bool]]) -> int:
-    """Cancel at the first moment, at the second, and so on, until there is none left."""
+    """Cancel at the first suspension, the second and so on, until there are no more."""
     nth = 1
     while await attempt(nth):
         nth += 1
@@ -73,7 +73,7 @@ async def each_moment(attempt: Callable[[int], Awaitable[bool]]) -> int:
 
 
 async def test_adding_again_after_a_cancellation_leaves_exactly_one(backend: Backend) -> None:
-    """Whether the cancelled call had stored it or not; also with an expected version."""
+    """Whether or not the cancelled call had stored it; also with an expected version."""
     async with backend.opened() as storage:
 
         async def attempt(nth: int) -> bool:
@@ -91,7 +91,7 @@ async def test_adding_again_after_a_cancellation_leaves_exactly_one(backend: Bac
 
 
 async def test_saving_again_after_a_cancellation_writes_everything_once(backend: Backend) -> None:
-    """Removals and replacements too."""
+    """Including removals and replacements."""
     async with backend.opened() as storage:
 
         async def attempt(nth: int) -> bool:
@@ -113,8 +113,8 @@ async def test_saving_again_after_a_cancellation_writes_everything_once(backend:
 
 
 @pytest.mark.parametrize("name", CALLS)
-async def test_any_call_can_be_cancelled_and_made_again(backend: Backend, name: str) -> None:
-    """What is stored can be read, and the history goes on."""
+async def test_any_call_can_be_cancelled_and_repeated(backend: Backend, name: str) -> None:
+    """Stored data stays readable, and the history usable."""
     config, call = CALLS[name]
     async with backend.opened() as storage:
 
@@ -130,7 +130,7 @@ async def test_any_call_can_be_cancelled_and_made_again(backend: Backend, name: 
             try:
                 await call(history, given)
             except DragomanError:
-                assert name == "remove"  # what is gone can't be removed once more
+                assert name == "remove"  # what is gone can't be removed again
             last = await history.add("after")
             assert (await history.messages())[-1].text == "after"
             assert (await history.window())[-1].text == "after"
@@ -142,13 +142,13 @@ async def test_any_call_can_be_cancelled_and_made_again(backend: Backend, name: 
 
 
 class Leftovers:
-    """What goes on of that which was begun since it was made."""
+    """Tasks and threads started since it was created that still run."""
 
     def __init__(self) -> None:
         self._threads = ThreadWatch()
 
     async def settled(self) -> list[str]:
-        """The tasks and threads that don't end, though they are given the time."""
+        """The tasks and threads that don't end within some time."""
         with suppress(TimeoutError):
             async with asyncio.timeout(PATIENCE):
                 while self._running():  # noqa: ASYNC110 - threads tell nobody
@@ -161,8 +161,8 @@ class Leftovers:
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "files", "postgres", "redis"])
-async def test_nothing_is_left_of_an_opening_that_was_cancelled(kind: str, tmp_path: Path) -> None:
-    """No task, no thread; nor of one that was closed."""
+async def test_a_cancelled_opening_leaves_nothing_behind(kind: str, tmp_path: Path) -> None:
+    """No task and no thread; nor does a closed history."""
     from tests.history.storage import backend_postgres, backend_redis
 
     if kind == "postgres":
@@ -177,7 +177,7 @@ async def test_nothing_is_left_of_an_opening_that_was_cancelled(kind: str, tmp_p
 
 
 async def opened_and_cancelled(url: str) -> None:
-    """Cancelled at each moment, an opening leaves nothing behind."""
+    """Cancelled at each suspension, an opening leaves nothing behind."""
     leftovers = Leftovers()
 
     async def attempt(nth: int) -> bool:
@@ -196,7 +196,7 @@ async def opened_and_cancelled(url: str) -> None:
 
 
 @pytest.mark.parametrize("make", [SQLiteStorage, FileStorage])
-async def test_nothing_is_left_of_an_opening_that_failed(
+async def test_a_failed_opening_leaves_nothing_behind(
     make: Callable[[Path], Storage], tmp_path: Path
 ) -> None:
     """The error is ours."""
@@ -211,10 +211,10 @@ async def test_nothing_is_left_of_an_opening_that_failed(
 
 
 @pytest.mark.parametrize("make", [SQLiteStorage, FileStorage])
-async def test_a_store_can_be_closed_while_calls_are_under_way(
+async def test_a_store_can_be_closed_during_calls(
     make: Callable[[Path], Storage], tmp_path: Path
 ) -> None:
-    """Each is done, or says that the store is not open; what was acknowledged is there."""
+    """Each succeeds, or says that the store is not open; acknowledged messages are stored."""
     leftovers = Leftovers()
     storage = make(tmp_path / "x")
     await storage.open()

@@ -39,8 +39,8 @@ def texts(messages: Messages) -> list[str]:
     return [message.text for message in messages]
 
 
-async def test_every_kind_of_message_comes_back_as_what_it_was(backend: Backend) -> None:
-    """Ids, metadata, extras, usage and origin included."""
+async def test_every_kind_of_message_is_restored(backend: Backend) -> None:
+    """With ids, metadata, extras, usage and origin."""
     async with backend.opened() as storage:
         history = await ChatHistory.open(ONE, storage)
         await history.extend(EVERY_KIND)
@@ -51,7 +51,7 @@ async def test_every_kind_of_message_comes_back_as_what_it_was(backend: Backend)
         assert [message.kind for message in loaded] == [message.kind for message in EVERY_KIND]
 
 
-async def test_the_last_messages_and_single_ones_can_be_asked_for(backend: Backend) -> None:
+async def test_the_last_messages_and_single_ones_can_be_read(backend: Backend) -> None:
     """By count and by id."""
     async with backend.opened() as storage:
         history = await ChatHistory.open(ONE, storage)
@@ -83,8 +83,8 @@ async def test_two_histories_of_one_session_see_each_other(backend: Backend) -> 
         assert texts(await two.messages()) == ["b"]
 
 
-async def test_saying_the_same_again_is_saying_it_twice(backend: Backend) -> None:
-    """The second gets an id of its own, alone or in one call."""
+async def test_adding_the_same_message_again_stores_it_twice(backend: Backend) -> None:
+    """The second gets a new id, in one call or two."""
     async with backend.opened() as storage:
         history = await ChatHistory.open(ONE, storage)
         message = Message.user("Hello?")
@@ -98,17 +98,17 @@ async def test_saying_the_same_again_is_saying_it_twice(backend: Backend) -> Non
 
 
 class Failing(MemoryStorage):
-    """Stores, and says that it failed."""
+    """Stores, and then raises."""
 
     async def append(self, *arguments: Any, **options: Any) -> Appended:
-        """Store, and fail."""
+        """Store, and raise."""
         await super().append(*arguments, **options)
         msg = "the connection was lost"
         raise StoreError(msg)
 
 
-async def test_what_may_have_been_stored_is_not_stored_twice() -> None:
-    """After a failure that leaves it open, the same message can be added again."""
+async def test_a_message_of_unknown_outcome_is_not_stored_twice() -> None:
+    """After such a failure, the same message can be added again."""
     storage = Failing()
     history = await ChatHistory.open(ONE, storage)
     message = Message.user("Once.")
@@ -118,8 +118,8 @@ async def test_what_may_have_been_stored_is_not_stored_twice() -> None:
     assert texts(await history.messages()) == ["Once."]
 
 
-async def test_an_expected_version_keeps_others_out(backend: Backend) -> None:
-    """A conflict says both versions, and changes nothing."""
+async def test_an_expected_version_excludes_other_writers(backend: Backend) -> None:
+    """A conflict has both versions, and changes nothing."""
     async with backend.opened() as storage:
         one, two = await ChatHistory.open(ONE, storage), await ChatHistory.open(ONE, storage)
         await one.add("a", expected_version=0)
@@ -132,7 +132,7 @@ async def test_an_expected_version_keeps_others_out(backend: Backend) -> None:
 
 
 async def test_cleared_is_not_absent(backend: Backend) -> None:
-    """A cleared session is there and empty; a deleted one is gone."""
+    """A cleared session exists and is empty; a deleted one is gone."""
     async with backend.opened() as storage:
         history = await ChatHistory.open(ONE, storage)
         await history.add("a")
@@ -147,7 +147,7 @@ async def test_cleared_is_not_absent(backend: Backend) -> None:
 
 
 async def test_without_autosave_nothing_is_written_until_save(backend: Backend) -> None:
-    """Additions, replacements and removals are seen at once by their author only."""
+    """Other readers don't see additions, replacements and removals before."""
     config = ChatHistoryConfig(autosave=False)
     async with backend.opened() as storage:
         history = await ChatHistory.open(ONE, storage, config)
@@ -167,8 +167,8 @@ async def test_without_autosave_nothing_is_written_until_save(backend: Backend) 
         assert (await other[kept.id]).text == "a"
 
 
-async def test_without_autosave_a_cleared_history_starts_anew(backend: Backend) -> None:
-    """What was added after clearing is all there is."""
+async def test_without_autosave_a_cleared_history_starts_over(backend: Backend) -> None:
+    """It has only messages added after clearing."""
     config = ChatHistoryConfig(autosave=False)
     async with backend.opened() as storage:
         history = await ChatHistory.open(ONE, storage, config)
@@ -182,23 +182,23 @@ async def test_without_autosave_a_cleared_history_starts_anew(backend: Backend) 
 
 
 class Counting(MemoryStorage):
-    """Counts what is written."""
+    """Counts writes."""
 
     writes = 0
 
     async def append(self, *arguments: Any, **options: Any) -> Appended:
-        """One more."""
+        """Count one."""
         self.writes += 1
         return await super().append(*arguments, **options)
 
     async def rewrite(self, *arguments: Any, **options: Any) -> int:
-        """One more."""
+        """Count one."""
         self.writes += 1
         return await super().rewrite(*arguments, **options)
 
 
-async def test_a_clean_save_touches_nothing() -> None:
-    """Neither the store nor the hooks."""
+async def test_a_clean_save_does_nothing() -> None:
+    """It calls neither the store nor the hooks."""
     calls: list[str] = []
     config = ChatHistoryConfig(autosave=False, on_before_save=lambda _: calls.append("save"))
     storage = Counting()
@@ -209,7 +209,7 @@ async def test_a_clean_save_touches_nothing() -> None:
     assert (storage.writes, calls) == (1, ["save"])
 
 
-async def test_hooks_are_called_in_order_and_see_the_message() -> None:
+async def test_hooks_are_called_in_order_and_get_the_message() -> None:
     """Sync and async ones, around adding, saving and loading."""
     calls: list[tuple[str, str]] = []
 
@@ -243,8 +243,8 @@ async def test_hooks_are_called_in_order_and_see_the_message() -> None:
 
 @pytest.mark.parametrize("hook", ["on_before_add", "on_before_save"])
 @pytest.mark.parametrize("autosave", [True, False])
-async def test_a_hook_that_vetoes_leaves_no_trace(hook: str, autosave: bool) -> None:
-    """Its exception reaches the caller as it is."""
+async def test_a_veto_of_a_hook_leaves_no_trace(hook: str, autosave: bool) -> None:
+    """Its exception reaches the caller unchanged."""
 
     def veto(*_: Any) -> None:
         msg = "no"
@@ -263,8 +263,8 @@ async def test_a_hook_that_vetoes_leaves_no_trace(hook: str, autosave: bool) -> 
     assert await storage.count(ONE) == 0
 
 
-async def test_a_hook_that_fails_afterwards_undoes_nothing_and_doubles_nothing() -> None:
-    """The message is stored; adding it again, as one does after an error, changes nothing."""
+async def test_a_failing_after_hook_undoes_and_duplicates_nothing() -> None:
+    """The message is stored; adding it again after the error changes nothing."""
 
     def fail(*_: Any) -> None:
         msg = "late"
@@ -280,7 +280,7 @@ async def test_a_hook_that_fails_afterwards_undoes_nothing_and_doubles_nothing()
 
 
 async def test_metadata_is_stored_if_wanted_and_usage_always(backend: Backend) -> None:
-    """With `store_meta=False` only usage, and that a message is pinned, survive."""
+    """With `store_meta=False` only usage and the pin are kept."""
     config = ChatHistoryConfig(store_meta=False)
     said = Message.assistant("Hi", metadata={"usage": {"total_tokens": 12}, "mood": "good"})
     async with backend.opened() as storage:
@@ -294,8 +294,8 @@ async def test_metadata_is_stored_if_wanted_and_usage_always(backend: Backend) -
         assert (await history.usage()).total == 12
 
 
-async def test_the_usage_of_a_session_adds_up(backend: Backend) -> None:
-    """Other sessions' is not counted."""
+async def test_the_usage_of_a_session_is_summed(backend: Backend) -> None:
+    """Without that of other sessions."""
     async with backend.opened() as storage:
         history = await ChatHistory.open(ONE, storage)
         other = await ChatHistory.open(SessionIdentity(agent="guide", chat="8"), storage)
@@ -306,8 +306,8 @@ async def test_the_usage_of_a_session_adds_up(backend: Backend) -> None:
         assert (total.input, total.cache_read, total.output) == (30, 5, 5)
 
 
-async def test_forking_goes_on_from_an_earlier_message(backend: Backend) -> None:
-    """The old way is kept, and both can be walked."""
+async def test_a_fork_continues_from_an_earlier_message(backend: Backend) -> None:
+    """The old branch is kept, and both can be read."""
     async with backend.opened() as storage:
         history = await ChatHistory.open(ONE, storage)
         first, second, third = await history.extend(["a", "b", "c"])
@@ -330,8 +330,8 @@ async def test_forking_goes_on_from_an_earlier_message(backend: Backend) -> None
         assert texts(await history.path(added.id)) == ["a", "B"]
 
 
-async def test_editing_makes_a_branch_and_keeps_the_old_one(backend: Backend) -> None:
-    """Branches of branches too, from the very first message on."""
+async def test_an_edit_creates_a_branch_and_keeps_the_old_one(backend: Backend) -> None:
+    """Branches of branches too, even from the first message."""
     async with backend.opened() as storage:
         history = await ChatHistory.open(ONE, storage)
         first, second = await history.extend(["a", "b"])
@@ -363,7 +363,7 @@ async def test_forking_at_an_unknown_message_creates_nothing(backend: Backend) -
 async def test_a_damaged_message_is_reported_and_the_rest_loads(
     backend: Backend, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """With where it is; nothing of it is quoted, and it stays where it is."""
+    """With its position and without its content; it stays in place."""
     async with backend.opened() as storage:
         history = await ChatHistory.open(ONE, storage)
         await history.add("a")
@@ -382,7 +382,7 @@ async def test_a_damaged_message_is_reported_and_the_rest_loads(
 
 
 async def test_many_tasks_may_use_one_history(backend: Backend) -> None:
-    """Each addition is there once, in the order of its number."""
+    """Each addition is stored once, in the order of its number."""
     async with backend.opened() as storage:
         history = await ChatHistory.open(ONE, storage)
         await asyncio.gather(*(history.add(f"m{n}") for n in range(40)))
@@ -401,16 +401,16 @@ async def test_two_scopes_share_a_store_without_interference(backend: Backend) -
         assert texts(await notes.messages()) == ["note"]
 
 
-async def test_nothing_of_a_message_shows_in_a_repr() -> None:
-    """Nor of the names."""
+async def test_no_message_or_name_is_in_a_repr() -> None:
+    """Neither content nor identities."""
     history = await ChatHistory.open(SessionIdentity(user="ana@example.com"), MemoryStorage())
     await history.add("secret")
     assert "secret" not in repr(history)
     assert "example" not in repr(history)
 
 
-def test_a_config_says_what_is_wrong_with_it() -> None:
-    """Unknown settings, tokens that are none, hooks that can't be called."""
+def test_an_invalid_config_is_explained() -> None:
+    """Unknown settings, invalid token counts, hooks that can't be called."""
     for settings in (
         {"contextwindow": 1},
         {"context_window": "many"},
@@ -431,8 +431,8 @@ def test_the_defaults_are_seed_001s() -> None:
     assert not config.exceeds_context_window(59_000)
 
 
-async def test_what_is_in_doubt_takes_nothing_else_with_it() -> None:
-    """Added again together with another message, the other is stored all the same."""
+async def test_an_uncertain_message_does_not_affect_others() -> None:
+    """Added again together with another message, the other is stored as well."""
 
     class Once(Failing):
         calls = 0
@@ -451,8 +451,8 @@ async def test_what_is_in_doubt_takes_nothing_else_with_it() -> None:
     assert texts(await history.messages()) == ["in doubt", "sure"]
 
 
-async def test_a_conflict_leaves_nothing_in_doubt(backend: Backend) -> None:
-    """A message that was rejected, then stored, and then added again is there twice."""
+async def test_a_conflict_is_a_certain_outcome(backend: Backend) -> None:
+    """A message that was rejected, then stored, and then added again is stored twice."""
     async with backend.opened() as storage:
         history = await ChatHistory.open(ONE, storage)
         message = Message.user("a")
@@ -463,8 +463,8 @@ async def test_a_conflict_leaves_nothing_in_doubt(backend: Backend) -> None:
         assert texts(await history.messages()) == ["a", "a"]
 
 
-async def test_many_messages_said_again_are_all_said_again(backend: Backend) -> None:
-    """Under ids of their own, in their order."""
+async def test_many_messages_can_be_repeated(backend: Backend) -> None:
+    """They get new ids, in the same order."""
     async with backend.opened() as storage:
         history = await ChatHistory.open(ONE, storage)
         given = [Message.user(f"{n}") for n in range(20)]
@@ -473,8 +473,8 @@ async def test_many_messages_said_again_are_all_said_again(backend: Backend) -> 
         assert texts(await history.messages())[10:] == [f"{n}" for n in range(20)]
 
 
-async def test_a_session_made_anew_is_not_taken_for_the_old_one(backend: Backend) -> None:
-    """Although it has come to the same version."""
+async def test_a_recreated_session_is_not_taken_for_the_old_one(backend: Backend) -> None:
+    """Although it has reached the same version."""
     async with backend.opened() as storage:
         history = await ChatHistory.open(ONE, storage)
         await history.extend(["a", "b"])
@@ -484,8 +484,8 @@ async def test_a_session_made_anew_is_not_taken_for_the_old_one(backend: Backend
         assert texts(await history.messages()) == ["x", "y"]
 
 
-async def test_what_is_said_on_one_branch_does_not_show_on_another(backend: Backend) -> None:
-    """Going back and forth between them."""
+async def test_messages_of_one_branch_are_not_on_another(backend: Backend) -> None:
+    """When switching between them."""
     async with backend.opened() as storage:
         history = await ChatHistory.open(ONE, storage)
         first = await history.add("a")
@@ -501,10 +501,10 @@ async def test_what_is_said_on_one_branch_does_not_show_on_another(backend: Back
 
 
 @pytest.mark.parametrize("autosave", [True, False])
-async def test_a_branch_that_somebody_cleared_away_gives_way_to_the_first(
+async def test_a_branch_that_was_cleared_falls_back_to_the_first(
     backend: Backend, autosave: bool
 ) -> None:
-    """What is not saved yet can still be."""
+    """Unsaved messages can still be saved."""
     async with backend.opened() as storage:
         history = await ChatHistory.open(ONE, storage, ChatHistoryConfig(autosave=autosave))
         first = await history.add("a")
@@ -521,8 +521,8 @@ async def test_a_branch_that_somebody_cleared_away_gives_way_to_the_first(
         await history.switch(0)
 
 
-async def test_what_somebody_else_removed_does_not_stop_a_save(backend: Backend) -> None:
-    """Removing it is done; replacing it can't be, which is told; the rest is saved."""
+async def test_a_message_removed_by_another_writer_does_not_stop_a_save(backend: Backend) -> None:
+    """Removing it succeeds; replacing it fails with an error; the rest is saved."""
     config = ChatHistoryConfig(autosave=False)
     async with backend.opened() as storage:
         history = await ChatHistory.open(ONE, storage, config)
@@ -543,8 +543,8 @@ async def test_what_somebody_else_removed_does_not_stop_a_save(backend: Backend)
         assert texts(await other.messages()) == ["C", "d", "e"]
 
 
-async def test_without_autosave_the_same_may_be_said_twice(backend: Backend) -> None:
-    """In one call, in two, and after saving; the ids are those that are stored."""
+async def test_without_autosave_a_message_can_be_repeated(backend: Backend) -> None:
+    """In one call, in two, and after saving; the ids are the stored ones."""
     config = ChatHistoryConfig(autosave=False)
     async with backend.opened() as storage:
         history = await ChatHistory.open(ONE, storage, config)
@@ -558,8 +558,8 @@ async def test_without_autosave_the_same_may_be_said_twice(backend: Backend) -> 
         assert len({m.id for m in stored}) == 4
 
 
-async def test_without_autosave_what_is_not_there_can_not_be_changed(backend: Backend) -> None:
-    """Which is told at once, not when it is saved."""
+async def test_without_autosave_a_missing_message_can_not_be_changed(backend: Backend) -> None:
+    """The error is raised at once, not at save."""
     config = ChatHistoryConfig(autosave=False)
     async with backend.opened() as storage:
         history = await ChatHistory.open(ONE, storage, config)
@@ -570,8 +570,8 @@ async def test_without_autosave_what_is_not_there_can_not_be_changed(backend: Ba
         assert not history.is_dirty
 
 
-async def test_without_autosave_a_path_goes_to_what_is_not_saved() -> None:
-    """And through what was changed."""
+async def test_without_autosave_a_path_includes_unsaved_messages() -> None:
+    """And unsaved changes."""
     history = await ChatHistory.open(ONE, MemoryStorage(), ChatHistoryConfig(autosave=False))
     one, two = await history.extend(["a", "b"])
     await history.save()
@@ -585,8 +585,8 @@ async def test_without_autosave_a_path_goes_to_what_is_not_saved() -> None:
         await history.path(one.id)
 
 
-async def test_a_deletion_that_fails_forgets_nothing() -> None:
-    """What was not saved still can be."""
+async def test_a_failed_deletion_forgets_nothing() -> None:
+    """Unsaved changes can still be saved."""
 
     class Stubborn(MemoryStorage):
         async def delete(self, identity: SessionIdentity) -> bool:  # noqa: ARG002 - as it must be

@@ -28,13 +28,13 @@ Said = tuple[str, str]
 
 
 def run(coroutine: Coroutine[Any, Any, T]) -> T:
-    """What it returns; blocking stores never wait."""
+    """The result of a coroutine; blocking stores never suspend."""
     return portal.run_inline(coroutine)
 
 
 @dataclass
 class Stored:
-    """What the store should hold."""
+    """The expected content of the store."""
 
     exists: bool = False
     seq: int = 0
@@ -52,18 +52,18 @@ class Stored:
         return [*self.path(*self.forks[branch]), *own] if branch else own
 
     def append(self, said: Iterable[Said], branch: int) -> None:
-        """Add at a branch's end."""
+        """Add to the end of a branch."""
         self.exists = True
         for id, text in said:
             self.seq += 1
             self.rows[id] = (self.seq, branch, text)
 
     def clear(self) -> None:
-        """All gone, numbers apart."""
+        """Remove everything except the numbers."""
         self.exists, self.rows, self.forks, self.active = True, {}, {}, 0
 
     def fork(self, parent: int, at: int) -> int:
-        """One more branch."""
+        """Add a branch."""
         self.active = max(self.forks, default=0) + 1
         self.forks[self.active] = (parent, at)
         return self.active
@@ -71,7 +71,7 @@ class Stored:
 
 @dataclass
 class Handle:
-    """A history, and what it should show."""
+    """A history, and its expected content."""
 
     history: ChatHistory
     autosave: bool
@@ -83,25 +83,25 @@ class Handle:
 
     @property
     def is_dirty(self) -> bool:
-        """Whether something is not saved."""
+        """Whether there are unsaved changes."""
         return bool(self.cleared or self.added or self.replaced or self.removed)
 
     def forget(self) -> None:
-        """Nothing is pending."""
+        """Drop pending changes."""
         self.cleared, self.added, self.replaced, self.removed = False, [], {}, set()
 
     def of_stored(self, stored: list[Said]) -> list[Said]:
-        """What is stored, as this one sees it."""
+        """The stored messages as this handle sees them."""
         if self.cleared:
             return []
         return [(id, self.replaced.get(id, t)) for id, t in stored if id not in self.removed]
 
 
 class Histories(RuleBasedStateMachine):
-    """Everything that can be done, in any order."""
+    """All operations, in any order."""
 
     def storage(self) -> Storage:
-        """Where it is kept."""
+        """The storage to use."""
         return MemoryStorage()
 
     @initialize(first=st.booleans(), second=st.booleans())
@@ -115,23 +115,23 @@ class Histories(RuleBasedStateMachine):
         self.handles = [self.opened(first), self.opened(second)]
 
     def opened(self, autosave: bool) -> Handle:
-        """One more history."""
+        """Another history."""
         config = ChatHistoryConfig(
             autosave=autosave, context_window=400, reserved_for_completion=100
         )
         return Handle(run(ChatHistory.open(ONE, self.place, config)), autosave, self.stored.active)
 
     def text(self) -> str:
-        """Something that was not said before."""
+        """A new text."""
         self.said += 1
         return f"text {self.said} " + "word " * 20
 
     def view(self, handle: Handle) -> list[Said]:
-        """What a handle should show."""
+        """The expected messages of a handle."""
         return [*handle.of_stored(self.stored.path(handle.branch)), *handle.added]
 
     def noticed(self) -> None:
-        """Branches are gone with a clearing: who looks goes on at the first."""
+        """After a clear the branches are gone: a handle continues on the first."""
         for handle in self.handles:
             run(handle.history.messages())
             if handle.branch not in self.stored.forks:
@@ -144,13 +144,13 @@ class Histories(RuleBasedStateMachine):
 
     @rule(which=which, count=st.integers(1, 3))
     def extend(self, which: int, count: int) -> None:
-        """Say something."""
+        """Add messages."""
         handle = self.handles[which]
         given = [Message.user(self.text()) for _ in range(count)]
         self.took(handle, given, list(run(handle.history.extend(given))))
 
     def took(self, handle: Handle, given: list[Message], added: list[Message]) -> None:
-        """The model says the same."""
+        """Update the model."""
         assert [m.text for m in added] == [m.text for m in given]
         said = [(message.id, message.text) for message in added]
         self.ids += [id for id, _ in said]
@@ -161,7 +161,7 @@ class Histories(RuleBasedStateMachine):
 
     @rule(which=which, pick=picks)
     def say_again(self, which: int, pick: int) -> None:
-        """The same message, which is there already: alone, and twice in one call."""
+        """Add an existing message again: alone, and twice in one call."""
         handle = self.handles[which]
         present = self.view(handle)
         if not present:
@@ -191,7 +191,7 @@ class Histories(RuleBasedStateMachine):
 
     @rule(which=which, pick=picks)
     def replace(self, which: int, pick: int) -> None:
-        """Of any branch; what is gone can't be."""
+        """Replace a message of any branch; a removed one is an error."""
         if not self.ids:
             return
         handle, id, text = self.handles[which], self.ids[pick % len(self.ids)], self.text()
@@ -203,7 +203,7 @@ class Histories(RuleBasedStateMachine):
                 run(handle.history.replace(id, text))
 
     def replaced(self, handle: Handle, id: str, text: str) -> None:
-        """The model says so too."""
+        """Update the model."""
         if handle.autosave:
             seq, branch, _ = self.stored.rows[id]
             self.stored.rows[id] = (seq, branch, text)
@@ -213,14 +213,14 @@ class Histories(RuleBasedStateMachine):
             handle.replaced[id] = text
 
     def knows(self, handle: Handle, id: str) -> bool:
-        """Whether there is such a message, for a handle."""
+        """Whether a handle knows such a message."""
         if id in dict(handle.added):
             return True
         return not handle.cleared and id not in handle.removed and id in self.stored.rows
 
     @rule(which=which, pick=picks)
     def remove(self, which: int, pick: int) -> None:
-        """Of any branch, once."""
+        """Remove a message of any branch, once."""
         if not self.ids:
             return
         handle, id = self.handles[which], self.ids[pick % len(self.ids)]
@@ -239,10 +239,10 @@ class Histories(RuleBasedStateMachine):
 
     @rule(which=which, pick=picks)
     def pin(self, which: int, pick: int) -> None:
-        """It says the same, and is in the window."""
+        """A pinned message is unchanged, and in the window."""
         handle = self.handles[which]
         present = [id for id, _ in self.view(handle)]
-        # One that somebody else removed can be replaced here, unknowingly, but not be read.
+        # One that another writer removed can be replaced here, unknowingly, but not be read.
         present = [id for id in present if self.knows(handle, id)]
         if not present:
             return
@@ -255,7 +255,7 @@ class Histories(RuleBasedStateMachine):
 
     @rule(which=which)
     def clear(self, which: int) -> None:
-        """All branches."""
+        """Clear all branches."""
         handle = self.handles[which]
         run(handle.history.clear())
         if handle.autosave:
@@ -268,7 +268,7 @@ class Histories(RuleBasedStateMachine):
 
     @rule(which=which)
     def save(self, which: int) -> None:
-        """Everything that can be: what somebody else removed can't be replaced."""
+        """Save everything possible: a message that another writer removed can't be replaced."""
         handle = self.handles[which]
         wanted = {} if handle.cleared else handle.replaced
         is_lost = any(id not in self.stored.rows for id in wanted)
@@ -280,7 +280,7 @@ class Histories(RuleBasedStateMachine):
         self.saved(handle)
 
     def saved(self, handle: Handle) -> None:
-        """The model is saved too."""
+        """Update the model."""
         assert not handle.history.is_dirty
         if handle.cleared:
             self.stored.clear()
@@ -300,7 +300,7 @@ class Histories(RuleBasedStateMachine):
 
     @rule(which=which, pick=picks)
     def fork(self, which: int, pick: int) -> None:
-        """From any message that is stored; unsaved ones are saved first."""
+        """Fork after any stored message; unsaved ones are saved first."""
         handle = self.handles[which]
         self.save(which)
         if not self.stored.rows:
@@ -315,7 +315,7 @@ class Histories(RuleBasedStateMachine):
 
     @rule(which=which, pick=picks)
     def edit(self, which: int, pick: int) -> None:
-        """As forking before it and saying something else."""
+        """Equivalent to forking before it and adding another message."""
         handle = self.handles[which]
         self.save(which)
         if not self.stored.rows:
@@ -329,7 +329,7 @@ class Histories(RuleBasedStateMachine):
 
     @rule(which=which, number=st.integers(0, 4))
     def switch(self, which: int, number: int) -> None:
-        """To any branch that there is."""
+        """Switch to any existing branch."""
         handle = self.handles[which]
         self.save(which)
         if number in {0, *self.stored.forks} and self.stored.exists:
@@ -341,13 +341,13 @@ class Histories(RuleBasedStateMachine):
 
     @rule(which=which)
     def reopen(self, which: int) -> None:
-        """What was not saved is gone; it opens on the active branch."""
+        """Unsaved changes are lost; it opens on the active branch."""
         run(self.handles[which].history.close())
         self.handles[which] = self.opened(self.handles[which].autosave)
 
     @rule(which=which)
     def delete(self, which: int) -> None:
-        """The session is absent then."""
+        """The session is absent afterwards."""
         handle = self.handles[which]
         assert run(handle.history.delete()) is self.stored.exists
         self.stored = Stored()
@@ -359,7 +359,7 @@ class Histories(RuleBasedStateMachine):
 
     @rule(which=which, count=st.integers(0, 6))
     def tail(self, which: int, count: int) -> None:
-        """The end of what it should show."""
+        """The end of the expected messages."""
         handle = self.handles[which]
         found = [(m.id, m.text) for m in run(handle.history.tail(count))]
         present = self.view(handle)
@@ -367,7 +367,7 @@ class Histories(RuleBasedStateMachine):
 
     @rule(which=which, pick=picks)
     def path(self, which: int, pick: int) -> None:
-        """To any message that is stored or to be."""
+        """The path to any stored or unsaved message."""
         handle = self.handles[which]
         if not self.ids:
             return
@@ -386,7 +386,7 @@ class Histories(RuleBasedStateMachine):
 
     @rule(which=which, size=st.sampled_from([200, 300, 400, 10_000]))
     def window(self, which: int, size: int) -> None:
-        """A part of what it should show, in order, to the end; notes apart."""
+        """A part of the expected messages, in order, up to the end; without notes."""
         handle = self.handles[which]
         present = self.view(handle)
         try:
@@ -400,7 +400,7 @@ class Histories(RuleBasedStateMachine):
 
     @invariant()
     def shows_what_it_should(self) -> None:
-        """Nothing is lost, nothing doubled, on both."""
+        """Both handles show the expected messages: nothing is lost or duplicated."""
         for handle in self.handles:
             present = self.view(handle)
             found = run(handle.history.messages())
@@ -410,7 +410,7 @@ class Histories(RuleBasedStateMachine):
             assert handle.history.branch == handle.branch
 
     def teardown(self) -> None:
-        """Let go of the store."""
+        """Close the store."""
         run(self.place.close())
 
 
@@ -418,12 +418,12 @@ class HistoriesInSQLite(Histories):
     """The same on a file."""
 
     def storage(self) -> Storage:
-        """A fresh one."""
+        """A new file."""
         self.folder = tempfile.TemporaryDirectory()
         return SQLiteStorage(Path(self.folder.name) / "chats.db", blocking=True)
 
     def teardown(self) -> None:
-        """Let go of it."""
+        """Close it."""
         super().teardown()
         self.folder.cleanup()
 

@@ -14,7 +14,7 @@ ONE = SessionIdentity(chat="1")
 
 
 class Watched(MemoryStorage):
-    """A store that notes all that is asked of it."""
+    """A store that records all calls."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -52,7 +52,7 @@ async def _nothing(_history: ChatHistory, _first: Message) -> None:
 async def test_a_clean_save_does_nothing(
     change: Callable[[ChatHistory, Message], Awaitable[None]], autosave: bool
 ) -> None:
-    """Whatever was changed and saved before, and however."""
+    """Whatever was changed and saved before."""
     calls: list[str] = []
     config = ChatHistoryConfig(
         autosave=autosave,
@@ -75,7 +75,7 @@ async def test_a_clean_save_does_nothing(
 
 
 async def test_each_kind_of_change_makes_it_dirty_until_it_is_saved() -> None:
-    """And one save writes it: somebody else sees it then, and not before."""
+    """One save writes it: another reader sees it then, and not before."""
     storage = MemoryStorage()
     history = await ChatHistory.open(ONE, storage, ChatHistoryConfig(autosave=False))
     first = await history.add("a")

@@ -1,4 +1,4 @@
-"""What the estimates of tokens come to: each weight, frame and rate by a figure written down.
+"""The figures of token estimates: each weight, overhead and rate.
 
 `test_tokens` shows that they are good; here, that none of them changes unnoticed.
 """
@@ -55,13 +55,13 @@ from dragoman.model.parts import Origin
         ("aB" * 11 + "a", 12 * 0.235 + 11 * 0.35),
     ],
 )
-def test_what_text_comes_to(text: str, tokens: float) -> None:
-    """By its letters, digits, spaces, lines, scripts, and runs that are no words."""
+def test_estimates_of_text(text: str, tokens: float) -> None:
+    """By letters, digits, spaces, lines, scripts, and runs that aren't words."""
     assert text_tokens(text) == pytest.approx(tokens)
 
 
-def test_what_is_no_text_comes_to_nothing() -> None:
-    """Nor does an empty value of JSON."""
+def test_estimates_of_empty_values() -> None:
+    """Values that aren't text, and empty JSON values, count as nothing."""
     nothing: list[Any] = [None, 7, b"abc"]
     assert [text_tokens(each) for each in nothing] == [0.0] * 3
     empty: list[Any] = [None, {}, "", 0]
@@ -90,15 +90,15 @@ def _words(count: int) -> str:
         (Opaque("x", {"a": "B" * 400}), 408 / 2.6, 0),
     ],
 )
-def test_what_parts_come_to(part: Any, text: float, frame: float) -> None:
-    """What they say, and what is around it."""
+def test_estimates_of_parts(part: Any, text: float, frame: float) -> None:
+    """Their content, and the overhead around it."""
     size = size_of_parts([part])
     assert size.text == pytest.approx(text)
     assert (size.frame, size.media) == (frame, 0)
 
 
-def test_what_messages_and_tools_come_to() -> None:
-    """A frame each; of tools also one for all of them."""
+def test_estimates_of_messages_and_tools() -> None:
+    """Each has an overhead; tools also have one for all of them."""
     assert size_of_message(Message.user("a" * 100)) == Size(23.5, 5, 0)
     assert size_of_message(Message.user("a" * 100, name="aaaa")).text == pytest.approx(24.44)
     assert estimate(Message.user("a" * 100)) == 29
@@ -126,8 +126,8 @@ def test_what_messages_and_tools_come_to() -> None:
         (2048, 768, 1445),
     ],
 )
-def test_what_pictures_come_to(width: int, height: int, tokens: int) -> None:
-    """The dearest of the usual counts, each in its range."""
+def test_estimates_of_images(width: int, height: int, tokens: int) -> None:
+    """The highest of the usual counts, each in its range."""
     assert image_tokens(width, height) == image_tokens(height, width) == tokens
 
 
@@ -157,8 +157,8 @@ def _sound(rate: int, size: int) -> str:
         (File(mime="application/pdf", data=b64encode(bytes(250_002)).decode()), 4500),
     ],
 )
-def test_what_media_come_to(media: Any, tokens: int) -> None:
-    """By their length and pages; what is not here counts as one of ordinary size."""
+def test_estimates_of_media(media: Any, tokens: int) -> None:
+    """By length and pages; media by reference count as one of ordinary size."""
     assert media_tokens(media) == tokens
     assert size_of_parts([media]) == Size(0.0, 0.0, tokens)
 
@@ -181,7 +181,7 @@ def test_what_media_come_to(media: Any, tokens: int) -> None:
         (Cover(is_cut=True, ratio=100.0), 100_000, True, True),
     ],
 )
-def test_a_report_counts_for_the_window_that_it_can_be_about(
+def test_a_report_only_counts_for_a_window_that_it_can_belong_to(
     cover: Cover, tokens: int, *, is_mixed: bool, taken: bool
 ) -> None:
     """A cut window is not what a far larger report is about, no window what a far smaller is."""

@@ -1,4 +1,4 @@
-"""Users' hooks, strategies and counters: they may do anything, and break nothing."""
+"""Users' hooks, strategies and counters may do anything, and break nothing."""
 
 from __future__ import annotations
 
@@ -56,10 +56,10 @@ async def test_an_async_hook_may_add_to_its_own_history(backend: Backend) -> Non
         assert texts(await history.messages()) == ["ping", "pong"]
 
 
-def test_a_hook_of_the_blocking_twin_may_add_to_it(
+def test_a_hook_of_the_blocking_history_may_add_to_it(
     opened: Callable[..., BlockingChatHistory],
 ) -> None:
-    """On a loop in the background too, where it must not wait for itself."""
+    """On the background loop too, where it must not deadlock."""
 
     def answer(message: Message, history: BlockingChatHistory) -> None:
         if len(message.text) < 5:
@@ -70,10 +70,10 @@ def test_a_hook_of_the_blocking_twin_may_add_to_it(
     assert texts(history.messages()) == ["hi", "hi!", "hi!!", "hi!!!"]
 
 
-def test_an_async_hook_of_the_blocking_twin_may_add_to_it(
+def test_an_async_hook_of_the_blocking_history_may_add_to_it(
     opened: Callable[..., BlockingChatHistory],
 ) -> None:
-    """Calls within calls within calls."""
+    """With several levels of nested calls."""
 
     async def answer(message: Message, history: BlockingChatHistory) -> None:
         await asyncio.sleep(0)
@@ -88,7 +88,7 @@ def test_an_async_hook_of_the_blocking_twin_may_add_to_it(
 def test_a_hook_that_calls_itself_without_end_is_stopped(
     opened: Callable[..., BlockingChatHistory],
 ) -> None:
-    """By Python, or where threads call each other, by us; the history goes on."""
+    """By Python, or by us if threads call each other; the history stays usable."""
     switch = {"is_on": True}
 
     def again(_: Message, history: BlockingChatHistory) -> None:
@@ -105,10 +105,10 @@ def test_a_hook_that_calls_itself_without_end_is_stopped(
 
 @pytest.mark.parametrize("error", [SystemExit, KeyboardInterrupt, StopIteration, MemoryError])
 @pytest.mark.parametrize("is_async", [False, True])
-def test_whatever_a_hook_raises_reaches_the_caller(
+def test_any_exception_of_a_hook_reaches_the_caller(
     opened: Callable[..., BlockingChatHistory], error: type[BaseException], is_async: bool
 ) -> None:
-    """And leaves the background loop alive."""
+    """The background loop stays alive."""
     switch = {"is_on": True}
 
     def fail(*_: Any) -> None:
@@ -119,7 +119,7 @@ def test_whatever_a_hook_raises_reaches_the_caller(
         fail()
 
     history = opened(on_before_add=fail_later if is_async else fail)
-    # No coroutine may raise StopIteration: Python makes another error of it.
+    # No coroutine may raise StopIteration: Python turns it into another error.
     with pytest.raises((error, RuntimeError)):
         history.add("a")
     switch["is_on"] = False
@@ -127,10 +127,10 @@ def test_whatever_a_hook_raises_reaches_the_caller(
     assert texts(history.messages()) == ["b"]
 
 
-def test_users_functions_of_the_blocking_twin_may_wait_and_may_call_it(
+def test_async_callbacks_of_the_blocking_history_may_call_it(
     opened: Callable[..., BlockingChatHistory],
 ) -> None:
-    """A counter, a callback, a model that sums up: async, and looking into the history."""
+    """A counter, a callback and a summarizing model."""
     made: list[BlockingChatHistory] = []
 
     async def sum_up(_messages: Messages, _before: str) -> str:
@@ -146,8 +146,8 @@ def test_users_functions_of_the_blocking_twin_may_wait_and_may_call_it(
     assert any("40 messages so far" in message.text for message in made[0].window())
 
 
-def test_sync_callbacks_run_in_the_blocking_twin_as_well() -> None:
-    """Also where the history is saved."""
+def test_sync_callbacks_run_in_the_blocking_history_as_well() -> None:
+    """Also during a save."""
     config = ChatHistoryConfig(
         **SMALL,  # type: ignore[arg-type]  # numbers
         truncation_callback=lambda messages, _tokens, _config: messages[-2:],
@@ -159,8 +159,8 @@ def test_sync_callbacks_run_in_the_blocking_twin_as_well() -> None:
         assert history.count() < 20
 
 
-def test_a_blocking_call_on_the_background_loop_itself_is_refused() -> None:
-    """It would wait for itself for ever."""
+def test_a_blocking_call_on_the_background_loop_itself_is_rejected() -> None:
+    """It would deadlock."""
 
     async def call() -> None:
         portal.run(asyncio.sleep(0))
@@ -170,8 +170,8 @@ def test_a_blocking_call_on_the_background_loop_itself_is_refused() -> None:
 
 
 @pytest.mark.parametrize("hook", ["on_after_add", "on_after_save"])
-async def test_a_failure_after_the_fact_costs_no_later_message(hook: str) -> None:
-    """A message that was reported as failed may be added again once; after that it is a new one."""
+async def test_a_failure_after_the_write_affects_no_later_message(hook: str) -> None:
+    """A message reported as failed may be added again once; after that it is a new one."""
     switch = {"is_on": True}
 
     def fail(*_: Any) -> None:
@@ -192,8 +192,8 @@ async def test_a_failure_after_the_fact_costs_no_later_message(hook: str) -> Non
 
 
 @pytest.mark.parametrize("hook", ["on_before_add", "on_before_save"])
-async def test_an_edit_that_is_vetoed_leaves_no_branch(hook: str) -> None:
-    """The history stays where it was, and so does everybody else's."""
+async def test_a_vetoed_edit_leaves_no_branch(hook: str) -> None:
+    """The history stays on its branch, and so do others."""
     switch = {"is_on": False}
 
     def veto(*_: Any) -> None:
@@ -210,8 +210,8 @@ async def test_an_edit_that_is_vetoed_leaves_no_branch(hook: str) -> None:
     assert texts(await history.messages()) == ["a", "b"]
 
 
-async def test_a_veto_keeps_everything_where_seed_001_would_make_room() -> None:
-    """`before_truncate` is asked whatever is to be removed."""
+async def test_a_veto_keeps_everything_that_seed_001_would_remove() -> None:
+    """`before_truncate` is called for every removal."""
 
     def veto(*_: Any) -> None:
         raise PermissionError
@@ -228,8 +228,8 @@ async def test_a_veto_keeps_everything_where_seed_001_would_make_room() -> None:
     assert await history.count() == 2
 
 
-async def test_a_hook_may_save_what_is_being_saved() -> None:
-    """It does not wait for itself; everything is written once."""
+async def test_a_hook_may_save_during_a_save() -> None:
+    """It doesn't deadlock; everything is written once."""
     calls: list[int] = []
 
     async def save(history: ChatHistory) -> None:
@@ -245,7 +245,7 @@ async def test_a_hook_may_save_what_is_being_saved() -> None:
 
 
 async def test_tasks_may_add_while_others_save(backend: Backend) -> None:
-    """`autosave=False`: nothing that comes in meanwhile is forgotten or written twice."""
+    """With `autosave=False`, nothing added meanwhile is lost or written twice."""
     config = ChatHistoryConfig(autosave=False)
     async with backend.opened() as storage:
         history = await ChatHistory.open(ONE, storage, config)
@@ -264,7 +264,7 @@ async def test_tasks_may_add_while_others_save(backend: Backend) -> None:
 
 
 def test_threads_may_add_while_others_save(tmp_path: Path) -> None:
-    """As tasks may."""
+    """Like tasks."""
     config = ChatHistoryConfig(autosave=False)
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)

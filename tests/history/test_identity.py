@@ -1,4 +1,4 @@
-"""Names that become keys: each one counts, none collides, none escapes."""
+"""Identities as keys: each name counts, none collides, none escapes."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ identities = (
 )
 
 
-def test_a_key_is_readable_and_holds_every_name() -> None:
-    """In the order of the fields, absent ones left out."""
+def test_a_key_is_readable_and_has_every_name() -> None:
+    """In the order of the fields, without absent ones."""
     full = SessionIdentity(agent="a", chat="b", user="c", group="d", scope="e")
     assert full.key == "agent=a&chat=b&user=c&group=d&scope=e"
     assert SessionIdentity(user="Ana", chat="7").key == "chat=7&user=%41na"
 
 
 def test_absent_and_empty_are_different() -> None:
-    """So are all places for the same name."""
+    """So is the same name in different fields."""
     made = [SessionIdentity(**{field: name}) for field in FIELDS for name in ("", "a")]
     assert len({identity.digest for identity in made}) == len(made)
     assert SessionIdentity(agent="") != SessionIdentity(chat="")
 
 
-def test_hostile_names_have_keys_of_their_own() -> None:
-    """Also where a file system or a collation folds case."""
+def test_hostile_names_have_distinct_keys() -> None:
+    """Even if a file system or a collation ignores case."""
     assert len(set(HOSTILE)) == len(HOSTILE)
     assert len({identity.key.lower() for identity in HOSTILE}) == len(HOSTILE)
     assert len({identity.digest for identity in HOSTILE}) == len(HOSTILE)
@@ -46,7 +46,7 @@ def test_hostile_names_have_keys_of_their_own() -> None:
 
 @pytest.mark.parametrize("identity", HOSTILE, ids=range(len(HOSTILE)))
 def test_keys_and_columns_are_harmless(identity: SessionIdentity) -> None:
-    """Plain ASCII without separators: no path, no pattern, no quote, no end of a line."""
+    """Plain ASCII without separators: no path, pattern, quote or newline."""
     assert re.fullmatch(r"[a-z0-9_%A-F=&-]+", identity.key)
     assert re.fullmatch(r"[0-9a-f]{40}", identity.digest)
     for column in identity.columns:
@@ -61,26 +61,26 @@ def test_keys_and_columns_are_harmless(identity: SessionIdentity) -> None:
 def test_different_identities_have_different_keys(
     one: SessionIdentity, other: SessionIdentity
 ) -> None:
-    """And equal ones equal keys."""
+    """Equal ones have equal keys."""
     assert (one == other) == (one.key == other.key) == (one.key.lower() == other.key.lower())
     assert (one == other) == (one.digest == other.digest) == (one.columns == other.columns)
 
 
 @given(identities)
-def test_columns_give_the_identity_back(identity: SessionIdentity) -> None:
-    """Whatever the names are."""
+def test_columns_round_trip(identity: SessionIdentity) -> None:
+    """For any names."""
     assert SessionIdentity.from_columns(identity.columns) == identity
     assert identity.key.isascii()
 
 
 @given(st.text(_characters))
-def test_an_escaped_name_can_be_read_back(name: str) -> None:
+def test_an_escaped_name_round_trips(name: str) -> None:
     """Byte for byte."""
     assert unescaped(escaped(name)) == name
 
 
 def test_the_key_and_the_digest_never_change() -> None:
-    """Stores are full of them."""
+    """Stores contain them."""
     identity = SessionIdentity(agent="Support", chat="7/ä", user="", scope="x")
     assert identity.key == "agent=%53upport&chat=7%2F%C3%A4&user=&scope=x"
     assert identity.digest == "45b3ebbe96ba35831c9580f0658eacec9a1c7966"
@@ -96,10 +96,10 @@ def test_the_key_and_the_digest_never_change() -> None:
         ({"chat": "é" * 40_000}, "65536 bytes"),
     ],
 )
-def test_names_that_are_none_are_refused_without_being_quoted(
+def test_invalid_names_are_rejected_without_being_quoted(
     names: dict[str, str], problem: str
 ) -> None:
-    """A name may be an address."""
+    """A name may be an e-mail address."""
     with pytest.raises(InvalidInputError, match=problem) as raised:
         SessionIdentity(**names)
     assert "éé" not in str(raised.value)
@@ -111,7 +111,7 @@ def test_a_name_of_64_kilobytes_is_fine() -> None:
     assert len(SessionIdentity(chat="a" * 65_536).digest) == 40
 
 
-def test_repr_shows_which_names_there_are_and_not_what_they_say() -> None:
+def test_the_repr_shows_which_names_are_set_and_not_their_values() -> None:
     """It ends up in logs."""
     shown = repr(SessionIdentity(user="ana@example.org", chat="7"))
     assert "user" in shown
@@ -119,7 +119,7 @@ def test_repr_shows_which_names_there_are_and_not_what_they_say() -> None:
 
 
 def test_an_identity_is_a_value() -> None:
-    """It can be compared, hashed, pickled, and not changed."""
+    """It can be compared, hashed and pickled, but not changed."""
     one, same = SessionIdentity(chat="7"), SessionIdentity(chat="7")
     assert one == same
     assert hash(one) == hash(same)

@@ -26,24 +26,24 @@ ONE = SessionIdentity(agent="guide", chat="7")
 
 
 class Watched(MemoryStorage):
-    """Knows how often it was opened and closed."""
+    """Counts how often it was opened and closed."""
 
     def __init__(self) -> None:
         super().__init__()
         self.events: list[str] = []
 
     async def open(self) -> None:
-        """Once more."""
+        """Count one."""
         self.events.append("open")
 
     async def close(self) -> None:
-        """Once more."""
+        """Count one."""
         self.events.append("close")
 
 
 @pytest.mark.parametrize("autosave", [True, False])
-async def test_a_closed_history_says_so(backend: Backend, autosave: bool) -> None:
-    """Whatever is asked of it; closing it again does nothing, and the backend stays open."""
+async def test_a_closed_history_is_an_error(backend: Backend, autosave: bool) -> None:
+    """For every method; closing it again does nothing, and the backend stays open."""
     async with backend.opened() as storage:
         history = await ChatHistory.open(ONE, storage, ChatHistoryConfig(autosave=autosave))
         message = await history.add("a")
@@ -81,8 +81,8 @@ async def test_a_closed_history_says_so(backend: Backend, autosave: bool) -> Non
         assert await storage.count(ONE) == 1
 
 
-async def test_leaving_the_block_closes_it_whatever_happened() -> None:
-    """Saved if all went well; once if it was closed inside."""
+async def test_leaving_the_block_closes_it_in_every_case() -> None:
+    """It is saved if there was no exception, and closed once."""
     config = ChatHistoryConfig(autosave=False)
     storage = MemoryStorage()
     async with await ChatHistory.open(ONE, storage, config) as history:
@@ -103,8 +103,8 @@ async def test_leaving_the_block_closes_it_whatever_happened() -> None:
     assert await storage.count(ONE) == 1
 
 
-async def test_only_what_was_made_here_is_closed(tmp_path: Path) -> None:
-    """A backend that was handed in stays open, alone and in a chain; members are closed once."""
+async def test_only_backends_created_here_are_closed(tmp_path: Path) -> None:
+    """One that was passed in stays open, alone and in a chain; members are closed once."""
     mine = Watched()
     await (await ChatHistory.open(ONE, mine)).close()
     assert "close" not in mine.events
@@ -119,8 +119,8 @@ async def test_only_what_was_made_here_is_closed(tmp_path: Path) -> None:
     assert await mine.count(ONE) == 1
 
 
-async def test_a_store_that_histories_share(tmp_path: Path) -> None:
-    """`open_storage` opens it by its URL and closes it; one that is handed in stays open."""
+async def test_histories_may_share_a_store(tmp_path: Path) -> None:
+    """`open_storage` opens a URL and closes it; one that is passed in stays open."""
     async with open_storage(f"sqlite:///{tmp_path}/x.db") as storage:
         for chat in ("a", "b"):
             async with ChatHistory(SessionIdentity(chat=chat), storage) as history:
@@ -134,8 +134,8 @@ async def test_a_store_that_histories_share(tmp_path: Path) -> None:
     assert mine.events == ["open"]
 
 
-async def test_an_opening_that_fails_closes_what_it_opened() -> None:
-    """Of a backend that it made, not of one that was handed in; the first error is told."""
+async def test_a_failed_opening_closes_what_it_opened() -> None:
+    """A backend that it created, not one that was passed in; the first error is raised."""
 
     class Broken(Watched):
         async def session(self, identity: SessionIdentity) -> None:  # noqa: ARG002 - as it must be
@@ -158,8 +158,8 @@ async def test_an_opening_that_fails_closes_what_it_opened() -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
-def test_a_history_does_not_follow_into_a_forked_process(backend: Backend) -> None:
-    """There it says so, at once, and does no harm; opened anew, it works."""
+def test_a_history_can_not_be_used_in_a_forked_process(backend: Backend) -> None:
+    """It raises at once and does no harm; opened again, it works."""
     history = BlockingChatHistory.open(ONE, backend.new())
     history.add("parent")
     child = os.fork()
@@ -225,7 +225,7 @@ asyncio.run(main())
 @pytest.mark.parametrize("script", [LEAVING, LEAVING_A_LOOP], ids=["blocking", "async"])
 @pytest.mark.parametrize("kind", ["memory", "sqlite", "files", "postgres", "redis"])
 def test_a_program_may_end_without_closing_anything(kind: str, script: str, tmp_path: Path) -> None:
-    """It ends at once, and says nothing of it."""
+    """It ends at once and prints nothing about it."""
     from tests.history.storage import backend_postgres, backend_redis
 
     urls = {
@@ -247,7 +247,7 @@ def test_a_program_may_end_without_closing_anything(kind: str, script: str, tmp_
 
 
 def ends_well(script: str, url: str, tmp_path: Path) -> None:
-    """It says how many messages there are, and nothing else."""
+    """Assert that it prints the number of messages, and nothing else."""
     done = subprocess.run(
         [sys.executable, "-c", script, url, str(tmp_path)],
         capture_output=True, text=True, timeout=60, check=False,
@@ -257,7 +257,7 @@ def ends_well(script: str, url: str, tmp_path: Path) -> None:
 
 @pytest.mark.skipif(os.name == "nt", reason="signals are sent another way there")
 def test_an_interrupt_ends_a_blocking_call_and_loses_nothing(backend: Backend) -> None:
-    """The same message can be added again, and is there once."""
+    """The same message can be added again, and is stored once."""
     history = BlockingChatHistory.open(ONE, backend.new())
     inner = history.storage.append
 
@@ -281,7 +281,7 @@ def test_an_interrupt_ends_a_blocking_call_and_loses_nothing(backend: Backend) -
 
 
 def test_threads_and_running_loops_share_a_blocking_history(backend: Backend) -> None:
-    """Each message once, and nobody waits for ever; PostgreSQL and Redis included."""
+    """Each message is stored once, without deadlocks; also on PostgreSQL and Redis."""
     history = BlockingChatHistory.open(ONE, backend.new())
 
     async def cell(number: int) -> None:
@@ -298,15 +298,15 @@ def test_threads_and_running_loops_share_a_blocking_history(backend: Backend) ->
     history._run(history.storage.close())
 
 
-def test_the_blocking_twin_refuses_what_is_no_store() -> None:
-    """By our own error, before anything is opened."""
+def test_the_blocking_history_rejects_invalid_stores() -> None:
+    """With our own error, before anything is opened."""
     for bad in (7, [], b"memory:", object(), [7]):
         with pytest.raises(InvalidInputError):
             ChatHistory.open_sync(ONE, bad)  # type: ignore[arg-type]  # the point
 
 
 async def test_a_history_that_was_not_opened_says_how(tmp_path: Path) -> None:
-    """Who leaves `async with` out, in a notebook for one, is told about it."""
+    """The error explains `async with`, which is easily forgotten in a notebook."""
     history = ChatHistory(SessionIdentity(chat="7"), f"sqlite:///{tmp_path}/chats.db")
     with pytest.raises(StoreError, match=r"is not open; use `async with ChatHistory\(…\)`"):
         await history.add("Hi")

@@ -46,8 +46,8 @@ SECRET = "what nobody but the store may know"
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_golden_export_is_read_whole(version: int) -> None:
-    """Its session, and every kind of message as what it was."""
+def test_a_golden_export_is_read_completely(version: int) -> None:
+    """Its session, and every kind of message."""
     found = rows(version)
     assert read_line(lines(version, "export.jsonl")[0]) == SESSION[version]
     assert [(row.checksum, row.chain) for row in found] == PROOFS[version]
@@ -61,15 +61,15 @@ def test_a_golden_export_is_read_whole(version: int) -> None:
         assert row.model == (message.origin.model if message.origin else None)
 
 
-def test_what_is_written_today_is_what_was_written_then() -> None:
-    """Byte for byte; another form needs another version, and golden files of its own."""
+def test_the_written_form_has_not_changed() -> None:
+    """Byte for byte; another form needs another version, and its own golden files."""
     read = rows(2)
     assert [session_line(SESSION[2]), *map(row_line, read)] == lines(2, "export.jsonl")
     assert [body_of(message) for message in MESSAGES] == [row.body for row in read]
 
 
-def test_what_was_written_in_version_1_is_carried_as_it_is() -> None:
-    """Its lines are of the new version, its bodies are the bytes that they were."""
+def test_bodies_of_version_1_are_kept_unchanged() -> None:
+    """Its lines get the new version, its bodies keep their bytes."""
     made = [session_line(SESSION[1]), *map(row_line, rows(1))]
     old = [line.removeprefix(b'{"dragoman":1') for line in lines(1, "export.jsonl")]
     assert [line.removeprefix(b'{"dragoman":2') for line in made] == old
@@ -77,11 +77,11 @@ def test_what_was_written_in_version_1_is_carried_as_it_is() -> None:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_lines_of_a_log_are_rows_as_well(version: int) -> None:
-    """With the version and how many of the same write follow, which a log needs."""
+    """With the version, and how many of the same write follow."""
     assert rows(version, "log.jsonl") == rows(version)[:3]
 
 
-def test_lines_of_a_log_are_written_so() -> None:
+def test_lines_of_a_log_have_not_changed() -> None:
     """Byte for byte."""
     written = [(1, 1), (1, 0), (2, 0)]
     made = [
@@ -93,13 +93,13 @@ def test_lines_of_a_log_are_written_so() -> None:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_golden_window_is_read(version: int) -> None:
-    """The cut is still where it was."""
+    """The cut is at the same message."""
     cut = read(msgspec.structs.replace(SESSION[version], windows=None))[Key(1)]
     assert (cut.first, cut.left_out) == ("msg_03", 2)
 
 
 def test_reserved_documents_are_read() -> None:
-    """Windows by model and limit, eight at most, and a seal."""
+    """Windows by model and limit, at most eight, and a seal."""
     windows = document.read(SESSION[2].windows or b"", "Windows")
     assert [(each.branch, each.model, each.limit) for each in windows] == [
         (1, "m-1", 3000),
@@ -112,7 +112,7 @@ def test_reserved_documents_are_read() -> None:
 
 @pytest.mark.parametrize("version", VERSIONS)
 async def test_golden_sealed_records_are_opened(version: int) -> None:
-    """With their key; the window too."""
+    """With their key, including the window."""
     session = read_line(lines(version, "sealed.jsonl")[0])
     sealed = rows(version, "sealed.jsonl")
     assert isinstance(session, Session)
@@ -148,8 +148,8 @@ sessions = st.builds(
 
 
 @given(sessions)
-def test_a_session_comes_back_from_its_line(session: Session) -> None:
-    """Whatever its names are; a line is one line."""
+def test_a_session_round_trips_through_its_line(session: Session) -> None:
+    """For any names; it is one line."""
     line = session_line(session)
     assert b"\n" not in line
     assert read_line(line) == session
@@ -157,10 +157,10 @@ def test_a_session_comes_back_from_its_line(session: Session) -> None:
 
 
 @given(some.messages, some.small, some.small, some.finite, some.maybe(some.words))
-def test_a_row_comes_back_from_its_line(
+def test_a_row_round_trips_through_its_line(
     message: Message, seq: int, branch: int, at: float, model: str | None
 ) -> None:
-    """With its body byte for byte, which holds the message and all of it."""
+    """Its body is unchanged, and holds the complete message."""
     message = message.with_id(message.id)
     usage = None if message.usage is None else message.usage.counts
     row = Row(
@@ -174,8 +174,8 @@ def test_a_row_comes_back_from_its_line(
     assert message_of(read.body).identical(message)
 
 
-def test_half_a_character_in_a_message_or_a_window_is_no_damage() -> None:
-    """Models and file systems do produce them; they come back as they were."""
+def test_lone_surrogates_are_no_damage() -> None:
+    """Models and file systems produce them; they are kept."""
     window = b'{"note":"\\ud800"}'
     session = Session(WHO, 1, 1, NOON, NOON, window=window)
     assert read_line(session_line(session)) == session
@@ -207,15 +207,15 @@ def test_half_a_character_in_a_message_or_a_window_is_no_damage() -> None:
         b"\xff\xfe\0",
     ],
 )
-def test_a_line_that_is_none_is_corrupt(line: bytes) -> None:
+def test_an_invalid_line_is_corrupt(line: bytes) -> None:
     """With a reason that quotes nothing."""
     with pytest.raises(Corrupt) as raised:
         read_line(line)
     assert SECRET not in f"{raised.value} {raised.value.__context__!r}"
 
 
-def test_a_newer_version_says_so() -> None:
-    """Rather than guessing what is in it."""
+def test_a_newer_version_is_reported() -> None:
+    """Its content isn't guessed."""
     line = lines(2, "export.jsonl")[1].replace(b'{"dragoman":2,', b'{"dragoman":3,', 1)
     with pytest.raises(Corrupt, match="format version 3"):
         read_line(line)
@@ -235,7 +235,7 @@ def test_a_body_that_is_no_message_is_corrupt(body: bytes) -> None:
     assert SECRET not in f"{raised.value} {raised.value.__context__!r}"
 
 
-def test_what_could_not_be_read_back_is_not_written() -> None:
+def test_messages_that_could_not_be_read_back_are_not_written() -> None:
     """The error comes when it is stored, not when it is needed."""
     odd = make_message(Role.USER, (), usage="no usage")  # type: ignore[arg-type]  # the point
     with pytest.raises(InvalidInputError):
@@ -243,8 +243,8 @@ def test_what_could_not_be_read_back_is_not_written() -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_sealed_body_is_told_by_its_beginning(version: int) -> None:
-    """And no message looks like one."""
+def test_a_sealed_body_is_recognized_by_its_beginning(version: int) -> None:
+    """No message looks like one."""
     (row, *_) = rows(version, "sealed.jsonl")
     assert is_sealed(row.body)
     assert msgspec.json.decode(row.body)["kind"] == "SealedMessage"

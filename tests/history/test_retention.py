@@ -37,7 +37,7 @@ async def test_old_sessions_of_a_scope_are_deleted(backend: Backend) -> None:
 
 
 async def test_long_sessions_lose_their_oldest_turns(backend: Backend) -> None:
-    """Whole turns; instructions and pinned turns stay, and so does the last turn."""
+    """Complete turns; instructions, pinned turns and the last turn stay."""
     async with backend.opened() as storage:
         history = await filled(storage, "1", None, 5)
         pinned = (await history.messages())[1]
@@ -62,14 +62,14 @@ async def test_windows_no_longer_count_what_is_gone(backend: Backend) -> None:
 
 
 async def test_a_branched_session_is_not_shortened() -> None:
-    """Other branches may go through its oldest turns."""
+    """Other branches may include its oldest turns."""
     storage = MemoryStorage()
     history = await filled(storage, "1", None, 5)
     await history.fork((await history.messages())[3].id)
     assert (await sweep(storage, {None: Retention(max_messages=2)})).messages == 0
 
 
-def test_a_retention_of_nothing_is_refused() -> None:
+def test_a_retention_without_limits_is_rejected() -> None:
     """It would delete everything."""
     for number in (0, -1):
         with pytest.raises(InvalidInputError):
@@ -78,8 +78,8 @@ def test_a_retention_of_nothing_is_refused() -> None:
             Retention(max_age=number)
 
 
-async def test_who_comes_back_in_time_is_kept() -> None:
-    """A session that is written to after it was listed is not deleted."""
+async def test_a_session_written_to_in_time_is_kept() -> None:
+    """Even if it was listed before."""
 
     class Late(MemoryStorage):
         async def session(self, identity: SessionIdentity) -> Session | None:

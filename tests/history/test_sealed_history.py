@@ -19,8 +19,8 @@ from dragoman.model import document
 ONE = SessionIdentity(chat="7", user="Ana Secret")
 
 
-async def test_without_its_keys_it_says_so() -> None:
-    """It neither reads as empty nor as damaged."""
+async def test_without_its_keys_it_is_an_error() -> None:
+    """It is neither empty nor damaged."""
     inner = MemoryStorage()
     sealed = SealedStorage(inner, keys={"k": bytes(32)}, current="k")
     await (await ChatHistory.open(ONE, sealed)).add("Between us.")
@@ -31,7 +31,7 @@ async def test_without_its_keys_it_says_so() -> None:
 
 
 async def test_a_summary_is_sealed_as_well() -> None:
-    """What stands for old turns says what was in them."""
+    """A summary of old turns reveals their content."""
     inner = MemoryStorage()
     sealed = SealedStorage(inner, keys={"k": bytes(32)}, current="k")
     config = ChatHistoryConfig(
@@ -52,8 +52,8 @@ async def test_a_summary_is_sealed_as_well() -> None:
     assert b"summary of secrets" not in session.windows
 
 
-async def test_what_stores_hand_out_shows_nothing_when_printed() -> None:
-    """Neither by `repr` nor by rich, which has a way of its own."""
+async def test_values_of_stores_show_nothing_when_printed() -> None:
+    """Neither by `repr` nor by rich."""
     storage = MemoryStorage()
     await (await ChatHistory.open(ONE, storage)).add("a secret")
     rows, session = await storage.rows(ONE), await storage.session(ONE)
@@ -64,8 +64,8 @@ async def test_what_stores_hand_out_shows_nothing_when_printed() -> None:
     assert "ecret" not in shown.getvalue() + repr(given)
 
 
-async def test_what_an_earlier_release_cut_is_rotated_too() -> None:
-    """Its summary of deleted messages is all there is of them: it goes on under the new key."""
+async def test_windows_of_an_earlier_release_are_rotated_too() -> None:
+    """A summary of deleted messages is all that remains of them."""
     plain = MemoryStorage()
     history = await ChatHistory.open(ONE, plain)
     first = await history.add("What is left")

@@ -41,12 +41,12 @@ async def filled(
 
 
 def said(messages: Messages) -> list[str]:
-    """Which messages they are; notes apart."""
+    """The ids of the messages, without notes."""
     return [" ".join(m.text.split()[:2]) for m in messages if notes.kind_of(m) is None]
 
 
 async def is_sound(history: ChatHistory, storage: Storage) -> Messages:
-    """The window, which a fresh history sees alike, and which ends as the history does."""
+    """The window, which a new history sees alike, and which ends as the history does."""
     window = await history.window()
     assert window[-1].identical((await history.messages())[-1])
     assert said(window)[0] == "Be brief."
@@ -56,8 +56,8 @@ async def is_sound(history: ChatHistory, storage: Storage) -> Messages:
     return window
 
 
-async def test_the_first_message_after_the_cut_may_go(backend: Backend) -> None:
-    """Removed or replaced, by this history or another."""
+async def test_the_first_message_after_the_cut_may_be_removed(backend: Backend) -> None:
+    """Or replaced, by this history or another."""
     async with backend.opened() as storage:
         history = await filled(storage)
         for change in ("replace", "remove", "remove by another"):
@@ -74,8 +74,8 @@ async def test_the_first_message_after_the_cut_may_go(backend: Backend) -> None:
             await is_sound(history, storage)
 
 
-async def test_kept_messages_may_go(backend: Backend) -> None:
-    """Those that were pinned, or instructed, are left out then; others come."""
+async def test_kept_messages_may_be_removed(backend: Backend) -> None:
+    """Pinned messages and instructions are then left out; others move in."""
     async with backend.opened() as storage:
         history = await filled(storage, 2)
         pinned = (await history.messages())[1]
@@ -89,10 +89,10 @@ async def test_kept_messages_may_go(backend: Backend) -> None:
 
 
 @pytest.mark.parametrize("config", [SMALL, LAZY], ids=["autosave", "lazy"])
-async def test_what_is_pinned_after_it_was_cut_comes_back(
+async def test_messages_pinned_after_the_cut_come_back(
     backend: Backend, config: ChatHistoryConfig
 ) -> None:
-    """With its turn; the marker says how many are left out now."""
+    """With their turn; the marker has the new number of omitted messages."""
     async with backend.opened() as storage:
         history = await filled(storage, config=config)
         await history.save()
@@ -109,8 +109,8 @@ async def test_what_is_pinned_after_it_was_cut_comes_back(
         assert said(await fresh.window()) == said(after)
 
 
-async def test_damaged_and_foreign_windows_are_made_anew() -> None:
-    """Broken JSON, a later version, another kind, numbers that can't be, another branch's ids."""
+async def test_damaged_and_foreign_windows_are_recreated() -> None:
+    """Broken JSON, a later version, another kind, impossible numbers, another branch's ids."""
     storage = MemoryStorage()
     history = await filled(storage)
     whole = said(await history.window())
@@ -142,8 +142,8 @@ async def test_damaged_and_foreign_windows_are_made_anew() -> None:
     assert "aside" not in said(await fresh.window())
 
 
-async def test_a_cut_made_before_the_first_save_is_the_one_that_is_stored() -> None:
-    """The summary is not asked for twice, and the cut does not go back."""
+async def test_a_cut_made_before_the_first_save_is_stored() -> None:
+    """The summary is requested once, and the cut doesn't move back."""
     asked: list[int] = []
 
     def sum_up(messages: Messages, _before: str) -> str:
@@ -167,7 +167,7 @@ async def test_a_cut_made_before_the_first_save_is_the_one_that_is_stored() -> N
 
 
 async def test_two_histories_that_cut_at_once_both_have_a_window(backend: Backend) -> None:
-    """And agree on it from then on."""
+    """They agree on it from then on."""
     async with backend.opened() as storage:
         one = await filled(storage)
         two = await ChatHistory.open(ONE, storage, SMALL)
@@ -175,8 +175,8 @@ async def test_two_histories_that_cut_at_once_both_have_a_window(backend: Backen
         assert said(await one.window()) == said(await two.window())
 
 
-async def test_a_session_that_is_deleted_meanwhile_stops_no_window() -> None:
-    """There is nothing to keep the cut with."""
+async def test_a_session_deleted_meanwhile_breaks_no_window() -> None:
+    """There is nothing to store the cut with."""
 
     class Vanishing(MemoryStorage):
         async def keep_windows(self, identity: SessionIdentity, windows: bytes | None) -> None:
@@ -187,8 +187,8 @@ async def test_a_session_that_is_deleted_meanwhile_stops_no_window() -> None:
     assert said(await history.window())[-1] == "answer 39"
 
 
-async def test_a_turn_that_waits_for_its_results_is_kept_whole() -> None:
-    """The question, the calls, and the results that are there."""
+async def test_a_turn_with_pending_results_is_kept_whole() -> None:
+    """The question, the calls, and the results so far."""
     history = await filled(MemoryStorage())
     calls = [ToolCall.create(f"call_{n}", "weather", {"city": "Mostar"}) for n in range(2)]
     asked = Message.user("The weather? " + "word " * 100)
@@ -199,8 +199,8 @@ async def test_a_turn_that_waits_for_its_results_is_kept_whole() -> None:
 
 
 @pytest.mark.parametrize("autosave", [True, False])
-async def test_delete_truncated_removes_only_what_is_saved_and_seen(autosave: bool) -> None:
-    """Unsaved changes first; two that do it at once do not trip over each other."""
+async def test_delete_truncated_removes_only_saved_messages(autosave: bool) -> None:
+    """Unsaved changes come first; two concurrent removals don't conflict."""
     config = ChatHistoryConfig(
         context_window=1_000, reserved_for_completion=200, delete_truncated=True, autosave=autosave
     )
@@ -224,19 +224,19 @@ class Counting(MemoryStorage):
     read = 0
 
     async def rows(self, *arguments: Any, **options: Any) -> list[Row]:
-        """So many more."""
+        """Count that many rows."""
         found = await super().rows(*arguments, **options)
         self.read += len(found)
         return found
 
     async def row(self, *arguments: Any, **options: Any) -> Row | None:
-        """One more."""
+        """Count one row."""
         self.read += 1
         return await super().row(*arguments, **options)
 
 
-async def test_a_long_history_is_not_loaded_to_go_on_with_it() -> None:
-    """Adding reads nothing, the end only itself, and a window that was cut only what it holds."""
+async def test_a_long_history_is_not_loaded_to_continue_it() -> None:
+    """Adding reads nothing, `tail` only the end, and a window that was cut only its messages."""
     storage = Counting()
     await filled(storage, 10_000)
     history = await ChatHistory.open(ONE, storage, SMALL)
@@ -245,7 +245,7 @@ async def test_a_long_history_is_not_loaded_to_go_on_with_it() -> None:
     assert said(await history.tail(2)) == ["answer 9999", "one more"]
     assert storage.read == 2
     window = await history.window()
-    assert storage.read > 20_000  # nobody had cut it yet
+    assert storage.read > 20_000  # it had not been cut yet
     storage.read = 0
     fresh = await ChatHistory.open(ONE, storage, SMALL)
     assert all(map(Message.identical, await fresh.window(), window))
@@ -258,7 +258,7 @@ async def test_a_long_history_is_not_loaded_to_go_on_with_it() -> None:
 
 
 async def test_the_end_of_a_history_with_unsaved_changes_is_read_alone() -> None:
-    """`autosave=False`: what is removed counts in."""
+    """With `autosave=False`, removed messages are taken into account."""
     storage = Counting()
     await filled(storage, 1_000)
     history = await ChatHistory.open(ONE, storage, LAZY)

@@ -60,7 +60,7 @@ def _answer(text: str = "Fine.", *, usage: Usage | None = None, **fields: Any) -
     ids=["prose", "Chinese", "Russian", "emoji", "JSON", "code", "base64", "spaces", "surrogates"],
 )
 def test_text_of_every_kind(text: str, least: int, most: int) -> None:
-    """A text's estimate lies in the range that tokenizers span."""
+    """The estimate is within the range of real tokenizers."""
     assert least <= estimate(Message.user(text)) <= most
 
 
@@ -86,14 +86,14 @@ def test_text_of_every_kind(text: str, least: int, most: int) -> None:
     ids=lambda part: type(part).__name__,
 )
 def test_every_part_counts(part: Any) -> None:
-    """A message costs more with a part than without it."""
+    """A message with a part costs more than one without it."""
     assert estimate(make_message(Message.empty("assistant").role, (part,))) > estimate(
         Message.empty("assistant")
     )
 
 
-def test_sealed_thinking_is_not_dearer_than_its_text() -> None:
-    """A signature proves the text and costs nothing of its own."""
+def test_sealed_thinking_costs_no_more_than_its_text() -> None:
+    """A signature has no cost of its own."""
     text = "Let me think about this for a while. " * 20
     plain = Message.empty("assistant").with_parts(Thinking(text))
     signed = Message.empty("assistant").with_parts(Thinking(text, signature="s" * 500))
@@ -101,7 +101,7 @@ def test_sealed_thinking_is_not_dearer_than_its_text() -> None:
 
 
 def test_tools_count() -> None:
-    """Each definition costs: name, description and schema; none cost nothing."""
+    """Each definition's name, description and schema count; no tools cost nothing."""
     large = ToolDefinition("forecast", "A forecast. " * 50, {"type": "object"})
     assert estimate_tools([]) == 0
     assert 0 < estimate_tools([_TOOL]) < estimate_tools([_TOOL, large])
@@ -110,13 +110,13 @@ def test_tools_count() -> None:
 
 @given(messages)
 def test_estimate_never_raises(message: Message) -> None:
-    """Any message has an estimate, and none is free."""
+    """Any message has an estimate above zero."""
     assert estimate(message) > 0
 
 
 @given(st.lists(messages, max_size=5), messages)
 def test_count_grows(before: list[Message], added: Message) -> None:
-    """Without a report, one message more never costs less, and the sum is whole."""
+    """Without a report, an additional message never costs less, and the sum is an integer."""
     silent = [message.replace(usage=None, metadata={}) for message in (*before, added)]
     less, more = count(silent[:-1]), count(silent)
     assert 0 <= less.total < more.total
@@ -144,20 +144,20 @@ def test_time_is_linear() -> None:
 # --- anchors
 
 
-def test_a_report_is_taken_as_it_is() -> None:
-    """The latest answer's usage is what everything up to it cost."""
+def test_a_report_is_trusted() -> None:
+    """The latest answer's usage is the cost of everything up to it."""
     made = count([Message.user("Hello"), _answer(usage=Usage(90, 10))])
     assert made == Count(100, 100, 0, made.ratio)
 
 
 def test_cached_tokens_count_once() -> None:
-    """What was read from and written to a cache is part of the prompt."""
+    """Cache reads and writes are part of the prompt."""
     usage = Usage(10, 10, cache_read=50, cache_write=30)
     assert count([Message.user("Hello"), _answer("Fine, thank you.", usage=usage)]).total == 100
 
 
-def test_what_came_after_is_estimated() -> None:
-    """New messages are added to the latest report, and older reports are not asked."""
+def test_later_messages_are_estimated() -> None:
+    """New messages are added to the latest report, and older reports are ignored."""
     old, new = _answer(usage=Usage(900, 5)), _answer(usage=Usage(95, 5))
     question = Message.user("And tomorrow?")
     made = count([Message.user("Hello"), old, question, new, question])
@@ -167,7 +167,7 @@ def test_what_came_after_is_estimated() -> None:
 
 
 def test_tools_and_system_are_in_the_report() -> None:
-    """With an anchor they are counted already; without one they are estimated."""
+    """With an anchor they are already counted; without one they are estimated."""
     anchored = [Message.user("Hello"), _answer(usage=Usage(495, 5))]
     around: dict[str, Any] = {"tools": [_TOOL], "system": [Text("Be brief. " * 20)]}
     assert count(anchored, **around).total == 500
@@ -175,7 +175,7 @@ def test_tools_and_system_are_in_the_report() -> None:
 
 
 def test_seed_001_keeps_the_total_in_metadata() -> None:
-    """`metadata["usage"]["total_tokens"]` is a report where `usage` is absent."""
+    """`metadata["usage"]["total_tokens"]` is a report if `usage` is absent."""
     noted = _answer(metadata={"usage": {"total_tokens": 1500}})
     assert count([Message.user("Hello"), noted]).anchored == 1500
     both = noted.replace(usage=Usage(95, 5))
@@ -183,8 +183,8 @@ def test_seed_001_keeps_the_total_in_metadata() -> None:
 
 
 @pytest.mark.parametrize("total", [0, -5, 10**12, True, "1500", None, 1.5, [1500], 1e300])
-def test_a_note_that_is_no_count(total: Any) -> None:
-    """Nonsense in the metadata is no report."""
+def test_invalid_metadata_is_no_report(total: Any) -> None:
+    """Nonsense is ignored."""
     noted = _answer(metadata={"usage": {"total_tokens": total}})
     assert count([Message.user("Hello"), noted]).anchored == 0
 
@@ -203,27 +203,27 @@ def test_a_note_that_is_no_count(total: Any) -> None:
         Usage(reported_total=10**400),
     ],
 )
-def test_a_report_that_cannot_be(usage: Usage) -> None:
-    """Nothing, less than nothing, a sliver and more than any window are no reports."""
+def test_impossible_reports_are_ignored(usage: Usage) -> None:
+    """Zero, negative, tiny and more than any context window."""
     question = Message.user("Tell me about the weather. " * 200)
     made = count([question, _answer(usage=usage)])
     assert made.anchored == 0
     assert made.total == count([question, _answer()]).total
 
 
-def test_a_wrong_report_leaves_the_one_before() -> None:
-    """The latest report that can be true is the anchor."""
+def test_after_a_wrong_report_the_one_before_counts() -> None:
+    """The latest plausible report is the anchor."""
     history = [Message.user("Hello"), _answer(usage=Usage(95, 5)), _answer(usage=Usage())]
     assert count(history).anchored == 100
 
 
-def test_usage_of_a_user_is_no_report() -> None:
-    """Only answers say what the list up to them cost."""
+def test_usage_of_a_user_message_is_no_report() -> None:
+    """Only answers report the cost of the messages up to them."""
     assert count([Message.user("Hello", usage=Usage(95, 5))]).anchored == 0
 
 
 def test_the_ratio_follows_the_provider() -> None:
-    """Where a provider counts more than we do, so do we; within bounds."""
+    """Estimates are scaled to the provider's counts, within bounds."""
     prompt = Message.user("The quick brown fox jumps over the lazy dog. " * 100)
     after = Message.user("It rests. " * 50)
     ours = estimate(prompt)
@@ -251,8 +251,8 @@ _NEXT = Message.user("And tomorrow?")
 _THOUGHT = Usage(200, 20, thinking=300)
 
 
-def test_hidden_thinking_does_not_come_back() -> None:
-    """What a provider thought and did not show is in no later prompt."""
+def test_hidden_thinking_is_not_sent_again() -> None:
+    """Thinking that a provider didn't return is in no later prompt."""
     assert _turn(_CALL, usage=_THOUGHT, then=_RESULT) == 220
 
 
@@ -261,8 +261,8 @@ def test_hidden_thinking_does_not_come_back() -> None:
     [Thinking("Hm."), Thinking(data="c2VhbGVk", form="redacted"), Thinking(item_id="rs_1")],
     ids=["text", "sealed", "id"],
 )
-def test_thinking_comes_back_while_the_turn_goes_on(part: Any) -> None:
-    """Thinking that the list holds in some form is replayed with the tool results."""
+def test_thinking_is_sent_again_within_the_turn(part: Any) -> None:
+    """Thinking in the list is sent back with the tool results."""
     assert _turn(part, _CALL, usage=_THOUGHT, then=_RESULT) == 520
 
 
@@ -285,14 +285,14 @@ def _field(number: int, size: int) -> bytes:
     ],
     ids=["one field", "short", "two fields", "another field", "no signature", "empty", "no base64"],
 )
-def test_a_signature_stands_for_thinking(signature: str, anchored: int) -> None:
-    """Or for nothing, in one form of it; where it can't be read, for a part."""
+def test_a_signature_may_contain_thinking(signature: str, anchored: int) -> None:
+    """One form contains none; an unreadable one counts as a part of it."""
     call = _CALL.replace(signature=signature)
     assert _turn(call, usage=_THOUGHT, then=_RESULT) == anchored
 
 
-def test_thinking_in_fields_of_the_wire() -> None:
-    """What the wire's message held besides comes back too, if that is what the thinking is in."""
+def test_thinking_in_provider_fields() -> None:
+    """The message's other provider fields are sent again if they hold the thinking."""
     message = Message.empty("assistant").with_parts(_CALL).replace(usage=_THOUGHT)
     noted = message.replace(extras={"openai-chat": {"reasoning_details": ["I think. " * 500]}})
     assert count([Message.user("Hello"), noted, _RESULT]).anchored == 520
@@ -308,8 +308,8 @@ def _tool_loop(*prompts: int, signature: str | None = None) -> list[Message]:
     return history
 
 
-def test_thinking_does_as_it_did() -> None:
-    """An earlier answer of the list tells whether this provider keeps thinking."""
+def test_thinking_is_handled_as_before() -> None:
+    """An earlier answer shows whether this provider keeps thinking."""
     kept, dropped = _tool_loop(200, 530), _tool_loop(200, 232)
     assert count(kept).anchored == 530 + 20 + 300
     assert count(dropped).anchored == 232 + 20
@@ -318,7 +318,7 @@ def test_thinking_does_as_it_did() -> None:
 
 
 def test_another_turn_is_no_precedent() -> None:
-    """What happened when the user spoke says nothing about a turn that goes on."""
+    """What happened at a user message says nothing about a continued turn."""
     usage = Usage(200, 20, thinking=300)
     first = _answer("Fine, thank you, and how are you today, my friend?", usage=usage)
     call = Message.empty("assistant").with_parts(_CALL)
@@ -326,20 +326,20 @@ def test_another_turn_is_no_precedent() -> None:
     assert count([*history, _RESULT]).anchored == 550
 
 
-def test_thinking_is_dropped_when_the_user_speaks() -> None:
+def test_thinking_is_dropped_at_a_user_message() -> None:
     """Of earlier turns only signed thinking is kept."""
     answer = Text("It is sunny in Basel today, and it will stay so.")
     assert _turn(Thinking("Hm."), answer, usage=_THOUGHT, then=_NEXT) == 220
     assert _turn(Thinking("Hm.", signature="s"), answer, usage=_THOUGHT, then=_NEXT) == 520
 
 
-def test_thinking_counted_as_output_is_found_out() -> None:
-    """An answer of thousands of tokens and few words was thought over; the words come back."""
+def test_thinking_counted_as_output_is_detected() -> None:
+    """If thousands of tokens give little text, the rest was thinking, which is not sent again."""
     assert _turn(Text("Yes."), usage=Usage(200, 4_000), then=_NEXT) < 300
 
 
-def test_dear_calls_are_believed() -> None:
-    """Where all is dear to a provider, so are calls: what was reported for one is no thinking."""
+def test_expensive_calls_are_trusted() -> None:
+    """If a provider counts everything high, a call's tokens aren't mistaken for thinking."""
     said = Message.empty("assistant").with_parts(_CALL)
     long = Message.user("Hello " * 100)
     cheap = count([long, said.replace(usage=Usage(100, 65)), _RESULT])
@@ -348,8 +348,8 @@ def test_dear_calls_are_believed() -> None:
     assert dear.anchored == 565
 
 
-def test_frames_are_as_cheap_as_calls() -> None:
-    """A provider that reports next to nothing for a call counts little around its result."""
+def test_overheads_scale_with_calls() -> None:
+    """A provider that reports few tokens for a call counts little around its result."""
     said = Message.empty("assistant").with_parts(_CALL)
     usual = count([Message.user("Hello"), said.replace(usage=Usage(50, 20)), _RESULT])
     meagre = count([Message.user("Hello"), said.replace(usage=Usage(50, 1)), _RESULT])
@@ -367,33 +367,33 @@ def _hosted(*parts: Any, usage: Usage) -> int:
     return count([Message.user("Hello " * 20), message, _NEXT]).anchored
 
 
-def test_rounds_are_taken_apart() -> None:
-    """A report over two rounds is the sum of two prompts; the next has the results once."""
+def test_rounds_are_separated() -> None:
+    """A report over two rounds is the sum of two prompts; the next prompt has the results once."""
     found = estimate(Message.empty("assistant").with_parts(_FOUND))
     made = _hosted(_SEARCH, _FOUND, Text("It is a city."), usage=Usage(2 * 500 + found, 20))
     assert made == pytest.approx(500 + found + 20, abs=40)
 
 
-def test_rounds_out_of_sight() -> None:
-    """Where the results are not in the list, the last prompt is between its share and all."""
+def test_invisible_rounds() -> None:
+    """If the results are not in the list, the last prompt is between its share and all."""
     made = _hosted(_SEARCH, Text("It is a city."), usage=Usage(2_000, 20))
     assert 1_000 + 20 < made < 2_000
 
 
-def test_a_tool_of_the_client_makes_no_round() -> None:
-    """A call that ends the answer is the client's to run, or not done yet: one prompt."""
+def test_a_client_tool_makes_no_round() -> None:
+    """A call at the end of the answer is run by the client, or not yet done: one prompt."""
     assert _hosted(Text("Let me see."), _SEARCH, usage=Usage(500, 30)) == 530
 
 
 def test_a_tool_that_ran_first_makes_no_round() -> None:
-    """What ran before the model thought was called by an answer before; its results were sent."""
+    """It was called by an earlier answer, and its results were sent."""
     said = Text("It is a city on the Rhine, as far as I can tell.")
     thought = Thinking(data="c2VhbGVk", form="redacted")
     assert _hosted(_SEARCH, _FOUND, thought, said, usage=Usage(900, 30)) == 930
 
 
-def test_what_tools_brought_in_is_apart() -> None:
-    """Gemini tells what its tools brought in; that is in no later prompt."""
+def test_tool_results_are_counted_separately() -> None:
+    """Gemini reports what its tools added, which is in no later prompt."""
     extras = {"gemini": {"toolUsePromptTokenCount": 400}}
     usage = Usage(500, 10, extras=extras)
     assert _hosted(Text("It is a city on the Rhine."), usage=usage) == 110
@@ -405,8 +405,8 @@ def test_what_tools_brought_in_is_apart() -> None:
 # --- tools and instructions that change
 
 
-def test_other_tools_than_before() -> None:
-    """New tools are added to the report, old ones taken off; what is the same changes nothing."""
+def test_changed_tools() -> None:
+    """New tools are added to the report, old ones subtracted; equal ones change nothing."""
     history = [Message.user("Hello " * 50), _answer("Fine, thank you.", usage=Usage(700, 8))]
     with_tool, without = Around([_TOOL]), Around()
     same = count(history, tools=[_TOOL], before=with_tool).total
@@ -416,7 +416,7 @@ def test_other_tools_than_before() -> None:
     assert count(history, before=Around(system=[Text("Be brief. " * 99)])).total >= 60
 
 
-def test_compaction_is_believed() -> None:
+def test_compaction_is_trusted() -> None:
     """A provider that has compacted the conversation reports little for a long list."""
     long = Message.user("Tell me about the weather. " * 2_000)
     answer = Message.empty("assistant").with_parts(Opaque("anthropic", {"type": "compaction"}))
@@ -443,21 +443,21 @@ def _webp(form: bytes, body: bytes) -> bytes:
     ids=["png", "gif", "jpeg", "webp", "webp lossless", "webp extended"],
 )
 def test_dimensions(head: bytes) -> None:
-    """The size of a picture is in its first bytes; cut off anywhere, it is unknown or smaller."""
+    """An image's size is in its first bytes; if truncated, it is unknown or smaller."""
     assert dimensions(head) == (640, 480)
     for end in range(len(head)):
         dimensions(head[:end])
 
 
 @given(st.sampled_from([_PNG, b"GIF8", b"\xff\xd8\xff", _webp(b"VP8X", b"")]), st.binary())
-def test_hostile_pictures(magic: bytes, rest: bytes) -> None:
-    """Whatever a header says, a picture costs no more than providers make of the largest."""
+def test_hostile_images(magic: bytes, rest: bytes) -> None:
+    """Whatever a header says, an image costs no more than the largest that providers allow."""
     image = Image(data=b64encode(magic + rest).decode())
     assert 0 < media_tokens(image) <= 2_000
 
 
-def test_pictures_by_their_size() -> None:
-    """A larger picture costs more, up to what providers scale down to; low detail is cheap."""
+def test_images_by_their_size() -> None:
+    """A larger image costs more, up to the size that providers scale to; low detail is cheap."""
     small, large, huge = image_tokens(64, 64), image_tokens(1024, 1024), image_tokens(2**31, 2**31)
     assert small < large <= huge < 2_000
     data = b64encode(_PNG + pack(">II", 1024, 1024)).decode()
@@ -465,13 +465,13 @@ def test_pictures_by_their_size() -> None:
     assert media_tokens(Image(data=data, detail="low")) < small
 
 
-def test_jpeg_that_goes_nowhere() -> None:
-    """Segments of length nothing are walked through once."""
+def test_jpeg_with_empty_segments() -> None:
+    """Segments of length zero are read once."""
     assert dimensions(b"\xff\xd8\xff" + b"\xff\xe0\x00\x00" * 100_000) is None
 
 
 def test_documents_by_their_pages() -> None:
-    """A PDF costs by the page, a text by its length; what is not base64 is one page or so."""
+    """A PDF costs by the page, a text by its length; invalid base64 is about one page."""
     pdf = b"%PDF-1.4\n" + b"<< /Type /Page >>\n" * 3 + b"<< /Type /Pages >>"
     three = media_tokens(File.from_bytes(pdf, "application/pdf"))
     assert three == 3 * media_tokens(File.from_bytes(b"%PDF-1.4", "application/pdf"))
@@ -479,8 +479,8 @@ def test_documents_by_their_pages() -> None:
     assert media_tokens(File(data="é", mime="application/pdf")) > 0
 
 
-def test_sound_and_film_by_their_length() -> None:
-    """Ten seconds of raw sound cost ten times one; a header that lies is bounded."""
+def test_audio_and_video_by_their_length() -> None:
+    """Ten seconds of raw audio cost ten times one; a false header is bounded."""
     second = b"RIFF\x00\x00\x00\x00WAVEfmt " + bytes(12) + pack("<I", 32_000) + bytes(32_000 - 32)
     one = media_tokens(Audio.from_bytes(second))
     assert 32 <= one <= 34
@@ -495,7 +495,7 @@ def test_sound_and_film_by_their_length() -> None:
 
 @pytest.fixture(scope="module")
 def found(corpus: Corpus) -> list[Prediction]:
-    """What was foretold of every recorded call that goes on from another."""
+    """The predictions for every recorded call that continues another."""
     return list(predictions(corpus))
 
 
@@ -503,7 +503,7 @@ def _errors(found: list[Prediction]) -> Errors:
     return Errors.of([made.error for made in found])
 
 
-def test_all_bars(found: list[Prediction]) -> None:
+def test_all_targets(found: list[Prediction]) -> None:
     """Median 10 %, 90th percentile 30 %, too low by 10 % in under 5 %: in the core tier, in all."""
     for made in ([each for each in found if each.tier == "core"], found):
         errors = _errors(made)
@@ -514,15 +514,15 @@ def test_all_bars(found: list[Prediction]) -> None:
 
 @pytest.mark.parametrize("half", ["develop", "check"])
 def test_both_halves(found: list[Prediction], half: str) -> None:
-    """What was found on one half of the sources holds for the other."""
+    """Rules found on one half of the sources hold for the other."""
     errors = _errors([made for made in found if made.half == half])
     assert errors.median <= 0.05
     assert errors.ninetieth <= 0.30
     assert errors.too_low < 0.05
 
 
-def test_no_worse_than_it_was(found: list[Prediction]) -> None:
-    """What was reached does not slip."""
+def test_no_regression(found: list[Prediction]) -> None:
+    """The reached figures don't get worse."""
     everything = _errors(found)
     assert everything.median <= 0.03
     assert everything.ninetieth <= 0.25
@@ -530,7 +530,7 @@ def test_no_worse_than_it_was(found: list[Prediction]) -> None:
 
 
 def test_counts_alone(corpus: Corpus) -> None:
-    """Without the provider's details, as decoders leave them out of messages, all is as good."""
+    """Without the provider's details, as decoders leave them out, the figures are as good."""
     errors = _errors(list(predictions(corpus, with_details=False)))
     assert errors.median <= 0.05
     assert errors.ninetieth <= 0.30

@@ -1,6 +1,6 @@
-"""kill -9, many processes at once, a full disk, broken connections: nothing acknowledged is lost.
+"""kill -9, many processes, a full disk, broken connections: nothing acknowledged is lost.
 
-In short here; `make torture` does it as often as was promised.
+A short version; `make torture` does it as often as was promised.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ chance = Random()
 
 @pytest.fixture
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
-    """A fresh one on the backend that is asked for."""
+    """A new location on the requested backend."""
     with PLACES[request.param](tmp_path) as place:
         yield place
 
@@ -41,8 +41,8 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
 
 
 @pytest.mark.parametrize("place", ["sqlite", "files", "postgres"], indirect=True)
-def test_what_was_acknowledged_survives_kill_9(place: Place) -> None:
-    """Of one writer or two at once, whatever they were doing; the history is never broken."""
+def test_acknowledged_messages_survive_kill_9(place: Place) -> None:
+    """With one writer or two, whatever they were doing; the history is never broken."""
     writers: list[Writer] = []
     for kill in range(KILLS):
         labels = [f"{kill}:{number}" for number in range(chance.choice((1, 1, 2)))]
@@ -55,8 +55,8 @@ def test_what_was_acknowledged_survives_kill_9(place: Place) -> None:
 
 
 @pytest.mark.parametrize("name", ["sqlite", "files", "postgres"])
-def test_a_store_that_was_killed_while_it_was_made_opens(name: str, tmp_path: Path) -> None:
-    """Its tables are there, or are made then."""
+def test_a_store_that_was_killed_while_it_was_created_opens(name: str, tmp_path: Path) -> None:
+    """Its tables are there, or are created then."""
     for kill in range(KILLS // 4 + 1):
         with PLACES[name](tmp_path / str(kill)) as place:
             with _started(place, ["first"], 1) as first:
@@ -80,7 +80,7 @@ def test_many_processes_append_to_one_session(place: Place) -> None:
 
 @contextmanager
 def _started(place: Place, labels: Iterable[str], count: int) -> Generator[list[Writer]]:
-    """Writers that have begun, one for each label; killed at the end, if they still run."""
+    """Running writers, one for each label; they are killed at the end."""
     with ExitStack() as running:
         writers = [running.enter_context(Writer(place, label, count)) for label in labels]
         for writer in writers:
@@ -101,8 +101,8 @@ _ON_A_SMALL_DISK = [
 
 @pytest.mark.parametrize("way", ["disk", "limit"])
 @pytest.mark.parametrize("place", ["sqlite", "files"], indirect=True)
-def test_a_full_disk_is_told_and_loses_nothing(place: Place, way: str, tmp_path: Path) -> None:
-    """What was acknowledged can be read; what was refused goes in once there is room."""
+def test_a_full_disk_is_reported_and_loses_nothing(place: Place, way: str, tmp_path: Path) -> None:
+    """Acknowledged messages are readable; the rejected one can be stored once there is room."""
     found = _written_until_full(place, way, tmp_path)
     error, again = found["errors"]
     words = "full" if way == "disk" else "written"
@@ -132,14 +132,14 @@ def _written_until_full(place: Place, way: str, tmp_path: Path) -> dict[str, Any
 
 
 class Insistent(Told):
-    """A writer that adds each message until it is told that it is safe."""
+    """A writer that adds each message until it is acknowledged."""
 
     def __init__(self, history: ChatHistory, label: str) -> None:
         super().__init__(label)
         self._history = history
 
     async def write(self, until: asyncio.Event) -> None:
-        """Add messages, one by one, until it is enough."""
+        """Add messages one by one, until told to stop."""
         while not until.is_set():
             message = Message.user(f"{self.label} {len(self.acknowledged)}")
             assert (await self._safe(message)).id == message.id
@@ -154,10 +154,10 @@ class Insistent(Told):
 
 
 @pytest.mark.parametrize("place", ["postgres", "redis"], indirect=True)
-async def test_a_connection_that_breaks_in_mid_write_loses_nothing(
+async def test_a_connection_that_breaks_during_a_write_loses_nothing(
     place: Place, request: pytest.FixtureRequest
 ) -> None:
-    """And stores nothing twice; who was told of an error adds the same message again."""
+    """Nothing is stored twice; after an error the writer adds the same message again."""
     drop = _DROPPING[request.node.callspec.params["place"]]
     enough = asyncio.Event()
     async with _opened(place, 4) as histories, drop(place.mark) as dropped:
@@ -175,7 +175,7 @@ async def test_a_connection_that_breaks_in_mid_write_loses_nothing(
 
 @asynccontextmanager
 async def _opened(place: Place, count: int) -> AsyncGenerator[list[ChatHistory]]:
-    """Histories of one session, with connections of their own."""
+    """Histories of one session, each with its own connection."""
     histories = [await ChatHistory.open(place.session, place.url) for _ in range(count)]
     try:
         yield histories

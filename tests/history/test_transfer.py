@@ -25,8 +25,8 @@ async def branched(storage: object, identity: SessionIdentity = ONE) -> ChatHist
     return history
 
 
-async def test_what_is_exported_comes_back_in_any_store(backend: Backend) -> None:
-    """Branches, versions and numbers included; exporting it again gives the same lines."""
+async def test_an_export_can_be_imported_into_any_store(backend: Backend) -> None:
+    """With branches, versions and numbers; exporting it again gives the same lines."""
     async with backend.opened() as storage:
         history = await branched(storage)
         lines = [line async for line in export(storage)]
@@ -42,8 +42,8 @@ async def test_what_is_exported_comes_back_in_any_store(backend: Backend) -> Non
         assert [line async for line in export(storage)] == lines
 
 
-async def test_a_session_that_is_there_is_not_overwritten_unasked() -> None:
-    """It is a conflict, is passed over, or gives way."""
+async def test_an_existing_session_is_not_overwritten_by_default() -> None:
+    """It is a conflict, is skipped, or is replaced."""
     storage = MemoryStorage()
     history = await branched(storage)
     lines = [line async for line in export(storage)]
@@ -57,14 +57,14 @@ async def test_a_session_that_is_there_is_not_overwritten_unasked() -> None:
 
 
 def line(number: int, branch: int = 0, id: str | None = None) -> bytes:
-    """A message at a place."""
+    """A message at a position."""
     message = Message.user("x")
     body = message.to_json()
     return row_line(Row(id or message.id, body, 1.0, seq=number, branch=branch))
 
 
-async def test_what_has_no_place_is_left_out_and_reported() -> None:
-    """Twice the same number or id, an unknown branch, a branch of itself, no session at all."""
+async def test_messages_without_a_valid_position_are_reported() -> None:
+    """A repeated number or id, an unknown branch, a cyclic branch, no session at all."""
     head = Session(ONE, 9, 9, 1.0, 1.0, forks=(Fork(1, 1, 0), Fork(2, 0, 1)))
     lines = [
         line(1),
@@ -87,8 +87,8 @@ async def test_what_has_no_place_is_left_out_and_reported() -> None:
     assert [message.id for message in await history.path("m5")] != []
 
 
-async def test_messages_after_a_session_that_can_not_be_read_are_nobody_elses() -> None:
-    """They are reported; those of other sessions come in, broken ones among them apart."""
+async def test_messages_of_an_unreadable_session_are_not_imported() -> None:
+    """They are reported; other sessions are imported, except their broken messages."""
     one, two = SessionIdentity(chat="1"), SessionIdentity(chat="2")
     lines = [
         session_line(Session(one, 9, 9, 1.0, 1.0)),
@@ -108,7 +108,7 @@ async def test_messages_after_a_session_that_can_not_be_read_are_nobody_elses() 
 
 
 async def test_a_damaged_window_does_not_cost_its_session() -> None:
-    """It is left out of the export; windows can be made anew."""
+    """It is left out of the export; windows can be recreated."""
     storage, other = MemoryStorage(), MemoryStorage()
     await branched(storage)
     await storage.keep_windows(ONE, b"{broken")
@@ -116,8 +116,8 @@ async def test_a_damaged_window_does_not_cost_its_session() -> None:
     assert (report.sessions, report.problems) == (1, [])
 
 
-async def test_replacing_a_session_is_one_step(backend: Backend) -> None:
-    """If it fails, what was there is there; afterwards others can see that it changed."""
+async def test_replacing_a_session_is_atomic(backend: Backend) -> None:
+    """If it fails, the old one stays; afterwards other readers notice the change."""
     async with backend.opened() as storage:
         history = await branched(storage)
         lines = [line async for line in export(storage)]
@@ -140,8 +140,8 @@ async def test_replacing_a_session_is_one_step(backend: Backend) -> None:
     assert await full.count(ONE) == 4
 
 
-async def test_a_way_that_is_none_replaces_nothing() -> None:
-    """A slip of the pen must not overwrite a session."""
+async def test_an_invalid_conflict_option_replaces_nothing() -> None:
+    """A typing error must not overwrite a session."""
     storage = MemoryStorage()
     await branched(storage)
     lines = [line async for line in export(storage)]
@@ -149,8 +149,8 @@ async def test_a_way_that_is_none_replaces_nothing() -> None:
         await import_lines(storage, lines, on_conflict="Skip")  # type: ignore[arg-type]  # the point
 
 
-async def test_branches_that_can_not_be_are_left_out() -> None:
-    """Twice the same number, the first branch as a fork, out of range, of one that is left out."""
+async def test_impossible_branches_are_left_out() -> None:
+    """A repeated number, the first branch as a fork, out of range, or of one that is left out."""
     forks = (Fork(0, 0, 1), Fork(1, 0, 1), Fork(1, 0, 2), Fork(2, 0, 99), Fork(3, 2, 1))
     head = Session(ONE, -5, 9, 1.0, 1.0, forks=forks, active=3)
     storage = MemoryStorage()

@@ -1,4 +1,4 @@
-"""Windows: they fit, are only ever cut forward, and are remembered."""
+"""Windows: they fit, only move forward, and are stored."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ async def filled(storage: object, turns: int, config: ChatHistoryConfig = SMALL)
     return history
 
 
-async def test_a_short_history_is_sent_whole() -> None:
-    """The window is what was said."""
+async def test_a_short_history_is_sent_completely() -> None:
+    """The window is the whole history."""
     history = await filled(MemoryStorage(), 2)
     assert await history.window() == await history.messages()
 
 
 async def test_a_long_history_is_cut_and_the_store_keeps_everything(backend: Backend) -> None:
-    """The latest turns stay, instructions too, and a marker says that something is missing."""
+    """The latest turns and the instructions stay, and a marker says that something is missing."""
     async with backend.opened() as storage:
         history = await filled(storage, 40)
         window = await history.window()
@@ -50,7 +50,7 @@ async def test_a_long_history_is_cut_and_the_store_keeps_everything(backend: Bac
 
 
 async def test_the_window_stays_the_same_until_it_must_move(backend: Backend) -> None:
-    """Also in another process, and while messages come in: prompt caches depend on it."""
+    """Also in another process, and as messages are added: prompt caches depend on it."""
     async with backend.opened() as storage:
         before = await (await filled(storage, 40)).window()
     async with backend.opened() as storage:
@@ -63,7 +63,7 @@ async def test_the_window_stays_the_same_until_it_must_move(backend: Backend) ->
 
 
 async def test_each_branch_has_its_own_window() -> None:
-    """A cut of one branch does not show on another."""
+    """A cut of one branch doesn't affect another."""
     history = await filled(MemoryStorage(), 40)
     await history.window()
     first = (await history.messages())[2]
@@ -90,8 +90,8 @@ async def test_a_pinned_message_stays_in_every_window(backend: Backend) -> None:
         assert not (await history.message(pinned.id)).metadata
 
 
-async def test_a_model_says_how_much_fits() -> None:
-    """By name, by number, or by itself; a name that nobody knows leaves it to the config."""
+async def test_a_model_determines_the_size() -> None:
+    """By name, by number, or as an object; for an unknown name the config applies."""
 
     class Model:
         context_window = 1_000
@@ -105,8 +105,8 @@ async def test_a_model_says_how_much_fits() -> None:
         await history.window(3.5)  # type: ignore[arg-type]  # the point
 
 
-async def test_a_turn_that_fits_nowhere_is_said_to_be_too_long() -> None:
-    """The store is not touched."""
+async def test_a_turn_that_is_too_long_is_an_error() -> None:
+    """The store is not changed."""
     history = await ChatHistory.open(ONE, MemoryStorage(), SMALL)
     await history.add("word " * 5_000)
     with pytest.raises(ContextTooSmall):
@@ -116,7 +116,7 @@ async def test_a_turn_that_fits_nowhere_is_said_to_be_too_long() -> None:
 
 
 async def test_seed_001_save_removes_what_no_longer_fits() -> None:
-    """With `delete_truncated`, by the usage in the last message's metadata; the system stays."""
+    """With `delete_truncated`, by the usage in the metadata; the system message stays."""
     config = ChatHistoryConfig(
         context_window=1000, reserved_for_completion=200, delete_truncated=True
     )
@@ -130,8 +130,8 @@ async def test_seed_001_save_removes_what_no_longer_fits() -> None:
     assert kept[0].kind == "system"
 
 
-async def test_delete_truncated_never_takes_another_branchs_messages() -> None:
-    """Those that a branch goes through stay for it."""
+async def test_delete_truncated_never_removes_another_branchs_messages() -> None:
+    """Messages that another branch includes stay."""
     config = ChatHistoryConfig(
         context_window=1_000, reserved_for_completion=200, delete_truncated=True
     )
@@ -150,7 +150,7 @@ async def test_delete_truncated_never_takes_another_branchs_messages() -> None:
     ]  # fmt: skip
 
 
-async def test_seed_001_callback_says_what_to_keep() -> None:
+async def test_seed_001_callback_chooses_what_to_keep() -> None:
     """It gets messages, tokens and the config, at save and before a send."""
     seen: list[tuple[int, int, ChatHistoryConfig]] = []
 
@@ -170,8 +170,8 @@ async def test_seed_001_callback_says_what_to_keep() -> None:
     assert len(await history.window()) == 4
 
 
-async def test_hooks_are_told_of_a_cut_and_may_prevent_it() -> None:
-    """Before with what was to be sent, after with what is."""
+async def test_hooks_are_called_for_a_cut_and_may_prevent_it() -> None:
+    """Before with what was to be sent, after with what is sent."""
     sizes: list[tuple[str, int]] = []
     config = ChatHistoryConfig(
         context_window=1_000,
@@ -198,8 +198,8 @@ async def test_hooks_are_told_of_a_cut_and_may_prevent_it() -> None:
     assert session.windows is None
 
 
-async def test_what_is_not_saved_yet_is_sent_all_the_same() -> None:
-    """`autosave=False`: the window is over what the author sees, and the cut is kept at save."""
+async def test_unsaved_messages_are_sent_too() -> None:
+    """With `autosave=False`, the window covers unsaved messages, and the cut is stored at save."""
     config = ChatHistoryConfig(context_window=1_000, reserved_for_completion=200, autosave=False)
     storage = MemoryStorage()
     history = await filled(storage, 40, config)
@@ -211,8 +211,8 @@ async def test_what_is_not_saved_yet_is_sent_all_the_same() -> None:
     assert (await history.window())[-1].text == "answer 39"
 
 
-async def test_reported_usage_counts_for_more_than_estimates() -> None:
-    """A small text whose call was reported as large is cut."""
+async def test_reported_usage_overrides_estimates() -> None:
+    """A short text that was reported as large is cut."""
     history = await ChatHistory.open(ONE, MemoryStorage(), SMALL)
     await history.extend([*turn(0, 5), *turn(1, 5)])
     await history.add(Message.user("and now?"))
@@ -222,7 +222,7 @@ async def test_reported_usage_counts_for_more_than_estimates() -> None:
 
 
 async def test_a_strategy_can_be_chosen() -> None:
-    """The last turns only."""
+    """Here, only the last turns."""
     history = await filled(
         MemoryStorage(), 10, ChatHistoryConfig(strategy=LastTurns(2, marker=False))
     )
@@ -235,8 +235,8 @@ async def test_a_strategy_can_be_chosen() -> None:
     ]
 
 
-async def test_a_counter_of_ones_own_is_asked() -> None:
-    """Sync or async: a provider's counting call."""
+async def test_a_custom_counter_is_used() -> None:
+    """Sync or async, such as a provider's counting endpoint."""
     asked: list[int] = []
 
     async def count(messages: Messages) -> int:
@@ -252,8 +252,8 @@ async def test_a_counter_of_ones_own_is_asked() -> None:
 
 
 @pytest.mark.parametrize("name", ["openai-chat", "anthropic", "gemini", "openai-responses"])
-async def test_a_window_goes_out_in_any_dialect(name: str) -> None:
-    """Encoded, with tools and settings, and without loss."""
+async def test_a_window_can_be_encoded_in_any_dialect(name: str) -> None:
+    """With tools and settings, and without loss."""
     history = await filled(MemoryStorage(), 1)
     call = ToolCall.create("call_1", "weather", {"city": "Mostar"})
     await history.extend(
@@ -268,8 +268,8 @@ async def test_a_window_goes_out_in_any_dialect(name: str) -> None:
     assert not encoded.losses
 
 
-async def test_an_unknown_dialect_is_said_to_be_unknown() -> None:
-    """By our own error."""
+async def test_an_unknown_dialect_is_an_error() -> None:
+    """Our own error."""
     history = await filled(MemoryStorage(), 1)
     with pytest.raises(InvalidInputError):
         await history.to_wire(7)  # type: ignore[arg-type]  # the point

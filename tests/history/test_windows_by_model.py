@@ -1,4 +1,4 @@
-"""A window is cut for one model and limit: it hides nothing from any other."""
+"""A window is cut for one model and limit, and hides nothing from any other."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ def own(window: Messages) -> list[str]:
 
 
 async def head(storage: Storage) -> Session:
-    """The session as it is stored."""
+    """The stored session."""
     found = await storage.session(ONE)
     assert found is not None
     return found
 
 
 async def legacy(storage: MemoryStorage, cut: Cut) -> None:
-    """The one cut of an earlier release, on the first branch."""
+    """The single cut of an earlier release, on the first branch."""
     cut.settle()
     raw = document.write("Window", StoredWindow(0, cut))
     kept = storage._sessions[ONE.digest]
@@ -65,10 +65,10 @@ async def legacy(storage: MemoryStorage, cut: Cut) -> None:
 
 
 class TestNothingIsHidden:
-    """Asking for a small window changes no larger one."""
+    """Requesting a small window changes no larger one."""
 
     async def test_a_small_window_hides_nothing_from_a_larger_one(self, backend: Backend) -> None:
-        """Neither from another number, nor from another model, nor after it is opened again."""
+        """Neither for another number, nor for another model, nor after reopening."""
         async with backend.opened() as storage:
             history = await filled(storage)
             assert len(await history.window(500)) < 20
@@ -81,8 +81,8 @@ class TestNothingIsHidden:
             assert len(await again.window()) == 81
             assert len(await again.window(500)) < 20
 
-    async def test_each_has_its_own_cut_and_keeps_it(self, backend: Backend) -> None:
-        """Models that take turns do not move each other's windows."""
+    async def test_each_window_keeps_its_own_cut(self, backend: Backend) -> None:
+        """Alternating models don't move each other's windows."""
         async with backend.opened() as storage:
             history = await filled(storage)
             sizes = (500, 900, 1_500)
@@ -97,7 +97,7 @@ class TestNothingIsHidden:
                 assert own(await fresh.window(size)) == own(await history.window(size))
 
     async def test_two_models_of_one_size_have_two_cuts(self) -> None:
-        """By their names."""
+        """They are keyed by name."""
 
         class Model(msgspec.Struct):
             name: str
@@ -110,8 +110,8 @@ class TestNothingIsHidden:
         assert list(read(await head(storage))) == [Key(0, "one", 900), Key(0, "two", 900)]
 
     @pytest.mark.parametrize("name", ["x" * 100_000, "\ud800", "a\nb"])
-    async def test_any_name_will_do(self, name: str) -> None:
-        """However long, and whatever is in it."""
+    async def test_any_model_name_works(self, name: str) -> None:
+        """However long, with any characters."""
         storage = MemoryStorage()
         history = await filled(storage, config=SMALL)
         await history.window(name)
@@ -119,7 +119,7 @@ class TestNothingIsHidden:
         await history.window(10**30)
 
     async def test_eight_cuts_are_remembered(self, backend: Backend) -> None:
-        """The oldest goes when there is a ninth."""
+        """A ninth replaces the oldest."""
         async with backend.opened() as storage:
             history = await filled(storage)
             for size in range(500, 1_500, 50):
@@ -130,7 +130,7 @@ class TestNothingIsHidden:
             assert len(await history.window(500)) < 20
 
     async def test_a_summary_is_paid_for_once(self) -> None:
-        """By the same branch, model and limit, also after others were asked for, and reopened."""
+        """For the same branch, model and limit, also after other windows and reopening."""
         asked: list[int] = []
 
         def sum_up(messages: Messages, _before: str) -> str:
@@ -153,8 +153,8 @@ class TestNothingIsHidden:
         await history.save()
         assert len(asked) == 2
 
-    async def test_a_save_makes_no_window_that_nobody_asks_for(self) -> None:
-        """With a model that is named, the window without one is not cut as well."""
+    async def test_a_save_creates_no_unrequested_window(self) -> None:
+        """With a named model, the window without one is not cut as well."""
         made: list[int] = []
         config = ChatHistoryConfig(
             context_window=900, reserved_for_completion=0,
@@ -168,10 +168,10 @@ class TestNothingIsHidden:
 
 
 class TestWhatIsLeftOut:
-    """It is in the result."""
+    """Omitted messages are reported."""
 
-    async def test_a_window_says_what_it_leaves_out(self, backend: Backend) -> None:
-        """How many, and where; it is a sequence of messages as any other."""
+    async def test_a_window_says_what_it_omits(self, backend: Backend) -> None:
+        """How many, and where; it is a sequence of messages like any other."""
         async with backend.opened() as storage:
             history = await filled(storage)
             window = await history.window(500)
@@ -199,7 +199,7 @@ class TestWhatIsLeftOut:
                 assert window.omitted == omitted - 1
                 assert f"({omitted - 1} earlier" in window[window.omitted_at].text
 
-    async def test_what_is_added_is_not_left_out(self) -> None:
+    async def test_added_messages_do_not_count_as_omitted(self) -> None:
         """The number stays, while the window grows; and goes up when it is cut again."""
         history = await filled(MemoryStorage())
         window = await history.window(900)
@@ -212,8 +212,8 @@ class TestWhatIsLeftOut:
     @pytest.mark.parametrize(
         "to", ["anthropic", "groq", "openai:some-model", dragoman.dialect("gemini")]
     )
-    async def test_a_request_says_it_among_its_repairs(self, to: Any) -> None:
-        """First of all; a request with everything has none."""
+    async def test_a_request_has_it_among_its_repairs(self, to: Any) -> None:
+        """As the first one; a complete request has none."""
         history = await filled(MemoryStorage(), config=SMALL)
         window = await history.window()
         encoded = await history.to_wire(to, model="some-model")
@@ -225,7 +225,7 @@ class TestWhatIsLeftOut:
         assert all(repair.rule != "window" for repair in whole.repairs)
 
     async def test_a_request_may_name_a_provider_and_a_model(self) -> None:
-        """As `translate` does: the model's own window, and the host's own ways."""
+        """As in `translate`: the model's window, and the host's quirks."""
         history = await filled(MemoryStorage())
         encoded = await history.to_wire("anthropic:claude-sonnet-4-5")
         assert encoded.body["model"] == "claude-sonnet-4-5"
@@ -238,8 +238,8 @@ class TestWhatIsLeftOut:
             with pytest.raises(ConfigError):
                 await history.to_wire(name)
 
-    def test_the_blocking_twin_does_too(self) -> None:
-        """Both."""
+    def test_the_blocking_history_does_too(self) -> None:
+        """Both of the above."""
         with ChatHistory.open_sync(ONE, "memory:", CONFIG) as history:
             history.extend([message for number in range(40) for message in turn(number)])
             assert history.window(500).omitted > 0
@@ -248,10 +248,10 @@ class TestWhatIsLeftOut:
 
 
 class TestWhatEarlierReleasesStored:
-    """One cut for everything."""
+    """The single cut of earlier releases."""
 
-    async def test_it_hides_nothing_that_is_stored(self) -> None:
-        """A larger window shows all of it."""
+    async def test_it_hides_no_stored_message(self) -> None:
+        """A larger window shows all of them."""
         storage = MemoryStorage()
         history = await filled(storage)
         messages = await history.messages()
@@ -262,8 +262,8 @@ class TestWhatEarlierReleasesStored:
         assert (len(window), window.omitted) == (81, 0)
 
     @pytest.mark.parametrize("left", [71, 51])
-    async def test_its_notes_stay_where_messages_were_deleted(self, left: int) -> None:
-        """All that it left out, or some: the summary is all there is of those."""
+    async def test_its_notes_stay_if_messages_were_deleted(self, left: int) -> None:
+        """If all or some omitted messages were: the summary is all that remains of them."""
         storage = MemoryStorage()
         history = await filled(storage)
         messages = await history.messages()
@@ -280,7 +280,7 @@ class TestWhatEarlierReleasesStored:
     async def test_damaged_windows_are_ignored_with_a_warning(
         self, backend: Backend, caplog: pytest.LogCaptureFixture
     ) -> None:
-        """A later release's, and what is none at all; once, not with every window."""
+        """Those of a later release, and invalid ones; the warning is logged once."""
         async with backend.opened() as storage:
             history = await filled(storage)
             window = own(await history.window(500))
@@ -297,15 +297,15 @@ class TestWhatEarlierReleasesStored:
 
 
 class TestDeleted:
-    """`delete_truncated`: the notes are for every window."""
+    """With `delete_truncated`, the notes are in every window."""
 
     CONFIG = ChatHistoryConfig(
         context_window=1_000, reserved_for_completion=200, delete_truncated=True,
         strategy=Summarise(lambda _messages, _before: "They talked.", max_tokens=50),
     )  # fmt: skip
 
-    async def test_a_summary_of_what_was_deleted_is_in_every_window(self, backend: Backend) -> None:
-        """In those of other models and limits, now and later, also when others remember cuts."""
+    async def test_a_summary_of_deleted_messages_is_in_every_window(self, backend: Backend) -> None:
+        """For other models and limits, now and later, also with other cuts."""
         async with backend.opened() as storage:
             history = await filled(storage, config=self.CONFIG)
             await history.window("somebody:unknown")
@@ -348,7 +348,7 @@ class TestDeleted:
                 assert "They talked." in window[window.omitted_at].text
                 assert own(window)[0] == own(before)[0]
 
-    async def test_what_a_window_left_out_goes_at_the_next_save(self) -> None:
+    async def test_omitted_messages_are_deleted_at_the_next_save(self) -> None:
         """Though the cut is where it was."""
         history = await filled(MemoryStorage(), config=self.CONFIG)
         window = await history.window()
@@ -414,10 +414,10 @@ class TestStoreThatFails:
 
 
 class TestTogether:
-    """Branches, pins, unsaved changes, hooks, several at once."""
+    """Branches, pins, unsaved changes, hooks and concurrency."""
 
-    async def test_each_branch_has_its_own(self) -> None:
-        """A fork begins without a cut; the old branch keeps its own."""
+    async def test_each_branch_has_its_own_cuts(self) -> None:
+        """A fork starts without a cut; the old branch keeps its own."""
         history = await filled(MemoryStorage())
         window = own(await history.window(500))
         messages = await history.messages()
@@ -428,7 +428,7 @@ class TestTogether:
         await history.switch(0)
         assert own(await history.window(500)) == window
 
-    async def test_what_is_pinned_is_in_all_of_them(self, backend: Backend) -> None:
+    async def test_pinned_messages_are_in_all_windows(self, backend: Backend) -> None:
         """Whichever was cut before."""
         async with backend.opened() as storage:
             history = await filled(storage)
@@ -441,8 +441,8 @@ class TestTogether:
                 assert old.id in own(await history.window(size))
                 assert old.id in own(await fresh.window(size))
 
-    async def test_messages_that_are_changed_change_in_every_window(self) -> None:
-        """Replaced, removed and cleared, here and elsewhere, without reading all anew."""
+    async def test_changed_messages_change_in_every_window(self) -> None:
+        """Replaced, removed and cleared, here and elsewhere, without reading everything again."""
         storage = MemoryStorage()
         history = await filled(storage)
         other = await ChatHistory.open(ONE, storage, CONFIG)
@@ -463,8 +463,8 @@ class TestTogether:
         await history.clear()
         assert not await history.window(500)
 
-    async def test_a_session_made_anew_is_another(self) -> None:
-        """Though it counts its versions from the beginning, as this history did."""
+    async def test_a_recreated_session_is_another_one(self) -> None:
+        """Although its versions restart at the same number."""
         storage = MemoryStorage()
         history = await ChatHistory.open(ONE, storage, CONFIG)
         for number in range(3):
@@ -479,7 +479,7 @@ class TestTogether:
         assert [m.text for m in await history.window()] == ["new 0", "new 1", "new 2"]
 
     async def test_unsaved_changes_are_in_every_window(self) -> None:
-        """`autosave=False`: the cuts are stored with them."""
+        """With `autosave=False`, the cuts are stored with them."""
         config = ChatHistoryConfig(reserved_for_completion=0, autosave=False)
         storage = MemoryStorage()
         history = await filled(storage, config=config)
@@ -494,8 +494,8 @@ class TestTogether:
         await history.clear()
         assert not await history.window(500)
 
-    async def test_hooks_hear_of_the_cut_of_each(self) -> None:
-        """Through the twin that asks; a window that stays is no cut."""
+    async def test_hooks_are_called_for_the_cut_of_each(self) -> None:
+        """By the history that requests it; an unchanged window is no cut."""
         heard: list[str] = []
         history = await filled(MemoryStorage())
         twin = history.with_hooks(after_truncate=lambda *_: heard.append("twin"))
@@ -504,8 +504,8 @@ class TestTogether:
             await twin.window(size)
         assert heard == ["twin"]
 
-    async def test_several_at_once_lose_nothing(self, backend: Backend) -> None:
-        """Two processes that remember cuts at the same time: both have their windows."""
+    async def test_concurrent_cuts_lose_nothing(self, backend: Backend) -> None:
+        """Two processes that store cuts at the same time both have their windows."""
         async with backend.opened() as storage, backend.opened() as same:
             one = await filled(storage)
             two = await ChatHistory.open(ONE, same, CONFIG)
@@ -519,8 +519,8 @@ class TestTogether:
             assert [own(window) for window in found[::2]] == [*expected.values()]
             assert [own(window) for window in found[1::2]] == [*expected.values()]
 
-    async def test_a_strategy_that_does_more_than_fit_is_always_asked(self) -> None:
-        """`LastTurns` leaves so many turns, whatever was cut for others."""
+    async def test_a_strategy_that_does_more_than_fit_is_always_applied(self) -> None:
+        """`LastTurns` keeps that many turns, whatever was cut for others."""
         config = ChatHistoryConfig(strategy=LastTurns(3, marker=False), reserved_for_completion=0)
         history = await filled(MemoryStorage(), config=config)
         for number in range(40, 44):
@@ -576,7 +576,7 @@ async def _holds(taken: list[tuple[str, int]]) -> None:
 
 
 async def _copy(history: ChatHistory) -> ChatHistory:
-    """The same messages, and no cuts."""
+    """The same messages without cuts."""
     copy = await ChatHistory.open(ONE, MemoryStorage(), CONFIG)
     await copy.extend(await history.messages())
     return copy

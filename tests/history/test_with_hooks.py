@@ -21,23 +21,23 @@ SMALL = {"context_window": 400, "reserved_for_completion": 100}
 
 
 class Counted(MemoryStorage):
-    """Knows how often it was closed."""
+    """Counts how often it was closed."""
 
     closed = 0
 
     async def close(self) -> None:
-        """Once more."""
+        """Count one."""
         self.closed += 1
         await super().close()
 
 
 def texts(messages: Messages) -> list[str]:
-    """What they say."""
+    """Their texts."""
     return [message.text for message in messages]
 
 
 def noting(heard: list[Any], word: str, *, is_async: bool) -> Hook:
-    """A hook that notes a word and the history it was given."""
+    """A hook that records a word and the history it was given."""
 
     def note(*arguments: Any) -> None:
         heard.append((word, arguments[-1]))
@@ -55,7 +55,7 @@ def noting(heard: list[Any], word: str, *, is_async: bool) -> Hook:
 async def test_every_hook_is_called_after_the_history_s_own(
     name: str, first: bool, then: bool
 ) -> None:
-    """Sync or async, whatever the other is; both are given the history that was used."""
+    """Sync or async; both get the history that was used."""
     heard: list[Any] = []
     config: dict[str, Any] = {**SMALL, name: noting(heard, "own", is_async=first)}
     storage = MemoryStorage()
@@ -73,7 +73,7 @@ async def test_every_hook_is_called_after_the_history_s_own(
 
 
 async def used(history: ChatHistory) -> None:
-    """Do with a history whatever there are hooks for."""
+    """Trigger every hook of a history."""
     await history.messages()
     await history.extend([f"{number} {'word ' * 50}" for number in range(20)])
     await history.messages()
@@ -82,7 +82,7 @@ async def used(history: ChatHistory) -> None:
 
 @pytest.mark.parametrize("autosave", [True, False])
 async def test_everything_else_is_shared(backend: Backend, autosave: bool) -> None:
-    """Messages, what is not saved, the branch and the version, in both directions."""
+    """Messages, unsaved changes, the branch and the version, in both directions."""
     async with backend.opened() as storage:
         history = await ChatHistory.open(ONE, storage, ChatHistoryConfig(autosave=autosave))
         watched = history.with_hooks(on_after_add=None)
@@ -101,8 +101,8 @@ async def test_everything_else_is_shared(backend: Backend, autosave: bool) -> No
         assert (await history.count(), history.is_dirty) == (0, False)
 
 
-async def test_hooks_may_be_put_on_top_of_each_other() -> None:
-    """Each layer after the one before; the first that raises is the last that is called."""
+async def test_hooks_can_be_stacked() -> None:
+    """Each layer after the one before; the first that raises ends the sequence."""
     heard: list[Any] = []
 
     def veto(*_: Any) -> None:
@@ -126,7 +126,7 @@ async def test_hooks_may_be_put_on_top_of_each_other() -> None:
 
 @pytest.mark.parametrize("who", ["history", "watched", "both"])
 async def test_closing_either_closes_the_store_once(who: str) -> None:
-    """And both."""
+    """Both are closed then."""
     storage = Counted()
     history = ChatHistory(ONE, storage, owns_storage=True)
     watched = history.with_hooks(on_after_add=print)
@@ -139,8 +139,8 @@ async def test_closing_either_closes_the_store_once(who: str) -> None:
             await each.add("a")
 
 
-async def test_a_store_that_was_handed_in_stays_open() -> None:
-    """As ever."""
+async def test_a_store_that_was_passed_in_stays_open() -> None:
+    """As usual."""
     storage = Counted()
     history = await ChatHistory.open(ONE, storage)
     async with history.with_hooks(on_after_add=None) as watched:
@@ -148,8 +148,8 @@ async def test_a_store_that_was_handed_in_stays_open() -> None:
     assert storage.closed == 0
 
 
-async def test_a_closing_that_fails_may_be_tried_again() -> None:
-    """The store has not been let go of."""
+async def test_a_failed_close_can_be_retried() -> None:
+    """The store has not been released."""
 
     class Stuck(Counted):
         """Can't be closed at first."""
@@ -178,8 +178,8 @@ async def test_a_closing_that_fails_may_be_tried_again() -> None:
     ],
 )
 @pytest.mark.parametrize("open_it", [ChatHistory, BlockingChatHistory], ids=["async", "blocking"])
-def test_what_is_no_hook_is_refused(hooks: Any, problem: str, open_it: Any) -> None:
-    """What decides something there is one of only."""
+def test_invalid_hooks_are_rejected(hooks: Any, problem: str, open_it: Any) -> None:
+    """Callbacks that decide something can only be set once."""
     history = ChatHistory(ONE, MemoryStorage())
     watched = history if open_it is ChatHistory else BlockingChatHistory(history)
     with pytest.raises(InvalidInputError, match=problem):
@@ -188,8 +188,8 @@ def test_what_is_no_hook_is_refused(hooks: Any, problem: str, open_it: Any) -> N
 
 @pytest.mark.parametrize("first", [False, True])
 @pytest.mark.parametrize("then", [False, True])
-def test_the_blocking_twin_takes_more_hooks(backend: Backend, first: bool, then: bool) -> None:
-    """They are given the twin, and may call it."""
+def test_the_blocking_history_accepts_more_hooks(backend: Backend, first: bool, then: bool) -> None:
+    """They get the blocking history, and may call it."""
     heard: list[Any] = []
 
     def answer(message: Message, history: BlockingChatHistory) -> None:
@@ -210,8 +210,8 @@ def test_the_blocking_twin_takes_more_hooks(backend: Backend, first: bool, then:
     watched._run(watched.storage.close())
 
 
-def test_a_watched_twin_is_saved_and_closed(tmp_path: Path) -> None:
-    """On the way out of its block, the one it was made from included."""
+def test_a_blocking_history_with_hooks_is_saved_and_closed(tmp_path: Path) -> None:
+    """At the end of its block, with the one it was created from."""
     url = f"sqlite:///{tmp_path}/chats.db"
     history = ChatHistory.open_sync(ONE, url, ChatHistoryConfig(autosave=False))
     with history.with_hooks(on_after_save=None) as watched:

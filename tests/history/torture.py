@@ -1,4 +1,4 @@
-"""Backends under stress, the processes that are killed, and what must be left of them."""
+"""Backends under stress, the processes that are killed, and checks of what remains."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _READY = b"ready"
 
 
 class Place(NamedTuple):
-    """A fresh session, in a store that any process can open."""
+    """A new session, in a store that any process can open."""
 
     url: str
     session: SessionIdentity
@@ -72,7 +72,7 @@ PLACES: Mapping[str, Callable[[Path], AbstractContextManager[Place]]] = {
 
 # --- who
 
-# Forked from a process that has everything loaded: a start takes milliseconds.
+# Forked from a process with everything imported: a start takes milliseconds.
 _processes = multiprocessing.get_context("forkserver")
 _processes.set_forkserver_preload(
     ["dragoman.history", "dragoman.history.storage.files", "psycopg", "redis"]
@@ -80,7 +80,7 @@ _processes.set_forkserver_preload(
 
 
 class Told:
-    """Somebody who writes: the label of the messages, and the ids of those said to be safe."""
+    """A writer's label, and the ids of its acknowledged messages."""
 
     def __init__(self, label: str) -> None:
         self.label = label
@@ -88,7 +88,7 @@ class Told:
 
 
 class Writer(Told):
-    """A process that adds messages one by one, and passes on the id of each said to be safe."""
+    """A process that adds messages one by one, and reports the id of each acknowledged one."""
 
     def __init__(self, place: Place, label: str, count: int) -> None:
         super().__init__(label)
@@ -107,16 +107,16 @@ class Writer(Told):
         self.kill()
 
     def wait_for_start(self) -> None:
-        """Until it is about to open its store."""
+        """Wait until it is about to open its store."""
         assert self._told.recv_bytes() == _READY
 
     def wait_for(self, count: int) -> None:
-        """Until it has been told that so many more are safe; EOFError where it ended before."""
+        """Wait for that many more acknowledgements; EOFError if it ended before."""
         for _ in range(count):
             self.acknowledged.append(self._told.recv_bytes().decode())
 
     def kill(self) -> None:
-        """End it with SIGKILL; what it was told until then counts."""
+        """End it with SIGKILL; acknowledgements until then count."""
         self._process.kill()
         self._process.join()
         with suppress(EOFError), self._told:
@@ -134,13 +134,13 @@ def _write(place: Place, label: str, count: int, told: Connection) -> None:
         history.close()
 
 
-# --- what is left
+# --- what remains
 
 
 async def check(place: Place, writers: Iterable[Told]) -> int:
-    """The history opens, and holds what its writers were told and at most one more of each.
+    """The history opens, and has all acknowledged messages and at most one more of each writer.
 
-    Each once, in order, numbered without gaps. Returns how many messages there are.
+    Each once, in order, numbered without gaps. Returns the number of messages.
     """
     history = await ChatHistory.open(place.session, storage=place.url)
     try:

@@ -22,7 +22,7 @@ _MOST = 10_000  # messages of 2 KB: many times what there is room for
 
 
 def main(url: str, directory: str, way: str) -> None:
-    """Fill it up, make room, go on."""
+    """Fill it up, make room, continue."""
     history = ChatHistory.open_sync(SESSION, storage=url)
     acknowledged = [history.add(_message()).id]
     make_room = _tightened() if way == "limit" else _filled(Path(directory) / "ballast")
@@ -44,7 +44,7 @@ def _message() -> Message:
 def _until_full(
     acknowledged: list[str], add: Callable[[Message], Message]
 ) -> tuple[Message, str | None]:
-    """The message that there was no room for, and what was said of it."""
+    """The message that there was no room for, and the error."""
     for _ in range(_MOST):
         message = _message()
         error = _refusal(lambda message=message: acknowledged.append(add(message).id))  # type: ignore[misc]  # a default binds it

@@ -1,4 +1,4 @@
-"""The reference servers that others wrote, pinned, installed once into a folder of their own."""
+"""The official reference servers, pinned, installed once into their own folder."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _done(command: list[str], what: str) -> None:
 
 @cache
 def _packages(**versions: str) -> Path:
-    """A folder with these packages of npm; skips where they can't be had."""
+    """A folder with these npm packages; skips if they can't be installed."""
     node, npm = shutil.which("node"), shutil.which("npm")
     if node is None or npm is None:
         pytest.skip("node and npm are not installed")
@@ -63,12 +63,12 @@ def script(name: str) -> str:
 
 
 def readmes() -> list[Path]:
-    """What the reference servers tell people to put into files."""
+    """The configurations in the READMEs of the reference servers."""
     return sorted((_packages(**NPM) / "@modelcontextprotocol").glob("server-*/README.md"))
 
 
 def claude_code() -> str:
-    """Claude Code's program, which comes in a package for each platform."""
+    """Claude Code's program, which has a package for each platform."""
     found = [*(_packages(**CLAUDE_CODE) / "@anthropic-ai").glob("claude-code-*/claude")]
     if not found:
         pytest.skip("there is no Claude Code for this platform")
@@ -77,7 +77,7 @@ def claude_code() -> str:
 
 @cache
 def fetch_server() -> str:
-    """The command of the reference server of PyPI, in an environment of its own."""
+    """The command of the reference server from PyPI, in its own environment."""
     folder = _folder() / FETCH.replace("==", "-")
     command = folder / "bin" / "mcp-server-fetch"
     with (_folder() / "fetch.lock").open("w") as lock:

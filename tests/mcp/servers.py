@@ -1,6 +1,6 @@
 """Servers for the tests: made with the SDK, scripted message by message, or as a process.
 
-Those of other people are in `reference_servers.py`.
+Third-party servers are in `reference_servers.py`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SCHEMA = {"type": "object", "properties": {}}
 
 
 def in_process(server: SdkServer, **options: Any) -> MCPServer:
-    """A server of the SDK, in this process; each connection is a new session with it."""
+    """A server of the SDK in this process; each connection is a new session."""
     options = {"requires_approval": False, "name": "sdk", **options}
     return MCPServer(lambda: InMemoryTransport(server), **options)
 
@@ -55,10 +55,10 @@ Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 
 class Scripted:
-    """A server that answers what it is told to, valid or not; it notes what it hears.
+    """A server with given answers, valid or not; it records what it receives.
 
     An answer is a result, a function of the request and of `send` (to send anything), or None: then
-    nothing is ever answered.
+    there is never an answer.
     """
 
     def __init__(self, answers: Answers | None = None, **options: Any) -> None:
@@ -69,11 +69,11 @@ class Scripted:
         self.server = MCPServer(self._transport, **options)
 
     def methods(self) -> list[str]:
-        """What was asked and told, in its order."""
+        """The received requests and notifications, in order."""
         return [str(each.get("method")) for each in self.heard if "method" in each]
 
     async def hears(self, method: str) -> dict[str, Any]:
-        """The first message of a kind, when it has come."""
+        """Wait for the first message of a kind."""
         for _ in range(500):
             for each in self.heard:
                 if each.get("method") == method:

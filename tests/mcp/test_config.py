@@ -1,4 +1,4 @@
-"""Files that other programs keep their servers in."""
+"""Configuration files of other programs with their MCP servers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SMALL = str(Path(__file__).with_name("small_server.py"))
 
 
 def transports(source: Any, **options: Any) -> dict[str, Any]:
-    """What each server of a file is reached by."""
+    """The transport of each server in a file."""
     return {each.name: each._connections._transport for each in mcp_servers(source, **options)}
 
 
@@ -43,7 +43,7 @@ def test_claude_desktops_file(tmp_path: Path) -> None:
 
 
 def test_claude_codes_file(tmp_path: Path, monkeypatch: Any) -> None:
-    """Addresses, and variables of the environment with defaults."""
+    """URLs, and environment variables with defaults."""
     monkeypatch.setenv("TOKEN", "sk-1")
     monkeypatch.delenv("HOST", raising=False)
     path = kept(tmp_path, json.dumps({"mcpServers": {
@@ -82,7 +82,7 @@ VS_CODE = """
 
 
 def test_vs_codes_file(tmp_path: Path, monkeypatch: Any) -> None:
-    """Comments and last commas, inputs that are asked for once, variables and their file."""
+    """Comments and trailing commas, inputs that are asked for once, variables and their file."""
     monkeypatch.setenv("WHO", "bo")
     (tmp_path / ".env").write_text('# more\nexport LEVEL="high"\nKEY=old\nno line\n', "utf-8")
     asked: list[tuple[str, str]] = []
@@ -110,13 +110,13 @@ def test_vs_codes_file(tmp_path: Path, monkeypatch: Any) -> None:
 
 
 def test_vs_codes_settings() -> None:
-    """Where servers stand within `mcp`."""
+    """With the servers below `mcp`."""
     inner = {"servers": {"a": {"command": "x"}}}
     assert transports({"mcp": inner, "editor.fontSize": 12}) == {"a": Stdio("x", (), {}, None)}
 
 
 def test_cursors_file(monkeypatch: Any) -> None:
-    """Addresses without a type, and variables of the editor's own."""
+    """URLs without a type, and the editor's own variables."""
     monkeypatch.setenv("TOKEN", "sk-1")
     document = {"mcpServers": {
         "one": {"url": "https://example.com/mcp", "headers": {"A": "${env:TOKEN}"}},
@@ -130,8 +130,8 @@ def test_cursors_file(monkeypatch: Any) -> None:
     }
 
 
-def test_tools_have_the_servers_name_before_theirs() -> None:
-    """In a form that is a name; unless something else is said, for all."""
+def test_tools_are_prefixed_with_the_servers_name() -> None:
+    """As a valid name; another prefix can be set for all."""
     document = {"mcpServers": {name: {"command": "x"} for name in ("files", "My Server!")}}
     first, second = mcp_servers(document)
     assert (first.prefix, second.name) == ("files", "My Server!")
@@ -172,7 +172,7 @@ BROKEN: dict[str, tuple[Any, str]] = {
 
 
 @pytest.mark.parametrize("kind", BROKEN)
-def test_what_is_wrong_is_told(kind: str) -> None:
+def test_problems_are_reported(kind: str) -> None:
     """With the server's name, and without values, which may be keys."""
     document, problem = BROKEN[kind]
     with pytest.raises(ConfigError, match=problem) as caught:
@@ -181,7 +181,7 @@ def test_what_is_wrong_is_told(kind: str) -> None:
 
 
 def test_files_that_can_not_be_read(tmp_path: Path) -> None:
-    """By name, and why."""
+    """The error has the name and the reason."""
     with pytest.raises(
         ConfigError, match=r"can't read the MCP servers file `none.json`: No such file"
     ):
@@ -204,8 +204,8 @@ fields = st.sampled_from(["command", "args", "env", "url", "headers", "type", "c
 
 
 @given(st.dictionaries(st.text(max_size=10), st.dictionaries(fields, values) | values), values)
-def test_whatever_a_file_holds_it_is_read_or_refused(servers: Any, inputs: Any) -> None:
-    """With an error of ours; nothing is started."""
+def test_any_file_is_read_or_rejected(servers: Any, inputs: Any) -> None:
+    """With our own error; nothing is started."""
     try:
         found = mcp_servers({"mcpServers": servers, "inputs": inputs})
     except DragomanError:

@@ -1,4 +1,4 @@
-"""Connections: opened when needed, shared, lost, opened again, and closed."""
+"""Connections: opened on demand, shared, lost, reopened, and closed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ECHO = {"tools/list": tools_listed("echo"), "tools/call": text_result("hello")}
 
 
 def is_running(pid: int) -> bool:
-    """Whether there is such a process, and it has not ended."""
+    """Whether such a process exists and has not ended."""
     try:
         status = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
     except OSError:
@@ -39,7 +39,7 @@ def is_running(pid: int) -> bool:
 
 
 async def ends(pid: int) -> bool:
-    """Whether a process is gone soon."""
+    """Whether a process ends soon."""
     for _ in range(100):
         if not is_running(pid):
             return True
@@ -55,8 +55,8 @@ async def pid_of(server: MCPServer) -> int:
 # --- opened and closed
 
 
-async def test_it_connects_when_it_is_needed_and_once() -> None:
-    """Several runs at a time share one connection; closing ends it, use opens another."""
+async def test_it_connects_once_on_demand() -> None:
+    """Concurrent runs share one connection; closing ends it, and use opens another."""
     scripted = Scripted(ECHO)
     assert scripted.connections == 0
     agents = [Agent(ScriptedModel([calling("echo"), "Hi."]), tools=[scripted.server])
@@ -72,7 +72,7 @@ async def test_it_connects_when_it_is_needed_and_once() -> None:
 
 
 async def test_a_process_ends_with_its_server() -> None:
-    """When the block is left, also where a server was entered twice."""
+    """At the end of the block, also if a server was entered twice."""
     server = process()
     async with server:
         async with server:
@@ -82,7 +82,7 @@ async def test_a_process_ends_with_its_server() -> None:
     assert await ends(pid)
 
 
-async def test_closing_an_agent_closes_what_nobody_else_has_open() -> None:
+async def test_closing_an_agent_closes_servers_that_nobody_entered() -> None:
     """A server that was entered stays open."""
     server = process()
     agent = Agent(ScriptedModel([calling("pid"), "Hi."]), tools=[server])
@@ -97,7 +97,7 @@ async def test_closing_an_agent_closes_what_nobody_else_has_open() -> None:
 
 
 def test_every_loop_has_a_connection_that_ends_with_it() -> None:
-    """Also without anything being closed, and while another loop has one."""
+    """Without an explicit close, and while another loop has one."""
     server = process()
 
     async def talk() -> int:
@@ -110,7 +110,7 @@ def test_every_loop_has_a_connection_that_ends_with_it() -> None:
 
 
 def test_loops_of_several_threads_use_one_server_at_a_time() -> None:
-    """Each with a connection of its own; all of them end."""
+    """Each with its own connection; all of them end."""
     server = process()
 
     async def talk() -> int:
@@ -128,7 +128,7 @@ def test_loops_of_several_threads_use_one_server_at_a_time() -> None:
 
 
 def test_closing_closes_the_connections_of_other_loops() -> None:
-    """Of those that run: they end by themselves, soon."""
+    """Those of running loops end by themselves, soon."""
     server = process()
     first = asyncio.new_event_loop()
     pid = first.run_until_complete(pid_of(server))
@@ -144,7 +144,7 @@ def test_closing_closes_the_connections_of_other_loops() -> None:
 
 
 async def test_a_stream_may_be_read_by_one_task_after_another() -> None:
-    """As `wait_for` has it: each event is waited for in a task of its own."""
+    """As with `wait_for`, which waits for each event in a new task."""
     scripted = Scripted(ECHO)
     calls = Message.assistant(make_call("a", "echo", None, {}), make_call("b", "echo", None, {}))
     agent = Agent(ScriptedModel([calling("echo"), calls, "Hi."]), tools=[scripted.server])
@@ -162,7 +162,7 @@ async def _next(events: Any) -> bool:
 
 
 def test_blocking_calls_share_a_connection() -> None:
-    """From any thread; `with` goes where `async with` would."""
+    """From any thread; `with` works like `async with`."""
     server = process()
     with server:
         pids: list[str] = []
@@ -181,7 +181,7 @@ def test_blocking_calls_share_a_connection() -> None:
     assert asyncio.run(ends(int(pids[0])))
 
 
-async def test_a_server_that_is_dropped_lets_its_process_go() -> None:
+async def test_a_dropped_server_ends_its_process() -> None:
     """Nobody can close it any more."""
     server = process()
     pid = await pid_of(server)
@@ -191,7 +191,7 @@ async def test_a_server_that_is_dropped_lets_its_process_go() -> None:
 
 
 def test_no_process_outlives_the_program() -> None:
-    """Neither after blocking calls, whose loop goes on, nor where a server ignores its end."""
+    """Neither after blocking calls, whose loop continues, nor if a server ignores its end."""
     program = textwrap.dedent("""
         import sys
         from dragoman import run_sync
@@ -208,10 +208,10 @@ def test_no_process_outlives_the_program() -> None:
     assert asyncio.run(ends(int(run.stdout)))
 
 
-# --- that can't be opened
+# --- servers that can't be opened
 
 
-async def test_a_command_that_is_not_there() -> None:
+async def test_a_missing_command() -> None:
     """The error names it, and neither arguments nor environment."""
     server = MCPServer.stdio("no-such-command", "--key=sk-1", env={"KEY": "sk-22222"})
     with pytest.raises(ConfigError, match="the command `no-such-command`") as caught:
@@ -223,7 +223,7 @@ async def test_a_command_that_is_not_there() -> None:
 
 
 async def test_a_command_that_ends_at_once() -> None:
-    """What it wrote to stderr is in the error, without what we gave it as secrets."""
+    """Its stderr is in the error, without the secrets passed to it."""
     server = process("dies", env={"KEY": "sk-secret-1234"})
     with pytest.raises(ConnectError, match="ended before it was ready") as caught:
         await server.open()
@@ -233,7 +233,7 @@ async def test_a_command_that_ends_at_once() -> None:
 
 
 async def test_a_server_that_hangs_at_its_start() -> None:
-    """Runs into a timeout, and its process is stopped."""
+    """It times out, and its process is stopped."""
     with pytest.raises(TimeoutError, match="was not ready after 1 seconds") as caught:
         await process("hangs", start_timeout=1.0).open()
     assert "waiting for nobody" in str(caught.value)
@@ -251,8 +251,8 @@ def _bytes_of(path: Path) -> bytes:
         return b""
 
 
-def test_what_servers_print_by_mistake_is_skipped() -> None:
-    """Many print a greeting to standard output, where only messages belong; nobody sees it."""
+def test_stray_output_of_servers_is_skipped() -> None:
+    """Many print a greeting to standard output, where only messages belong."""
     program = textwrap.dedent("""
         import sys
         from dragoman import run_sync
@@ -278,8 +278,8 @@ async def test_stderr_is_kept_off_the_terminal_and_bounded(capfd: Any) -> None:
     assert capfd.readouterr().err == ""
 
 
-async def test_the_environment_is_not_handed_on() -> None:
-    """But for what programs can't do without, and what was given."""
+async def test_the_environment_is_not_passed_on() -> None:
+    """Except for essential variables, and those that were given."""
     os.environ["DRAGOMAN_TEST_SECRET"] = "sk-1"
     try:
         async with process(env={"GIVEN": "yes"}) as server:
@@ -291,11 +291,11 @@ async def test_the_environment_is_not_handed_on() -> None:
     assert "sk-1" not in told
 
 
-# --- that are lost
+# --- servers that are lost
 
 
-async def test_a_server_that_crashes_in_a_call_is_there_again_for_the_next() -> None:
-    """The call has an error result that says so; the run goes on with a new process."""
+async def test_a_server_that_crashes_in_a_call_is_restarted_for_the_next() -> None:
+    """The call has an error result that says so; the run continues with a new process."""
     server = process()
     script = [calling("pid"), calling("crash", "call_2"), calling("pid", "call_3"), "Hi."]
     agent = Agent(ScriptedModel(script), tools=[server])
@@ -308,8 +308,8 @@ async def test_a_server_that_crashes_in_a_call_is_there_again_for_the_next() -> 
     assert first.text != second.text
 
 
-async def test_all_calls_in_flight_are_told_of_a_loss() -> None:
-    """At once, and each has an error result."""
+async def test_all_calls_in_progress_fail_when_the_server_is_lost() -> None:
+    """At once, each with an error result."""
     forever: Callable[..., Awaitable[Any]] = _never
 
     async def call(message: dict[str, Any], send: Any) -> Any:
@@ -331,8 +331,8 @@ async def _never(_message: Any, _send: Any) -> Any:
     await asyncio.Event().wait()
 
 
-async def test_a_call_that_was_cut_off_is_not_made_again() -> None:
-    """Nobody knows whether it took effect; a list is asked for again."""
+async def test_an_interrupted_call_is_not_repeated() -> None:
+    """Its effect is unknown; a list is requested again."""
     answers = {"tools/list": tools_listed("pay"), "tools/call": "crash"}
     scripted = Scripted(answers)
     with pytest.raises(ConnectError):
@@ -350,12 +350,12 @@ async def test_a_call_that_was_cut_off_is_not_made_again() -> None:
     await scripted.server.close()
 
 
-async def test_a_server_that_stays_away_gives_error_results(monkeypatch: Any) -> None:
-    """A run that knows its tools goes on without it, after a few attempts and then at once."""
+async def test_an_unavailable_server_gives_error_results(monkeypatch: Any) -> None:
+    """A run that knows its tools continues without it, after a few attempts and then at once."""
     monkeypatch.setattr("dragoman.mcp.connections._BACKOFF", 0.001)
     scripted = Scripted(ECHO)
     await scripted.server.tools()
-    scripted.answers = {}  # it refuses to begin
+    scripted.answers = {}  # it refuses to start
     await scripted.server.close()
     script = [calling("echo"), calling("echo", "call_2"), "It is gone."]
     agent = Agent(ScriptedModel(script), tools=[scripted.server])
@@ -370,11 +370,11 @@ async def test_a_server_that_stays_away_gives_error_results(monkeypatch: Any) ->
     await scripted.server.close()
 
 
-# --- that hang
+# --- servers that hang
 
 
-async def test_a_call_that_hangs_runs_into_its_timeout() -> None:
-    """The server is told that nobody waits, and is used on."""
+async def test_a_call_that_hangs_times_out() -> None:
+    """The server gets a cancellation, and is still used."""
     server = Scripted({"tools/list": tools_listed("hang", "echo"), "tools/call": _hang_or_echo},
                       timeout=30.0, timeouts={"hang": 0.2})  # fmt: skip
     agent = Agent(ScriptedModel([calling("hang"), calling("echo", "c2"), "Hi."]),
@@ -399,7 +399,7 @@ async def _hang_or_echo(message: dict[str, Any], send: Any) -> Any:
 
 
 async def test_cancelling_a_run_cancels_the_call_at_the_server() -> None:
-    """At once, even where the server does not care; another run uses the connection on."""
+    """At once, even if the server ignores it; another run uses the connection."""
     scripted = Scripted({"tools/list": tools_listed("hang", "echo"), "tools/call": _hang_or_echo})
     agent = Agent(ScriptedModel([calling("hang"), "Hi."]), tools=[scripted.server])
     run = asyncio.ensure_future(agent.send("Go."))
@@ -414,8 +414,8 @@ async def test_cancelling_a_run_cancels_the_call_at_the_server() -> None:
     await scripted.server.close()
 
 
-async def test_cancelling_a_run_that_waits_for_a_process_hangs_nowhere() -> None:
-    """A process that does nothing can be left and closed."""
+async def test_cancelling_a_run_that_waits_for_a_process_does_not_hang() -> None:
+    """An unresponsive process can be left and closed."""
     server = process()
     agent = Agent(ScriptedModel([calling("hang"), "Hi."]), tools=[server])
     run = asyncio.ensure_future(agent.send("Go."))
@@ -426,8 +426,8 @@ async def test_cancelling_a_run_that_waits_for_a_process_hangs_nowhere() -> None
     await asyncio.wait_for(server.close(), 15)
 
 
-async def test_who_gives_up_waiting_does_not_end_the_connecting_of_others() -> None:
-    """One run is cancelled while the server starts; the other has its tools."""
+async def test_cancelling_one_wait_does_not_abort_the_connection() -> None:
+    """One run is cancelled while the server starts; the other gets its tools."""
     server = process()
     first = asyncio.ensure_future(server.tools())
     await asyncio.sleep(0.01)
@@ -455,8 +455,8 @@ async def test_who_gives_up_waiting_does_not_end_the_connecting_of_others() -> N
         (lambda: MCPServer("x"), "transport must be"),  # type: ignore[arg-type]
     ],
 )
-def test_what_can_not_be_meant_is_refused(make: Callable[[], Any], problem: str) -> None:
-    """When a server is made, and without quoting keys."""
+def test_invalid_arguments_are_rejected(make: Callable[[], Any], problem: str) -> None:
+    """When a server is created, and without quoting keys."""
     with pytest.raises(InvalidInputError, match=problem) as caught:
         make()
     assert "sk-1" not in str(caught.value)

@@ -1,4 +1,4 @@
-"""Results of all kinds as parts, and what each dialect makes of them."""
+"""Results of all kinds as parts, and their form in each dialect."""
 
 from __future__ import annotations
 
@@ -88,15 +88,15 @@ BLOCKS: dict[str, tuple[dict[str, Any], Any]] = {
 
 @pytest.mark.parametrize("kind", BLOCKS)
 def test_a_block_is_a_part(kind: str) -> None:
-    """Media are what their first bytes show; what no provider takes is a note; links stay links."""
+    """Media types come from the first bytes; unsupported content is a note; links stay links."""
     block, part = BLOCKS[kind]
     assert tool_result(result(block, text("and")), None, "t").parts == (part, Text("and"))
 
 
 @pytest.mark.parametrize("name", dialects())
 @pytest.mark.parametrize("kind", BLOCKS)
-def test_a_result_reaches_every_dialect(name: str, kind: str) -> None:
-    """As its rules allow: nothing is refused, and what is left out is reported."""
+def test_a_result_is_valid_in_every_dialect(name: str, kind: str) -> None:
+    """Nothing is rejected, and losses are reported."""
     made = tool_result(result(text("Here:"), BLOCKS[kind][0]), None, "look")
     conversation = (
         Message.user("Look."),
@@ -134,8 +134,8 @@ STRUCTURED: dict[str, tuple[Any, Any, Any]] = {
 
 
 @pytest.mark.parametrize("kind", STRUCTURED)
-def test_what_is_structured_is_data(kind: str) -> None:
-    """It is said once; where there is more, the JSON is among it, for dialects without data."""
+def test_structured_content_is_data(kind: str) -> None:
+    """It appears once; with other content, it is also JSON text for dialects without data."""
     given, content, data = STRUCTURED[kind]
     made = tool_result(given, None, "t")
     assert (made.content, made.data, made.is_error) == (content, data, False)
@@ -144,8 +144,8 @@ def test_what_is_structured_is_data(kind: str) -> None:
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
 
 
-def test_a_result_that_breaks_its_schema_is_refused() -> None:
-    """What is wrong is told by path and type, never by value; errors need not fit."""
+def test_a_result_that_violates_its_schema_is_rejected() -> None:
+    """The error has path and type, never the value; error results need not match."""
     with pytest.raises(WireError, match=r"\$\.a: expected an integer, got string"):
         tool_result(result(structuredContent={"a": "secret"}), SCHEMA, "t")
     with pytest.raises(WireError, match="no structured result"):
@@ -154,8 +154,8 @@ def test_a_result_that_breaks_its_schema_is_refused() -> None:
     assert (failed.text, failed.is_error) == ("no", True)
 
 
-def test_halves_of_characters_do_not_break_a_conversation() -> None:
-    """Servers may send what no provider takes."""
+def test_lone_surrogates_do_not_break_a_conversation() -> None:
+    """Servers may send what no provider accepts."""
     made = tool_result(types.CallToolResult.model_construct(
         content=[types.TextContent.model_construct(type="text", text="a\ud800b")], is_error=False
     ), None, "t")  # fmt: skip

@@ -1,4 +1,4 @@
-"""Servers that mean no good: what they send is refused or reported, and never ends a program."""
+"""Malicious servers: what they send is rejected or reported, and never ends a program."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.mcp.servers import SCHEMA, Scripted, calling, text_result, tools_list
 
 
 def nested(depth: int) -> dict[str, Any]:
-    """A schema within schemas."""
+    """A nested schema."""
     schema: dict[str, Any] = {"type": "string"}
     for _ in range(depth):
         schema = {"type": "object", "properties": {"a": schema}}
@@ -26,7 +26,7 @@ def nested(depth: int) -> dict[str, Any]:
 
 
 def exploding(levels: int) -> dict[str, Any]:
-    """A schema that is 2 to the power of its levels large, written out."""
+    """A schema whose expanded size is 2 to the power of its levels."""
     definitions: dict[str, Any] = {"0": {"type": "string"}}
     for level in range(1, levels):
         one = {"$ref": f"#/$defs/{level - 1}"}
@@ -61,14 +61,14 @@ TOOLS: dict[str, tuple[dict[str, Any], str]] = {
 
 @pytest.mark.parametrize("kind", TOOLS)
 async def test_a_tool_that_can_not_be_offered_is_left_out(kind: str) -> None:
-    """The others are offered, and `problems` tells why, in few words."""
+    """The others are offered, and `problems` says why, briefly."""
     described, problem = TOOLS[kind]
     scripted = Scripted({
         "tools/list": tools_listed("before", {"inputSchema": SCHEMA, **described}, "after"),
     })  # fmt: skip
     try:
         found = await scripted.server.tools()
-    except WireError:  # the SDK's own types refuse some of them, and the list with them
+    except WireError:  # the SDK's own types reject some of them, and the list with them
         assert kind in {"no schema at all", "a schema of a list"}
     else:
         assert [each.name for each in found] == ["before", "after"]
@@ -79,15 +79,15 @@ async def test_a_tool_that_can_not_be_offered_is_left_out(kind: str) -> None:
 
 
 async def test_of_two_tools_of_one_name_the_first_is_offered() -> None:
-    """A model could not tell them apart."""
+    """A model could not distinguish them."""
     scripted = Scripted({"tools/list": tools_listed("look", "look", "jump")})
     assert [each.name for each in await scripted.server.tools()] == ["look", "jump"]
     assert scripted.server.problems == ("`look`: there is another tool with this name",)
     await scripted.server.close()
 
 
-async def test_a_list_without_an_end() -> None:
-    """Pages are asked for until there are more tools than any model takes."""
+async def test_an_endless_list() -> None:
+    """Pages are requested until there are more tools than any model accepts."""
     pages = 0
 
     async def page(_message: Any, _send: Any) -> Any:
@@ -103,16 +103,16 @@ async def test_a_list_without_an_end() -> None:
     await scripted.server.close()
 
 
-async def test_a_list_that_goes_round_in_circles() -> None:
-    """A page that comes again is the last."""
+async def test_a_list_with_a_loop() -> None:
+    """A repeated page is the last."""
     scripted = Scripted({"tools/list": {**tools_listed("look"), "nextCursor": "again"}})
     assert [each.name for each in await scripted.server.tools()] == ["look"]
     assert scripted.methods().count("tools/list") <= 3
     await scripted.server.close()
 
 
-async def test_a_schema_that_explodes_is_no_danger() -> None:
-    """It is left out: some provider's requests could not be written. Smaller ones are offered."""
+async def test_an_exploding_schema_is_left_out() -> None:
+    """Some providers' requests could not be encoded. Smaller ones are offered."""
     bombs = [{"name": f"bomb{at}", "inputSchema": exploding(60)} for at in range(50)]
     small = {"name": "small", "inputSchema": exploding(4)}
     scripted = Scripted({"tools/list": tools_listed(small, "plain", *bombs, "last")})
@@ -138,8 +138,8 @@ schemas: Any = st.recursive(
 
 @settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(st.lists(st.tuples(schemas, schemas, schemas), min_size=1, max_size=2))
-def test_whatever_is_offered_can_be_written_for_every_provider(drawn: list[Any]) -> None:
-    """References, alternatives and their combinations; all tools in one request."""
+def test_offered_tools_can_be_encoded_for_every_provider(drawn: list[Any]) -> None:
+    """References, alternatives and combinations; all tools in one request."""
     tools = [
         types.Tool(
             name=f"t{at}",
@@ -159,8 +159,8 @@ async def _no_call(*_given: Any) -> Any:
     raise AssertionError
 
 
-async def test_a_pattern_that_runs_for_ever_is_no_danger() -> None:
-    """Of arguments or of results: both come from outside."""
+async def test_a_slow_pattern_is_harmless() -> None:
+    """In arguments or results: both come from outside."""
     evil = {"type": "string", "pattern": "^(a+)+$"}
     schema = {"type": "object", "properties": {"a": evil}}
     scripted = Scripted({
@@ -187,8 +187,8 @@ RESULTS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("kind", RESULTS)
-async def test_a_result_that_breaks_the_protocol_is_an_error_result(kind: str) -> None:
-    """The model is told; the connection is used on."""
+async def test_a_result_that_violates_the_protocol_is_an_error_result(kind: str) -> None:
+    """The model gets it; the connection is still used."""
     scripted = Scripted({"tools/list": tools_listed("do"), "tools/call": RESULTS[kind]})
     agent = Agent(ScriptedModel([calling("do"), "Done."]), tools=[scripted.server])
     async with agent:
@@ -200,7 +200,7 @@ async def test_a_result_that_breaks_the_protocol_is_an_error_result(kind: str) -
 
 
 async def test_a_result_that_is_too_large_is_not_shown() -> None:
-    """The model is told its size."""
+    """The model gets its size."""
     scripted = Scripted({"tools/list": tools_listed("do"), "tools/call": text_result("x" * 10**6)})
     agent = Agent(ScriptedModel([calling("do"), "Done."]), tools=[scripted.server])
     async with agent:
@@ -210,8 +210,8 @@ async def test_a_result_that_is_too_large_is_not_shown() -> None:
     assert "1,000,000 characters" in told.text
 
 
-async def test_an_error_of_the_server_is_quoted_to_nobody_but_the_model() -> None:
-    """Its text may hold anything: it is not in ours."""
+async def test_an_error_of_the_server_is_only_quoted_to_the_model() -> None:
+    """It may contain anything: our errors don't quote it."""
     scripted = Scripted({
         "tools/list": tools_listed("do"),
         "tools/call": {"code": -32000, "message": "the secret is sk-1"},
@@ -260,10 +260,10 @@ described = st.fixed_dictionaries(
 
 @settings(suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(described, max_size=3), results)
-def test_whatever_a_server_sends_a_run_ends_as_it_should(
+def test_a_run_ends_properly_whatever_a_server_sends(
     tools: list[dict[str, Any]], result: dict[str, Any]
 ) -> None:
-    """With an answer, or with an error of ours before it began."""
+    """With an answer, or with our own error before it began."""
 
     async def run() -> None:
         scripted = Scripted({"tools/list": {"tools": tools}, "tools/call": result})
@@ -285,8 +285,8 @@ def test_whatever_a_server_sends_a_run_ends_as_it_should(
 
 
 @given(st.text(max_size=300), st.text(max_size=300))
-def test_aliases_are_names_and_tell_names_apart(first: str, second: str) -> None:
-    """What fits stays as it is; two names never have one alias."""
+def test_aliases_are_valid_and_distinct(first: str, second: str) -> None:
+    """Valid names stay; two names never have one alias."""
     assert alias(alias(first)) == alias(first)
     is_alias = second == alias(first) or first == alias(second)
     assert first == second or is_alias or alias(first) != alias(second)

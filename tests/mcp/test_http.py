@@ -1,4 +1,4 @@
-"""Servers at an address: streamable HTTP and server-sent events, made with the SDK, on loopback."""
+"""Servers by URL: streamable HTTP and server-sent events, made with the SDK, on loopback."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ hung: list[str] = []
 
 @asynccontextmanager
 async def serving(app: Any, port: int = 0) -> AsyncGenerator[str]:
-    """An ASGI app on loopback; its address."""
+    """An ASGI app on loopback; its URL."""
     bound = socket.create_server(("127.0.0.1", port))
     config = uvicorn.Config(app, log_level="critical", ws="none", timeout_graceful_shutdown=1)
     server = uvicorn.Server(config)
@@ -91,7 +91,7 @@ def app_of(kind: str) -> Any:
 
 
 def client_of(kind: str, address: str, **options: Any) -> MCPServer:
-    """Ours, for such a server."""
+    """Our client for such a server."""
     options = {"requires_approval": False, "timeout": 10.0, "start_timeout": 10.0, **options}
     if kind == "sse":
         return MCPServer.sse(f"{address}/sse", **options)
@@ -103,7 +103,7 @@ KINDS = ["http", "stateless", "json", "sse"]
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("protocol", ["auto", "handshake"])
-async def test_an_agent_uses_a_server_at_an_address(kind: str, protocol: str) -> None:
+async def test_an_agent_uses_a_server_by_url(kind: str, protocol: str) -> None:
     """By streamable HTTP, with and without sessions, or by server-sent events; with headers."""
     async with serving(app_of(kind)) as address:
         server = client_of(kind, address, protocol=protocol, headers={"X-Team": "blue"})
@@ -129,7 +129,7 @@ async def test_a_result_of_megabytes_arrives(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["http", "sse"])
-async def test_cancelling_a_run_cancels_the_call_at_an_address(kind: str) -> None:
+async def test_cancelling_a_run_cancels_the_call_over_http(kind: str) -> None:
     """The server's own function is cancelled."""
     hung.clear()
     async with serving(app_of(kind)) as address, client_of(kind, address) as server:
@@ -144,8 +144,8 @@ async def test_cancelling_a_run_cancels_the_call_at_an_address(kind: str) -> Non
 
 
 @pytest.mark.parametrize("kind", ["http", "sse"])
-async def test_a_server_at_an_address_asks_the_user(kind: str) -> None:
-    """While its call waits, over the same connection."""
+async def test_a_server_over_http_asks_the_user(kind: str) -> None:
+    """During its call, over the same connection."""
 
     def answer(question: Question) -> dict[str, Any]:
         return {"name": question.message}
@@ -158,7 +158,7 @@ async def test_a_server_at_an_address_asks_the_user(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["http", "sse"])
 @pytest.mark.parametrize("protocol", ["auto", "handshake"])
-async def test_a_server_that_was_restarted_is_used_on(kind: str, protocol: str) -> None:
+async def test_a_restarted_server_is_used_again(kind: str, protocol: str) -> None:
     """Whether or not it remembers the session: the next call opens another."""
     async with serving(app_of(kind)) as address:
         server = client_of(kind, address, protocol=protocol)
@@ -172,8 +172,8 @@ async def test_a_server_that_was_restarted_is_used_on(kind: str, protocol: str) 
 
 
 @pytest.mark.parametrize("kind", ["http", "sse"])
-async def test_nobody_is_there(kind: str) -> None:
-    """The error names the host and port; nothing of the path or query, which may hold a key."""
+async def test_connection_refused(kind: str) -> None:
+    """The error names host and port, but neither path nor query, which may hold a key."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     make = MCPServer.sse if kind == "sse" else MCPServer.http
@@ -196,7 +196,7 @@ STATUSES = [(401, AuthenticationError, "pass headers= or auth="), (404, InvalidR
 
 @pytest.mark.parametrize(("status", "kind", "problem"), STATUSES)
 @pytest.mark.parametrize("transport", ["http", "sse"])
-async def test_a_server_that_refuses(status: int, kind: Any, problem: str, transport: str) -> None:
+async def test_an_http_error(status: int, kind: Any, problem: str, transport: str) -> None:
     """By its status, which says what to do."""
 
     async def app(scope: Any, _receive: Any, send: Any) -> None:
@@ -209,8 +209,8 @@ async def test_a_server_that_refuses(status: int, kind: Any, problem: str, trans
     assert "sk-1" not in str(caught.value)
 
 
-async def test_a_key_that_expires_is_told() -> None:
-    """In the middle of a connection, too."""
+async def test_an_expired_key_is_reported() -> None:
+    """During a connection, too."""
     inner, allowed = app_of("http"), [True]
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
@@ -228,8 +228,8 @@ async def test_a_key_that_expires_is_told() -> None:
 
 
 @pytest.mark.parametrize("is_packed", [False, True])
-async def test_an_answer_without_an_end_is_left(is_packed: bool, monkeypatch: Any) -> None:
-    """Where it is no stream of events, and sooner where it is compressed."""
+async def test_an_endless_answer_is_aborted(is_packed: bool, monkeypatch: Any) -> None:
+    """If it is not an event stream, and sooner if it is compressed."""
     monkeypatch.setattr("dragoman.mcp.transports.MAX_BYTES", 200_000)
     monkeypatch.setattr("dragoman.mcp.transports.MAX_PACKED_BYTES", 20_000)
     inner = app_of("json")
@@ -251,8 +251,8 @@ async def test_an_answer_without_an_end_is_left(is_packed: bool, monkeypatch: An
     assert "the response is too large" in result.text
 
 
-async def test_redirects_elsewhere_are_not_followed() -> None:
-    """A server can't send us, and our headers, to another."""
+async def test_redirects_to_other_hosts_are_not_followed() -> None:
+    """A server can't send our headers to another."""
     heard: list[str] = []
 
     async def elsewhere(scope: Any, _receive: Any, send: Any) -> None:
@@ -285,8 +285,8 @@ class _Signing(httpx2.Auth):
 
 
 @pytest.mark.parametrize("kind", ["http", "sse"])
-async def test_an_auth_of_httpx_is_passed_on(kind: str) -> None:
-    """As OAuth providers of the SDK are."""
+async def test_an_httpx_auth_is_passed_on(kind: str) -> None:
+    """Such as the SDK's OAuth providers."""
     async with (
         serving(app_of(kind)) as address,
         client_of(kind, address, auth=_Signing()) as server,

@@ -1,6 +1,6 @@
-"""OAuth, as the SDK has it: a server that wants a token, and a client that gets one.
+"""OAuth with the SDK: a server that requires a token, and a client that gets one.
 
-Both ends are the SDK's; what is shown is that ours lets them at it, with its own connections.
+Both ends are the SDK's; the test shows that our connections work with them.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ pytestmark = pytest.mark.filterwarnings(
 
 
 class Authority:
-    """An authorization server that says yes to everybody, in memory."""
+    """An authorization server that accepts everybody, in memory."""
 
     def __init__(self) -> None:
         self.clients: dict[str, OAuthClientInformationFull] = {}
@@ -55,13 +55,13 @@ class Authority:
         return self.clients.get(client_id)
 
     async def register_client(self, client_info: OAuthClientInformationFull) -> None:
-        """Take anybody."""
+        """Register anybody."""
         self.clients[str(client_info.client_id)] = client_info
 
     async def authorize(
         self, client: OAuthClientInformationFull, params: AuthorizationParams
     ) -> str:
-        """Say yes."""
+        """Authorize everybody."""
         code = secrets.token_hex(16)
         self.codes[code] = AuthorizationCode(
             code=code, client_id=str(client.client_id), redirect_uri=params.redirect_uri,
@@ -97,16 +97,16 @@ class Authority:
         return
 
     async def exchange_refresh_token(self, *_given: Any) -> Any:
-        """Never asked."""
+        """Not used."""
         raise NotImplementedError
 
     async def revoke_token(self, _token: Any) -> None:
-        """Never asked."""
+        """Not used."""
         return
 
 
 class Kept:
-    """Where the client keeps its tokens."""
+    """The client's token storage."""
 
     def __init__(self) -> None:
         self.tokens: OAuthToken | None = None
@@ -130,7 +130,7 @@ class Kept:
 
 
 def guarded(authority: Authority) -> Any:
-    """An app that knows its address only when it is served."""
+    """An app that only knows its address once it is served."""
     apps: dict[str, Any] = {}
     lifespans: list[Any] = []
 
@@ -164,7 +164,7 @@ def guarded(authority: Authority) -> Any:
 
 
 def provider(address: str, kept: Kept) -> OAuthClientProvider:
-    """The SDK's client of OAuth, with somebody who says yes at once."""
+    """The SDK's OAuth client, with a user who agrees at once."""
     landed: list[AuthorizationCodeResult] = []
 
     async def go(url: str) -> None:
@@ -187,7 +187,7 @@ def provider(address: str, kept: Kept) -> OAuthClientProvider:
     return OAuthClientProvider(f"{address}/mcp", metadata, kept, go, came_back)
 
 
-async def test_a_server_that_wants_a_token_gets_one() -> None:
+async def test_a_server_that_requires_a_token_gets_one() -> None:
     """Registered, authorized and sent with every request; kept for the next connection."""
     authority, kept = Authority(), Kept()
     async with serving(guarded(authority)) as address:
@@ -206,8 +206,8 @@ async def test_a_server_that_wants_a_token_gets_one() -> None:
     assert kept.tokens is not None
 
 
-async def test_an_authorization_that_fails_is_told() -> None:
-    """Without what went wrong in its words, which may hold codes."""
+async def test_a_failed_authorization_is_reported() -> None:
+    """Without its text, which may contain codes."""
 
     class Refusing(Authority):
         async def exchange_authorization_code(

@@ -1,4 +1,4 @@
-"""What servers ask of us and tell us, in both eras of the protocol: before 2026-07-28 and since."""
+"""Requests and notifications of servers, in both generations of the protocol."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from dragoman.mcp import LogMessage, MCPServer, Progress, Question, Sampling
 from dragoman.testing import ScriptedModel
 from tests.mcp.servers import Scripted, calling, in_process, text_result, tools_listed
 
-pytestmark = pytest.mark.filterwarnings(  # the SDK's servers still offer what is deprecated
+pytestmark = pytest.mark.filterwarnings(  # the SDK's servers still offer deprecated features
     "ignore::mcp.shared.exceptions.MCPDeprecationWarning"
 )
 
@@ -39,7 +39,7 @@ ERAS = pytest.mark.parametrize("protocol", ["auto", "handshake"])
 
 
 async def asked(ctx: Context, request: Any, read: Callable[[Any], str]) -> Any:
-    """By a request of the server's own, or by a result that wants more (since 2026-07-28)."""
+    """By a request of the server, or by a result that asks for input (since 2026-07-28)."""
     if ctx.protocol_version == "2026-07-28":
         answers = ctx.input_responses
         if answers is None:
@@ -106,7 +106,7 @@ def asking_server() -> SdkServer:
 @ERAS
 @pytest.mark.parametrize("is_async", [False, True])
 async def test_the_user_is_asked(protocol: str, is_async: bool) -> None:
-    """By a function of the question, plain or async; what it gives reaches the server."""
+    """By a function, plain or async; its answer reaches the server."""
     questions: list[Question] = []
 
     def answer(question: Question) -> dict[str, Any]:
@@ -140,15 +140,15 @@ def _raises(_question: Question) -> bool:
     ],
 )
 async def test_a_user_who_does_not_answer(protocol: str, answer: Any, outcome: str) -> None:
-    """Says no, or nothing; what does not fit is not sent."""
+    """Declines or cancels; invalid answers are not sent."""
     elicit = lambda _: answer  # noqa: E731 - one line
     async with in_process(asking_server(), protocol=protocol, elicit=elicit) as server:
         assert (await server.call_tool("ask_user")).text == outcome
 
 
 @ERAS
-async def test_an_address_is_shown_and_not_opened(protocol: str) -> None:
-    """The function decides; nothing here goes there."""
+async def test_a_url_is_shown_and_not_opened(protocol: str) -> None:
+    """The function decides; no request is sent to it."""
     seen: list[str | None] = []
 
     def answer(question: Question) -> bool:
@@ -162,8 +162,8 @@ async def test_an_address_is_shown_and_not_opened(protocol: str) -> None:
 
 @ERAS
 @pytest.mark.parametrize("elicit", [None, _raises])
-async def test_without_anybody_to_ask_the_server_is_refused(protocol: str, elicit: Any) -> None:
-    """Also where the function fails; the server is not told why."""
+async def test_without_a_function_the_server_is_refused(protocol: str, elicit: Any) -> None:
+    """Also if the function fails; the server doesn't learn why."""
     async with in_process(asking_server(), protocol=protocol, elicit=elicit) as server:
         result = await server.call_tool("ask_user")
     assert result.is_error is True
@@ -172,7 +172,7 @@ async def test_without_anybody_to_ask_the_server_is_refused(protocol: str, elici
 
 @ERAS
 async def test_time_that_a_user_takes_is_not_the_servers(protocol: str) -> None:
-    """The call's timeout stands still while the server waits for us."""
+    """The call's timeout is paused while the server waits for us."""
 
     async def answer(_question: Question) -> dict[str, Any]:
         await asyncio.sleep(0.6)
@@ -187,8 +187,8 @@ async def test_time_that_a_user_takes_is_not_the_servers(protocol: str) -> None:
 
 
 @ERAS
-async def test_a_server_asks_our_model(protocol: str) -> None:
-    """With what it may say, once somebody has agreed."""
+async def test_a_server_uses_our_model(protocol: str) -> None:
+    """With its limits, once somebody has approved."""
     seen: list[Request] = []
 
     async def approve(request: Request) -> bool:
@@ -210,7 +210,7 @@ async def test_a_server_asks_our_model(protocol: str) -> None:
 @ERAS
 @pytest.mark.parametrize("how", ["none", "refused", "fails", "used up"])
 async def test_sampling_is_refused(protocol: str, how: str) -> None:
-    """Without a model, or without approval; and where the model fails, without details."""
+    """Without a model, or without approval; if the model fails, without details."""
     model = ScriptedModel([RuntimeError("sk-1")] if how == "fails" else ["Time."])
     sampling = {
         "none": None,
@@ -226,8 +226,8 @@ async def test_sampling_is_refused(protocol: str, how: str) -> None:
 
 
 @pytest.mark.parametrize("approve", [False, None, "yes"])
-def test_sampling_wants_somebody_who_approves(approve: Any) -> None:
-    """Or a plain True; nothing is allowed by accident."""
+def test_sampling_needs_an_approval_function(approve: Any) -> None:
+    """Or True; nothing is allowed by accident."""
     with pytest.raises(InvalidInputError, match="approve"):
         Sampling(ScriptedModel(["Hi."]), approve)
 
@@ -236,8 +236,8 @@ def test_sampling_wants_somebody_who_approves(approve: Any) -> None:
 
 
 @ERAS
-async def test_a_server_is_told_of_folders(protocol: str, tmp_path: Path) -> None:
-    """Those given, and others from when they change."""
+async def test_a_server_gets_the_folders(protocol: str, tmp_path: Path) -> None:
+    """Those given, and others after a change."""
     server = in_process(asking_server(), protocol=protocol, roots=[tmp_path, "file:///srv"])
     async with server:
         told = (await server.call_tool("ask_roots")).text
@@ -246,8 +246,8 @@ async def test_a_server_is_told_of_folders(protocol: str, tmp_path: Path) -> Non
         assert (await server.call_tool("ask_roots")).text == (tmp_path / "other").as_uri()
 
 
-async def test_a_change_of_folders_is_told() -> None:
-    """To servers of the earlier versions, which keep what they were told."""
+async def test_a_change_of_folders_is_announced() -> None:
+    """To servers of earlier versions, which cache them."""
     scripted = Scripted(roots=[])
     await scripted.server.set_roots(["/srv"])
     await scripted.hears("notifications/roots/list_changed")
@@ -260,8 +260,8 @@ async def test_a_change_of_folders_is_told() -> None:
 
 
 @ERAS
-async def test_progress_is_told(protocol: str) -> None:
-    """With the call that it is about."""
+async def test_progress_is_reported(protocol: str) -> None:
+    """With the call that it belongs to."""
     sdk = SdkServer("slow")
 
     @sdk.tool()
@@ -286,8 +286,8 @@ async def test_progress_is_told(protocol: str) -> None:
 
 
 @ERAS
-async def test_logs_are_told_from_a_level_on(protocol: str) -> None:
-    """Only to who wants them."""
+async def test_logs_are_reported_from_a_level_on(protocol: str) -> None:
+    """Only on request."""
     sdk = SdkServer("talking")
 
     @sdk.tool()
@@ -312,8 +312,8 @@ async def test_logs_are_told_from_a_level_on(protocol: str) -> None:
     assert "loud" not in repr(told[-1])
 
 
-async def test_a_level_is_asked_for_once() -> None:
-    """Of servers of the earlier versions."""
+async def test_a_level_is_set_once() -> None:
+    """For servers of earlier versions."""
     scripted = Scripted({"logging/setLevel": {}}, on_log=print, log_level="error")
     await scripted.server.open()
     asked = await scripted.hears("logging/setLevel")
@@ -343,8 +343,8 @@ def growing_server() -> SdkServer:
     return server
 
 
-async def test_a_tool_that_is_new_is_there_in_the_same_run() -> None:
-    """The model is told of it with the next request."""
+async def test_a_new_tool_is_available_in_the_same_run() -> None:
+    """The model gets it with the next request."""
     server = in_process(growing_server())
     script = [calling("grow"), calling("grown", "call_2"), "Done."]
     agent: Any = Agent(ScriptedModel(script), tools=[server])
@@ -358,8 +358,8 @@ async def test_a_tool_that_is_new_is_there_in_the_same_run() -> None:
     assert result.messages[4].tool_results[0].text == "more"
 
 
-async def test_a_list_is_asked_for_when_it_changed_and_not_before() -> None:
-    """By a server of an earlier version, and told to who wants to know."""
+async def test_a_list_is_requested_when_it_changed_and_not_before() -> None:
+    """For servers of an earlier version, and reported on request."""
     changes: list[tuple[str, str | None]] = []
 
     async def call(_message: Any, send: Any) -> Any:
@@ -380,8 +380,8 @@ async def test_a_list_is_asked_for_when_it_changed_and_not_before() -> None:
     await scripted.server.close()
 
 
-async def test_a_change_that_is_told_while_a_list_is_asked_for_is_not_missed() -> None:
-    """The list may be from before: it is asked for again."""
+async def test_a_change_during_a_list_request_is_not_missed() -> None:
+    """The list may be outdated: it is requested again."""
 
     async def old_list(message: dict[str, Any], send: Any) -> Any:
         scripted.answers["tools/list"] = tools_listed("do", "more")
@@ -396,8 +396,8 @@ async def test_a_change_that_is_told_while_a_list_is_asked_for_is_not_missed() -
     await scripted.server.close()
 
 
-def test_what_is_deprecated_is_not_used() -> None:
-    """The SDK warns of what is gone in the newest version; none of it is called from here."""
+def test_deprecated_features_are_not_used() -> None:
+    """The SDK warns of what is gone in the newest version; none of it is called here."""
     source = Path(MCPServer.stdio.__func__.__code__.co_filename).parent  # type: ignore[attr-defined]
     text = "".join(path.read_text(encoding="utf-8") for path in source.glob("*.py"))
     assert "send_roots_list_changed(" not in text

@@ -1,6 +1,6 @@
-"""Against servers that others wrote: everything, filesystem and memory (npm), fetch (PyPI).
+"""Third-party servers: everything, filesystem and memory (npm), fetch (PyPI).
 
-What the documentation says is supported, is shown here.
+They show that everything documented as supported works.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.slow
 
 @asynccontextmanager
 async def everything(transport: str, **options: Any) -> AsyncGenerator[MCPServer]:
-    """The server that has everything, by each of its transports."""
+    """The server `everything`, over each of its transports."""
     script = reference_servers.script("everything")
     options = {"requires_approval": False, "name": "everything", **options}
     if transport == "stdio":
@@ -85,7 +85,7 @@ TRANSPORTS = pytest.mark.parametrize("transport", ["stdio", "http", "sse"])
 
 @TRANSPORTS
 async def test_tools_and_their_results(transport: str) -> None:
-    """Text, structured data with its schema, pictures, embedded resources and links."""
+    """Text, structured data with its schema, images, embedded resources and links."""
     async with everything(transport) as server:
         tools = {each.name: each for each in await server.tools()}
         assert {"echo", "get-sum", "get-tiny-image", "get-structured-content"} <= set(tools)
@@ -143,7 +143,7 @@ async def test_resources_prompts_and_completion(transport: str) -> None:
 
 @TRANSPORTS
 async def test_the_server_asks(transport: str, tmp_path: Path) -> None:
-    """A model, the user and for folders; the tools for that appear when it knows that it may."""
+    """For a model, the user and folders; its tools for that appear when it knows that it may."""
     questions: list[Question] = []
 
     def answer(question: Question) -> dict[str, Any]:
@@ -171,7 +171,7 @@ async def test_the_server_asks(transport: str, tmp_path: Path) -> None:
 
 @TRANSPORTS
 async def test_progress_and_cancellation(transport: str) -> None:
-    """Of an operation that takes long: it is told how far it is, and then left."""
+    """A long operation reports its progress, and is then cancelled."""
     told: list[Progress] = []
     async with everything(transport, on_progress=told.append) as server:
         call = calling("trigger-long-running-operation", duration=60, steps=120)
@@ -186,8 +186,8 @@ async def test_progress_and_cancellation(transport: str) -> None:
 
 
 @TRANSPORTS
-async def test_resources_are_watched_and_logs_are_told(transport: str) -> None:
-    """Every five seconds, as that server has it."""
+async def test_resources_are_watched_and_logs_are_reported(transport: str) -> None:
+    """Every five seconds, as that server does."""
     logs: list[LogMessage] = []
     uri = "demo://resource/dynamic/text/1"
     async with everything(transport, on_log=logs.append, log_level="debug") as server:
@@ -202,7 +202,7 @@ async def test_resources_are_watched_and_logs_are_told(transport: str) -> None:
 
 
 async def test_a_crash_is_survived() -> None:
-    """The process is killed in the middle of a call; the next one has a new process."""
+    """The process is killed during a call; the next one has a new process."""
     told: list[Progress] = []
     async with everything("stdio", on_progress=told.append) as server:
         slow = {"duration": 60, "steps": 120}
@@ -227,7 +227,7 @@ def _is_child(path: Path) -> bool:
 
 
 async def test_files(tmp_path: Path) -> None:
-    """Of folders that the server was told as roots, and of no others."""
+    """Of folders that the server got as roots, and of no others."""
     inside, outside = tmp_path / "in", tmp_path / "out"
     inside.mkdir()
     outside.mkdir()
@@ -257,7 +257,7 @@ async def test_files(tmp_path: Path) -> None:
 
 
 async def test_memory(tmp_path: Path) -> None:
-    """A server with a state of its own, which outlives its process."""
+    """Its state outlives its process."""
     env = {"MEMORY_FILE_PATH": str(tmp_path / "memory.json")}
     server = MCPServer.stdio("node", reference_servers.script("memory"), env=env,
                              requires_approval=False)  # fmt: skip
@@ -273,7 +273,7 @@ async def test_memory(tmp_path: Path) -> None:
 
 
 async def test_fetch() -> None:
-    """A page of loopback, by the reference server of PyPI."""
+    """A page on loopback, by the reference server from PyPI."""
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
@@ -298,7 +298,7 @@ async def test_fetch() -> None:
 
 
 async def test_several_servers_at_a_time(tmp_path: Path) -> None:
-    """From one file, with their names before their tools."""
+    """From one file, with their names as prefixes of their tools."""
     document = {"mcpServers": {
         "everything": {"command": "node", "args": [reference_servers.script("everything")]},
         "memory": {"command": "node", "args": [reference_servers.script("memory")],
@@ -314,8 +314,8 @@ async def test_several_servers_at_a_time(tmp_path: Path) -> None:
     assert result.messages[4].tool_results[0].data == {"entities": [], "relations": []}
 
 
-def test_what_the_servers_tell_people_to_write_is_read() -> None:
-    """Every example of their pages, for Claude Desktop and for VS Code."""
+def test_documented_configurations_of_the_servers_are_read() -> None:
+    """Every example of their READMEs, for Claude Desktop and for VS Code."""
     found = 0
     for page in reference_servers.readmes():
         text = page.read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Resources, prompts and completion, in both eras of the protocol."""
+"""Resources, prompts and completion, in both generations of the protocol."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def library() -> SdkServer:
 
 @ERAS
 async def test_resources_are_listed_and_read(protocol: str) -> None:
-    """Text under its address, and pictures as pictures."""
+    """Text by its URI, and images as images."""
     async with in_process(library(), protocol=protocol) as server:
         found = {each.uri: each for each in await server.resources()}
         assert set(found) == {"book://count", "book://cover"}
@@ -99,8 +99,8 @@ async def test_prompts_are_messages(protocol: str) -> None:
             await server.prompt("nothing")
 
 
-async def test_a_server_that_has_neither_is_not_asked() -> None:
-    """It says what it can do."""
+async def test_a_server_without_them_is_not_asked() -> None:
+    """By the capabilities that it declares."""
     scripted = Scripted({"initialize": _nothing})
     server = scripted.server
     assert await server.tools() == ()
@@ -118,7 +118,7 @@ async def _nothing(message: dict[str, Any], _send: Any) -> dict[str, Any]:
 
 
 async def test_a_resource_is_watched_since_2026() -> None:
-    """Each change is told once, to who listens."""
+    """Each change is reported once to each listener."""
     async with in_process(library()) as server, aclosing(server.subscribe("book://count")) as told:
         first = asyncio.ensure_future(anext(told))
         await asyncio.sleep(0.1)
@@ -127,7 +127,7 @@ async def test_a_resource_is_watched_since_2026() -> None:
 
 
 async def test_a_resource_is_watched_before_2026_and_after_a_loss() -> None:
-    """The server is asked to tell; after a loss it is asked again, and all may have changed."""
+    """The client subscribes, again after a lost connection, and then all may have changed."""
     sends: list[Callable[[dict[str, Any]], Awaitable[None]]] = []
 
     async def subscribe(_message: Any, send: Any) -> Any:

@@ -1,4 +1,4 @@
-"""A server's tools in an agent: what the model is told, what is called, and what comes of it."""
+"""A server's tools in an agent: definitions, calls and results."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ def weather_server() -> SdkServer:
 
 
 def requests(agent: Agent[Any, Any]) -> Any:
-    """What the scripted model was sent."""
+    """The requests that the scripted model received."""
     return agent.model.requests  # type: ignore[attr-defined]
 
 
 async def test_an_agent_uses_a_servers_tools_beside_its_own() -> None:
-    """The model is told of both; the server's are called, and structured results are data."""
+    """The model gets both; the server's are called, and structured results are data."""
 
     @tool
     def now() -> str:
@@ -76,7 +76,7 @@ async def test_an_agent_uses_a_servers_tools_beside_its_own() -> None:
 
 
 async def test_an_error_of_a_tool_is_an_error_result() -> None:
-    """The model sees what the server said, and goes on."""
+    """The model gets the server's text, and continues."""
     agent = Agent(
         ScriptedModel([calling("erase", city="Atlantis"), "Sorry."]),
         tools=[in_process(weather_server())],
@@ -89,8 +89,8 @@ async def test_an_error_of_a_tool_is_an_error_result() -> None:
     assert result.output == "Sorry."
 
 
-async def test_arguments_that_do_not_fit_never_reach_the_server() -> None:
-    """The model is told what is wrong, by the server's own schema."""
+async def test_invalid_arguments_never_reach_the_server() -> None:
+    """The model gets the problems, by the server's own schema."""
     scripted = Scripted({
         "tools/list": tools_listed({
             "name": "add",
@@ -109,8 +109,8 @@ async def test_arguments_that_do_not_fit_never_reach_the_server() -> None:
 # --- approval
 
 
-async def test_every_call_needs_approval_unless_somebody_says_otherwise() -> None:
-    """What a server says of itself, that it only reads, changes nothing."""
+async def test_every_call_needs_approval_by_default() -> None:
+    """A server's claim that it only reads changes nothing."""
     server = in_process(weather_server(), requires_approval=True)
     agent = Agent(ScriptedModel([calling("forecast", city="Basel"), "Rain."]), tools=[server])
     async with agent:
@@ -136,7 +136,7 @@ def _unless_read_only(tool: MCPTool, arguments: Mapping[str, Any]) -> bool:
     ],
 )
 async def test_some_calls_need_approval(rule: Any, deferred: list[str]) -> None:
-    """By the names of tools, or by what a function says of the tool and its arguments."""
+    """By the names of tools, or by a function of the tool and its arguments."""
     server = in_process(weather_server(), requires_approval=rule)
     for name in ("forecast", "erase"):
         agent = Agent(ScriptedModel([calling(name, city="Basel"), "Done."]), tools=[server])
@@ -148,8 +148,8 @@ async def test_some_calls_need_approval(rule: Any, deferred: list[str]) -> None:
 
 
 @pytest.mark.parametrize("rule", ["erase", 1, None])
-def test_what_is_no_rule_for_approvals_is_refused(rule: Any) -> None:
-    """Above all a single name, of which each letter would be one."""
+def test_invalid_approval_rules_are_rejected(rule: Any) -> None:
+    """Above all a single name, whose letters would be names."""
     with pytest.raises(InvalidInputError, match="requires_approval"):
         in_process(weather_server(), requires_approval=rule)
 
@@ -158,7 +158,7 @@ def test_what_is_no_rule_for_approvals_is_refused(rule: Any) -> None:
 
 
 async def test_servers_with_the_same_tools_have_prefixes() -> None:
-    """Each call reaches the server that it is for."""
+    """Each call reaches its server."""
     first = Scripted({"tools/list": tools_listed("look"), "tools/call": text_result("first")},
                      prefix="a")  # fmt: skip
     second = Scripted({"tools/list": tools_listed("look"), "tools/call": text_result("second")},
@@ -174,7 +174,7 @@ async def test_servers_with_the_same_tools_have_prefixes() -> None:
 
 
 async def test_a_server_replaces_no_tool_of_the_same_name(caplog: Any) -> None:
-    """Whoever had the name first keeps it; the run goes on, and the log says so."""
+    """The first one keeps the name; the run continues, and a warning is logged."""
 
     @tool
     def look() -> str:
@@ -195,8 +195,8 @@ NAMES = ["get-sum", "files.read", "ns/tool", "über prüfen", "a" * 100, "x" * 1
 
 
 @pytest.mark.parametrize("name", dialects())
-async def test_odd_names_reach_every_dialect_and_come_back(name: str) -> None:
-    """They are aliased where a provider takes no such name, and the server hears its own."""
+async def test_unusual_names_work_in_every_dialect(name: str) -> None:
+    """They are aliased if a provider rejects them, and the server gets its own."""
     scripted = Scripted({"tools/list": tools_listed(*NAMES)})
     offered = await scripted.server.tools()
     assert [each.original_name for each in offered] == NAMES
@@ -223,8 +223,8 @@ def _result(name: str) -> Message:
 # --- a choice of tools
 
 
-async def test_only_some_tools_are_offered() -> None:
-    """Those named; a name that the server does not have is reported."""
+async def test_only_selected_tools_are_offered() -> None:
+    """By name; an unknown name is reported."""
     scripted = Scripted({"tools/list": tools_listed("look", "jump", "sing")},
                         only={"look", "dance"})  # fmt: skip
     assert [each.name for each in await scripted.server.tools()] == ["look"]
@@ -240,7 +240,7 @@ async def test_a_tool_can_be_called_without_a_model() -> None:
         assert (await server.call_tool("nothing")).is_error is True
 
 
-def test_the_server_shows_its_name_and_nothing_else() -> None:
+def test_the_repr_shows_only_the_servers_name() -> None:
     """Neither arguments nor environment, which may hold keys."""
     server = MCPServer.stdio("/usr/bin/serve", "--key", "sk-1", env={"KEY": "sk-2"})
     assert repr(server) == "MCPServer(serve)"

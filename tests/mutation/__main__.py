@@ -1,4 +1,4 @@
-"""`make mutants`: changes the source in random places, and lists what no test notices."""
+"""`make mutants`: changes the source in random places, and lists changes that no test detects."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BAR = 0.95
 
 
 def chosen(root: Path, wanted: list[str], count: int, seed: int) -> list[Mutant]:
-    """As many mutants of each package that is wanted, at random; the same for the same seed."""
+    """That many random mutants of each selected package; the same for the same seed."""
     found = packages(root)
     if unknown := [name for name in wanted if name not in found]:
         msg = f"no package {', '.join(unknown)}; there are {', '.join(sorted(found))}"
@@ -40,7 +40,7 @@ def chosen(root: Path, wanted: list[str], count: int, seed: int) -> list[Mutant]
 
 
 def told(trial: Trial) -> Iterator[str]:
-    """A survivor for people."""
+    """A surviving mutant as text."""
     mutant = trial.mutant
     left = " (not all tests were run: --budget)" if trial.is_unfinished else ""
     yield f"{mutant.file.as_posix()}:{mutant.site.line}: {mutant.site.kind}{left}"
@@ -49,7 +49,7 @@ def told(trial: Trial) -> Iterator[str]:
 
 
 class Sum(NamedTuple):
-    """How many mutants were noticed, timed out and survived."""
+    """How many mutants were detected, timed out and survived."""
 
     caught: int = 0
     timed_out: int = 0
@@ -62,7 +62,7 @@ class Sum(NamedTuple):
 
 
 def summed_up(trials: list[Trial]) -> dict[str, Sum]:
-    """What became of the mutants of each package."""
+    """The counts of each package."""
     sums: dict[str, Sum] = {}
     for trial in trials:
         before = sums.get(trial.mutant.package, Sum())
@@ -78,7 +78,7 @@ def _total(sums: Iterable[Sum]) -> Sum:
 
 @contextmanager
 def stopping(workshops: list[Workshop]) -> Generator[None]:
-    """Whoever breaks this off leaves no run behind."""
+    """An interrupt leaves no run behind."""
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield
@@ -135,7 +135,7 @@ def _report(trial: Trial, number: str) -> None:
 
 
 def main() -> int:
-    """Try mutants; 1 where fewer than 95 % were noticed."""
+    """Try mutants; returns 1 if fewer than 95 % were detected."""
     parser = argparse.ArgumentParser(prog="python -m tests.mutation", description=__doc__)
     parser.add_argument("-n", "--count", type=int, default=4, help="mutants of each package")
     parser.add_argument("-p", "--package", action="append", default=[], help="only of this one")
@@ -147,7 +147,7 @@ def main() -> int:
     options = parser.parse_args()
     seed = random.randrange(10_000) if options.seed is None else options.seed
     mutants = chosen(ROOT, options.package, options.count, seed)
-    random.Random(seed).shuffle(mutants)  # where time runs out, every package has had its turn
+    random.Random(seed).shuffle(mutants)  # if time runs out, every package has had its turn
     print(f"{len(mutants)} mutants, --seed {seed}", file=sys.stderr, flush=True)
     try:
         trials = _try_all(mutants, options)

@@ -1,8 +1,8 @@
-"""A process that has loaded a layer and its tests once, and tries each mutant in a fork of itself.
+"""A process that imports a layer and its tests once, and tries each mutant in a fork.
 
 `python -m tests.mutation.forking` is started by `trials`. It reads one order per line and answers
-each with one line. The tests that run a mutant are not known beforehand: every test says which
-mutants it has passed, whatever it was run for, so the later ones skip what never comes to them.
+each with one line. Which tests execute a mutant isn't known beforehand: every test reports the
+mutants that it executed, so that later runs skip tests that never reach one.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ import pytest
 from tests.mutation.sites import Site
 from tests.mutation.switches import Switches
 
-_PER_TEST = 300  # seconds: a busy machine takes its time
-_CPU_PER_TEST = 30  # seconds of its own: no test takes as many
+_PER_TEST = 300  # seconds: a busy machine is slow
+_CPU_PER_TEST = 30  # seconds of CPU time: no test takes as many
 _SHARES = 6  # of the whole time, of which a file gets one at most
 _PATIENCE = 10  # times its budget of CPU time, after which a fork is ended from outside
 _HANGS = "the test hangs"
@@ -35,13 +35,13 @@ UNENDED = "(the run did not end)"
 
 
 class Server:
-    """A pytest plugin that runs tests when it is told which, and for which mutant."""
+    """A pytest plugin that runs the requested tests for the requested mutant."""
 
     def __init__(self, switches: Switches, orders: IO[str], answers: IO[str]) -> None:
         self._switches = switches
         self._orders, self._answers = orders, answers
         self._items: dict[str, list[pytest.Item]] = defaultdict(list)
-        self._passed: dict[str, frozenset[int]] = {}  # the mutants that a test has passed
+        self._passed: dict[str, frozenset[int]] = {}  # the mutants that a test has executed
         self._took: dict[str, float] = {}
         self._is_sound: dict[str, bool] = {}
         self._early: set[int] = set()
@@ -63,7 +63,7 @@ class Server:
         self._answers.flush()
 
     def _served(self, mutant: int, files: list[str], budget: float) -> dict[str, Any]:
-        """What became of a mutant: the test that noticed it, or how many have run it in vain."""
+        """The outcome of a mutant: the test that detected it, or how many executed it in vain."""
         items = list(self._ordered(mutant, files))
         broken: set[str] = set()
         while True:
@@ -71,18 +71,18 @@ class Server:
             failed = told["failed"]
             if failed is None or told["hangs"] or self._passes(failed):
                 break
-            broken.add(failed)  # it fails whatever the source: it has noticed nothing
+            broken.add(failed)  # it fails on the original source as well, so it detected nothing
         return {**told, "early": mutant in self._early}
 
     def _ordered(self, mutant: int, files: list[str]) -> Iterator[pytest.Item]:
-        """Tests that pass the mutant, the quickest first; then those of which nobody knows."""
+        """Tests that execute the mutant, the quickest first; then those not yet known."""
         items = [item for file in files for item in self._items.get(file, ())]
         known = [item for item in items if mutant in self._passed.get(item.nodeid, ())]
         yield from sorted(known, key=lambda item: self._took[item.nodeid])
         yield from (item for item in items if item.nodeid not in self._passed)
 
     def _passes(self, test: str) -> bool:
-        """Whether a test passes on the source as it is."""
+        """Whether a test passes on the original source."""
         if test not in self._is_sound:
             items = [item for own in self._items.values() for item in own if item.nodeid == test]
             self._is_sound[test] = self._forked(None, items, 1e9)["failed"] is None
@@ -111,7 +111,7 @@ class Server:
                 break
             if mutant in note["passed"]:
                 reached += 1
-            else:  # the test has seen the source as it is
+            else:  # the test ran on the original source
                 self._passed[note["test"]] = frozenset(note["passed"])
                 self._took[note["test"]] = note["took"]
         os.close(reading)
@@ -120,7 +120,7 @@ class Server:
 
 
 class _Run:
-    """The fork's side: runs tests, and says of each what it passed."""
+    """In the fork: runs tests, and reports the mutants that each executed."""
 
     def __init__(self, switches: Switches, out: IO[str], budget: float) -> None:
         self._switches, self._out, self._budget = switches, out, budget
@@ -130,7 +130,7 @@ class _Run:
         self._in_file: defaultdict[Path, float] = defaultdict(float)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Note the first test that fails."""
+        """Note the first failing test."""
         if report.failed and self._failed is None:
             self._failed = report.nodeid
             self._hangs = _HANGS in report.longreprtext
@@ -149,7 +149,7 @@ class _Run:
             if _spent() > self._budget or self._in_file[item.path] * _SHARES > self._budget:
                 left.append(item)
                 continue
-            if left:  # the one before was told of another that would follow
+            if left:  # the previous test was told of another next one
                 item.session._setupstate.teardown_exact(item)
             self._one(item, following)
         self._say({"failed": self._failed, "hangs": self._hangs, "left": len(left)})
@@ -169,7 +169,7 @@ class _Run:
         passed = sorted(self._switches.reached)
         self._has_been_on |= self._switches.active in passed
         if not self._has_been_on and self._switches.active is not None:
-            self._failed = None  # for another reason: the mutant has not been run yet
+            self._failed = None  # for another reason: the mutant has not been executed yet
         self._say({"test": item.nodeid, "passed": passed, "took": took})
 
     def _say(self, note: dict[str, Any]) -> None:
@@ -182,12 +182,12 @@ def _raise(_number: int, _frame: FrameType | None) -> Never:
 
 
 def _spent() -> float:
-    """Seconds of CPU time, those of ended children included: some tests are all children."""
+    """Seconds of CPU time, including ended children: some tests only start children."""
     return sum(os.times()[:4])
 
 
 def _lines(reading: int, until: float) -> Iterator[bytes]:
-    """What a fork says, until it ends or its time is up."""
+    """The lines of a fork, until it ends or its time is up."""
     rest = b""
     while select.select([reading], [], [], max(0, until - monotonic()))[0]:
         raw = os.read(reading, 1 << 16)
@@ -198,7 +198,7 @@ def _lines(reading: int, until: float) -> Iterator[bytes]:
 
 
 def _end(child: int) -> None:
-    """End a fork, and what it started."""
+    """End a fork and its children."""
     for kill in (os.killpg, os.kill):
         try:
             kill(child, signal.SIGKILL)
@@ -208,7 +208,7 @@ def _end(child: int) -> None:
 
 
 def main() -> int:
-    """Load what the first line says, and serve."""
+    """Import what the first line names, and serve."""
     orders, answers = os.fdopen(int(sys.argv[1])), os.fdopen(int(sys.argv[2]), "w")
     wanted: dict[str, Any] = json.loads(orders.readline())
     files: dict[Path, dict[int, Site]] = defaultdict(dict)

@@ -1,4 +1,4 @@
-"""Which source files make a package, and which tests are likely to notice a change in one."""
+"""The source files of each package, and the tests that are likely to detect a change in one."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from pathlib import Path
 SOURCE, TESTS = Path("src/dragoman"), Path("tests")
 _SHORT = 4
 _LIBRARY = re.compile(r'\blibrary\("(\w+)')
-# Folders within a layer that count as packages of their own.
+# Folders within a layer that count as separate packages.
 _INNER = ("history/storage", "wire/*")
-_ELSEWHERE = {"wire/peers": "interop"}  # packages that another layer's tests are about, too
+_ELSEWHERE = {"wire/peers": "interop"}  # packages that are also tested by another layer's tests
 
 
 def packages(root: Path) -> dict[str, list[Path]]:
-    """The source files by package: a layer's own, and those of what is large within it."""
+    """The source files by package: a layer's own, and those of its large subpackages."""
     found: dict[str, list[Path]] = {}
     for path in sorted((root / SOURCE).rglob("*.py")):
         inside = path.relative_to(root / SOURCE)
@@ -45,7 +45,7 @@ def _package(inside: Path) -> str:
 
 
 def likely_tests(root: Path, source: Path, line: int | None = None) -> list[Path]:
-    """The test files of a layer, those first that speak of this source file, and its line, most."""
+    """The test files of a layer, sorted by how much they mention this source file and line."""
     inside = source.relative_to(SOURCE)
     layers = filter(None, (inside.parts[0], _ELSEWHERE.get(_package(inside))))
     about = _About(root / source, line)
@@ -66,7 +66,7 @@ def _score(root: Path, file: Path, source: Path, about: _About) -> int:
 
 
 class _About:
-    """What tests of a source file, or of one line of it, are likely to speak of."""
+    """Words that tests of a source file or line are likely to mention."""
 
     def __init__(self, path: Path, line: int | None) -> None:
         tree = ast.parse(path.read_text())
@@ -92,7 +92,7 @@ def _holds(node: ast.stmt, line: int) -> bool:
 
 
 def _words(node: ast.AST) -> Iterator[str]:
-    """Names, fields and one-word texts; short ones are everywhere."""
+    """Names, fields and one-word texts; short ones are too common."""
     for each in ast.walk(node):
         match each:
             case ast.Name(id=word) | ast.Attribute(attr=word) | ast.Constant(value=str(word)):

@@ -1,9 +1,9 @@
-"""Where a source file can be changed so that a test should notice, and what it is changed to.
+"""Changes of a source file that a test should detect.
 
-A mutant is one small change: another comparison, `and` for `or`, a number one higher, a flag
-turned round, a text altered, a statement left out, a value not returned, two arguments swapped, a
-decorator taken away. What no test can or should notice is left alone: docstrings, annotations,
-messages for people, log lines, `__repr__`, type-checking blocks, numbers that only tune.
+A mutant is one small change: another comparison, `and` for `or`, a number one higher, an inverted
+flag, an altered text, a removed statement, a value not returned, two arguments swapped, a removed
+decorator. What no test can or should detect is left alone: docstrings, annotations, messages for
+people, log lines, `__repr__`, type-checking blocks, numbers that only tune.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A change: which bytes of the source become which."""
+    """A change: which bytes of the source are replaced by which."""
 
     kind: str
     line: int
@@ -30,7 +30,7 @@ class Site:
         return (raw[: self.start] + self.text.encode() + raw[self.end :]).decode()
 
     def shown(self, source: str) -> tuple[str, str]:
-        """The line as it was and as it is."""
+        """The line before and after."""
         after = self.applied(source).splitlines()
         return source.splitlines()[self.line - 1].strip(), after[self.line - 1].strip()
 
@@ -46,14 +46,14 @@ _COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.GtE: ast.Gt, ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In,
 }  # fmt: skip
 _ARITHMETIC: dict[type[ast.operator], type[ast.operator]] = {ast.Add: ast.Sub, ast.Sub: ast.Add}
-# Calls that speak to people or to type checkers.
+# Calls whose texts are for people or type checkers.
 _SPEAKING = {
     "TypeVar", "ParamSpec", "cast", "warn", "debug", "info", "warning", "error", "exception",
     "complain", "echo", "note", "print", "help_option",
 }  # fmt: skip
-# Names that hold what people read.
+# Names of texts for people.
 _SPOKEN = {"msg", "message", "problem", "reason", "hint", "help", "metavar", "epilog", "doc"}
-# Functions that take what their errors call a value, and as which argument.
+# Functions with an argument that names a value in their errors, and its position.
 _LABELS = {"expect": 2, "expect_number": 1}
 # Keywords that make no difference to a result.
 _IDLE_KEYWORDS = {"gc", "maxsize", "stacklevel", "slots", "weakref"}
@@ -68,13 +68,13 @@ _TUNING = 10  # module constants from here on are sizes of pages, batches and bu
 
 
 def sites(source: str) -> list[Site]:
-    """All changes that a source file offers, in order."""
+    """All possible changes of a source file, in order."""
     found = {site for _, site in nodes(source, ast.parse(source))}
     return sorted(found, key=lambda site: (site.start, site.end, site.kind, site.text))
 
 
 def nodes(source: str, tree: ast.Module) -> Iterator[tuple[ast.expr | ast.stmt, Site]]:
-    """Each change, and what of the tree it is a change of."""
+    """Each change, and the node that it changes."""
     starts = _line_starts(source)
     for change in _Finder(source).changes(tree):
         yield change.node, _site(change, starts)
@@ -99,7 +99,7 @@ def _site(change: _Change, starts: list[int]) -> Site:
 
 
 class _Finder:
-    """Walks a tree, and passes by what nobody notices."""
+    """Walks a tree, and skips what no test would detect."""
 
     def __init__(self, source: str) -> None:
         self._unmeasured = {
@@ -107,7 +107,7 @@ class _Finder:
         }
 
     def changes(self, tree: ast.Module) -> Iterator[_Change]:
-        """What can be changed in a module."""
+        """The possible changes of a module."""
         for statement in tree.body:
             if _is_tuning(statement):
                 continue
@@ -127,7 +127,7 @@ class _Finder:
 
 
 def _children(node: ast.AST) -> Iterator[ast.AST]:
-    """What is inside, but annotations, docstrings and what is said to people."""
+    """Child nodes except annotations, docstrings and texts for people."""
     match node:
         case ast.Raise():
             return
@@ -146,7 +146,7 @@ def _children(node: ast.AST) -> Iterator[ast.AST]:
             yield from (each for n, each in enumerate(node.args) if n != label)
             yield from (each for each in node.keywords if each.arg not in _IDLE_KEYWORDS | _SPOKEN)
         case ast.JoinedStr():
-            return  # mostly for people; those that are not are parts of a whole that is compared
+            return  # mostly for people; the others are parts of a whole that is compared
         case _:
             yield from ast.iter_child_nodes(node)
 
@@ -188,7 +188,7 @@ def _is_main(test: ast.expr) -> bool:
 
 
 def _is_tuning(statement: ast.stmt) -> bool:
-    """Whether it is a private number of a module that only says how much at once."""
+    """Whether it is a private number of a module that only sets a batch size."""
     if not isinstance(statement, ast.Assign):
         return False
     names = [_name(target) for target in statement.targets]
@@ -214,7 +214,7 @@ def _name(node: ast.AST) -> str | None:
             return None
 
 
-# --- what becomes of what
+# --- replacements
 
 
 def _statement(node: ast.stmt) -> Iterator[_Change]:

@@ -1,7 +1,7 @@
-"""Mutants that are compiled into the source beside the original, each behind a switch.
+"""Mutants compiled into the source beside the original, each behind a switch.
 
-A process that has loaded the source and the tests once can then try one mutant after the other:
-each in a fork of its own, in which one switch is on. What is decided while a module is loaded
+A process that has imported the source and the tests once can then try one mutant after the other:
+each in its own fork, in which one switch is on. Code that runs while a module is imported
 (defaults, decorators, class bodies, constants) and the patterns of a `match` have no switch.
 """
 
@@ -24,19 +24,19 @@ _SWITCH = "__is_mutated__"
 
 
 class Switches:
-    """Which mutant is on, and which have been passed since someone last looked."""
+    """Which mutant is on, and which have been executed since the last query."""
 
     def __init__(self) -> None:
         self.active: int | None = None
         self.reached: set[int] = set()
 
     def is_on(self, number: int) -> bool:
-        """Asked by the source itself, wherever a mutant is."""
+        """Called by the source itself at each mutant."""
         self.reached.add(number)
         return number == self.active
 
     def install(self, files: Mapping[Path, Mapping[int, Site]]) -> None:
-        """Have modules loaded from these files carry these mutants from now on."""
+        """Make modules imported from these files carry these mutants from now on."""
         setattr(builtins, _SWITCH, self.is_on)
         sys.meta_path.insert(0, _Finder(files))
 
@@ -54,7 +54,7 @@ def switched(source: str, sites: Mapping[int, Site]) -> tuple[ast.Module, set[in
 
 
 class _Inserter(ast.NodeTransformer):
-    """Puts switches where the code is run anew each time: within functions."""
+    """Inserts switches within functions, where code runs each time."""
 
     def __init__(self, found: dict[int, list[tuple[int, Site]]]) -> None:
         self._found = found
@@ -71,7 +71,7 @@ class _Inserter(ast.NodeTransformer):
         return result
 
     def _function(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> ast.AST:
-        """The body alone: all else is evaluated when the function is made."""
+        """Only the body: the rest is evaluated when the function is defined."""
         before, self._is_within = self._is_within, True
         node.body = [self.visit(statement) for statement in node.body]
         self._is_within = before

@@ -1,4 +1,4 @@
-"""The mutants: what is changed, and what is left alone."""
+"""Mutants: what is changed, and what is not."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 def mutants(source: str) -> set[str]:
-    """What can become of a source."""
+    """The mutants of a source."""
     return {site.applied(source) for site in sites(source)}
 
 
@@ -76,18 +76,18 @@ def test_each_kind_of_change_is_made(source: str, mutant: str) -> None:
         "x = 'words for people'",
     ],
 )
-def test_what_nobody_notices_is_left_alone(source: str) -> None:
-    """Texts for people, types, and what only tunes."""
+def test_undetectable_code_is_not_changed(source: str) -> None:
+    """Texts for people, types, and tuning constants."""
     assert mutants(source) == set()
 
 
-def test_the_text_of_an_error_is_left_alone_but_not_the_error() -> None:
-    """Whether it is raised is noticed."""
+def test_the_text_of_an_error_is_not_changed_but_raising_it_is() -> None:
+    """Whether it is raised can be detected."""
     assert mutants("raise E('text', 3)") == {"pass"}
 
 
-def test_what_an_error_calls_a_value_is_left_alone() -> None:
-    """Whether the value is looked at is noticed, and whose it is."""
+def test_the_name_of_a_value_in_errors_is_not_changed() -> None:
+    """Whether the value is checked can be detected."""
     assert mutants("expect(x, str, 'name')") == {"pass", "expect(str, x, 'name')"}
 
 
@@ -100,8 +100,8 @@ def test_what_an_error_calls_a_value_is_left_alone() -> None:
         "wire/framing.py",
     ],
 )
-def test_every_mutant_of_our_source_is_another_program(file: str) -> None:
-    """One that can be read; otherwise it would be caught by nothing but its spelling."""
+def test_every_mutant_of_our_source_is_a_different_valid_program(file: str) -> None:
+    """Otherwise any test would detect it."""
     source = (ROOT / "src/dragoman" / file).read_text()
     original = ast.dump(ast.parse(source))
     found = sites(source)
@@ -113,7 +113,7 @@ def test_every_mutant_of_our_source_is_another_program(file: str) -> None:
 
 
 def test_all_source_is_in_a_package() -> None:
-    """And dialects, storages and the rest are sampled by themselves."""
+    """Dialects, storages and other large parts are sampled separately."""
     found = packages(ROOT)
     assert {"model", "history", "history/storage", "wire", "wire/gemini", "cli"} <= found.keys()
     for name, files in found.items():
@@ -123,7 +123,7 @@ def test_all_source_is_in_a_package() -> None:
     )
 
 
-def test_the_same_seed_has_the_same_mutants() -> None:
+def test_the_same_seed_gives_the_same_mutants() -> None:
     """So that a survivor can be tried again."""
     first = chosen(ROOT, ["history", "interop"], 5, 7)
     assert (
@@ -136,7 +136,7 @@ def test_the_same_seed_has_the_same_mutants() -> None:
         chosen(ROOT, ["nonsense"], 1, 1)
 
 
-def test_the_tests_that_speak_of_a_file_come_first() -> None:
+def test_the_tests_that_mention_a_file_come_first() -> None:
     """All others of its layer follow."""
     order = likely_tests(ROOT, Path("src/dragoman/history/identity.py"))
     assert order[0] == Path("tests/history/test_identity.py")
@@ -147,7 +147,7 @@ def test_the_tests_that_speak_of_a_file_come_first() -> None:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A small tree: a function that is tested for one of its two lines."""
+    """A small tree: a function with tests for one of its two lines."""
     root = tmp_path / "project"
     for folder in ("src/dragoman", "src/dragoman/model", "tests", "tests/model"):
         (root / folder).mkdir(parents=True)
@@ -172,7 +172,7 @@ def project(tmp_path: Path) -> Path:
 @pytest.mark.slow
 @pytest.mark.parametrize("is_loaded", [False, True])
 def test_mutants_are_tried_on_a_copy(project: Path, is_loaded: bool) -> None:
-    """One is caught, one survives; a test that fails anyway has noticed nothing."""
+    """One is detected, one survives; a test that always fails has detected nothing."""
     file = Path("src/dragoman/model/sums.py")
     source = (project / file).read_text()
     found = [site for site in sites(source) if site.kind == "plus/minus swapped"]
@@ -194,8 +194,8 @@ def test_mutants_are_tried_on_a_copy(project: Path, is_loaded: bool) -> None:
 
 
 @pytest.mark.slow
-def test_a_mutant_that_hangs_is_caught(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """From outside, where no test ends by itself."""
+def test_a_mutant_that_hangs_is_ended(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From outside, if no test ends by itself."""
     monkeypatch.setattr("tests.mutation.trials._PATIENCE", 4)
     (project / "tests/model/test_sums.py").write_text(
         "from dragoman.model.sums import more\n\ndef test_loop():\n"
@@ -211,10 +211,10 @@ def test_a_mutant_that_hangs_is_caught(project: Path, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.slow
-def test_a_mutant_that_hangs_in_a_fork_is_caught(project: Path) -> None:
-    """By the CPU time of a test; what it decided while modules were loaded needs a run of its own.
+def test_a_mutant_that_hangs_in_a_fork_is_ended(project: Path) -> None:
+    """By the CPU time of a test; code that runs at import needs a separate process.
 
-    So does what no test of the layer comes by in its own process.
+    So does code that no test of the layer executes in its own process.
     """
     (project / "tests/model/test_sums.py").write_text(
         "import subprocess, sys\n"
@@ -259,7 +259,7 @@ def test_a_mutant_that_hangs_in_a_fork_is_caught(project: Path) -> None:
 def test_a_mutant_behind_a_switch_is_the_mutant(
     source: str, kind: str, before: int, after: int
 ) -> None:
-    """With the switch off, the source does what it did."""
+    """With the switch off, the source behaves as before."""
     site = next(site for site in sites(source) if site.kind == kind)
     tree, done = switched(source, {5: site})
     assert done == {5}
@@ -282,8 +282,8 @@ def test_a_mutant_behind_a_switch_is_the_mutant(
         "@cached\ndef f(): ...",
     ],
 )
-def test_what_is_decided_once_has_no_switch(source: str) -> None:
-    """Such a mutant is tried in a process of its own."""
+def test_code_that_runs_once_has_no_switch(source: str) -> None:
+    """Such a mutant is tried in a separate process."""
     found = [site for site in sites(source) if site.kind != "returned value gone"]
     tree, done = switched(source, dict(enumerate(found[:1])))
     assert not done
@@ -291,7 +291,7 @@ def test_what_is_decided_once_has_no_switch(source: str) -> None:
 
 
 def test_a_trial_is_described_for_programs() -> None:
-    """With all that a person is told."""
+    """With everything that the text has."""
     file = Path("src/dragoman/model/x.py")
     site = sites("x = 1 < 2")[0]
     trial = Trial(Mutant("model", file, site), None, "a", "b", is_unfinished=True)
@@ -304,7 +304,7 @@ def test_a_trial_is_described_for_programs() -> None:
     assert "budget" not in next(told(trial._replace(is_unfinished=False)))
 
 
-def test_timed_out_mutants_count_for_themselves() -> None:
-    """They are neither caught nor survivors."""
+def test_timed_out_mutants_are_counted_separately() -> None:
+    """They are neither detected nor survivors."""
     assert str(Sum(caught=19, survived=1)) == "19 of 20 caught (95.0 %)"
     assert str(Sum(caught=1, timed_out=2)) == "1 of 1 caught (100.0 %), 2 timed out"

@@ -1,9 +1,9 @@
-"""Trying mutants on a copy of the tree, with the tests that are likely to notice first.
+"""Trying mutants on a copy of the tree, with the tests that are likely to detect them first.
 
-Most mutants are tried in forks of a process that has loaded a layer and its tests once
-(`forking`). Those without a switch (`switches`), those that mattered while the tests were loaded,
-and those that no test came by are written into the copy, for a run of their own: loading takes
-longer than most mutants live, so a few files of tests are tried, then more.
+Most mutants are tried in forks of a process that has imported a layer and its tests once
+(`forking`). Those without a switch (`switches`), those that mattered during import, and those that
+no test executed are written into the copy, for a separate run: importing takes longer than most
+mutants live, so a few test files are tried, then more.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Mutant(NamedTuple):
 
 
 class Trial(NamedTuple):
-    """How a mutant fared: the test that noticed it, or None."""
+    """The outcome of a mutant: the test that detected it, or None."""
 
     mutant: Mutant
     noticed_by: str | None
@@ -66,7 +66,7 @@ class Trial(NamedTuple):
 
 
 class Workshop:
-    """A copy of the tree in which one mutant at a time is tried; the tree itself is not touched."""
+    """A copy of the tree in which one mutant at a time is tried; the tree itself is not changed."""
 
     def __init__(self, root: Path, *, budget: float) -> None:
         self._root = root
@@ -78,7 +78,7 @@ class Workshop:
         self._was_stopped = False
         self._has_hung = False
         self._loaded: _Loaded | None = None
-        self._left = budget  # of the mutant that is being tried
+        self._left = budget  # of the current mutant
         self._times = count(1_500_000_000)
         for name in _COPIED:
             place = root / name
@@ -89,7 +89,7 @@ class Workshop:
                 shutil.copy(place, self.copy / name)
 
     def stop(self) -> None:
-        """End the run that is under way."""
+        """End the current run."""
         if self._running is not None:
             _end(self._running)
         if self._loaded is not None:
@@ -102,7 +102,7 @@ class Workshop:
         self._folder.cleanup()
 
     def load(self, mutants: list[Mutant]) -> None:
-        """Prepare to try these in forks of one process, those of them that can be."""
+        """Prepare to try those of these that can be tried in forks of one process."""
         self._loaded = _Loaded(self.copy, mutants, self._environment(self.copy / "none"))
 
     def tried(self, mutant: Mutant) -> Trial:
@@ -116,7 +116,7 @@ class Workshop:
         return Trial(mutant, told["failed"], before, after, is_unfinished, told["hangs"])
 
     def _tried_alone(self, mutant: Mutant, likely: list[str]) -> Trial:
-        """The same in processes that load the mutant themselves."""
+        """The same in processes that import the mutant themselves."""
         source = (self.copy / mutant.file).read_text()
         self._left, self._was_stopped, self._has_hung = self._budget, False, False
         is_unfinished, failed = False, None
@@ -133,7 +133,7 @@ class Workshop:
         )
 
     def _failing(self, mutant: Mutant, source: str, files: list[str]) -> str | None:
-        """The test in these files that notices a mutant; None where none does."""
+        """The test in these files that detects a mutant; None if there is none."""
         broken: list[str] = []
         while True:
             self._write(mutant.file, mutant.site.applied(source))
@@ -143,26 +143,26 @@ class Workshop:
                 self._write(mutant.file, source)
             if failed is None or failed in broken or self._passes_clean(failed):
                 return failed
-            broken.append(failed)  # it fails whatever the source: it has noticed nothing
+            broken.append(failed)  # it fails on the original source as well, so it detected nothing
 
     def _write(self, file: Path, source: str) -> None:
-        """Write a file under a time of its own: bytecode goes by that and by the size."""
+        """Write a file with a new modification time, because bytecode is keyed by time and size."""
         place = self.copy / file
         place.write_text(source)
         at = next(self._times)
         os.utime(place, (at, at))
 
     def _passes_clean(self, failed: str) -> bool:
-        """Whether a test passes on the source as it is."""
+        """Whether a test passes on the original source."""
         if failed not in self._clean:
             left, self._left = self._left, self._budget
-            is_known = failed in {_LOADING, UNENDED}  # no test, of which that could be asked
+            is_known = failed in {_LOADING, UNENDED}  # not a test that could be run on its own
             self._clean[failed] = is_known or self._run([failed], []) is None
             self._left = left
         return self._clean[failed]
 
     def _run(self, tests: list[str], deselected: list[str]) -> str | None:
-        """The test that fails; None where all pass."""
+        """The failing test; None if all pass."""
         outcome = self.copy / "outcome.json"
         outcome.unlink(missing_ok=True)
         without = [f"--deselect={test}" for test in deselected]
@@ -209,14 +209,14 @@ _LOADING = "(the tests could not be loaded)"
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End a run, and what it started."""
+    """End a run and its children."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
 
 
 class _Loaded:
-    """A process that has loaded the tests of some mutants, and tries them."""
+    """A process that has imported the tests of some mutants, and tries them."""
 
     def __init__(self, copy: Path, mutants: list[Mutant], environment: dict[str, str]) -> None:
         self._numbers = {mutant: number for number, mutant in _switchable(copy, mutants)}
@@ -238,7 +238,7 @@ class _Loaded:
         self._ask({"mutants": rows, "tests": [f"tests/{folder}" for folder in folders]})
 
     def tried(self, mutant: Mutant, files: list[str], budget: float) -> dict[str, Any] | None:
-        """What became of a mutant; None where this process can't tell."""
+        """The outcome of a mutant; None if this process can't tell."""
         if mutant not in self._numbers:
             return None
         return self._ask({"mutant": self._numbers[mutant], "files": files, "budget": budget})

@@ -13,7 +13,7 @@ from typing import Never
 
 import pytest
 
-_PER_TEST = 300  # seconds: a busy machine takes its time
+_PER_TEST = 300  # seconds: a busy machine is slow
 _SHARES = 6  # of the whole time, of which a file gets one at most
 _in_file: defaultdict[Path, float] = defaultdict(float)
 _outcome: dict[str, str | float | None] = {"failed": None, "stopped": None, "hangs": False}
@@ -25,13 +25,13 @@ def _hangs(_number: int, _frame: FrameType | None) -> Never:
 
 
 def _spent() -> float:
-    """Seconds of CPU time, those of ended children included: some tests are all children."""
+    """Seconds of CPU time, including ended children: some tests only start children."""
     return sum(os.times()[:4])
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """Give each test its time."""
+    """Give each test its time limit."""
     start = _spent()
     signal.signal(signal.SIGALRM, _hangs)
     signal.alarm(_PER_TEST)
@@ -47,26 +47,26 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Let no file take the time of all others: what is left of it is not run."""
+    """Let no file use up the time of the others: the rest of it is not run."""
     if _in_file[item.path] > float(os.environ["DRAGOMAN_TEST_BUDGET"]) / _SHARES:
         _outcome["stopped"] = item.nodeid
         pytest.skip("its file has had its time")
 
 
 def pytest_collectreport(report: pytest.CollectReport) -> None:
-    """Note a file that can't be loaded any more."""
+    """Note a file that can't be imported any more."""
     if report.failed:
         _outcome["failed"] = _outcome["failed"] or report.nodeid
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Note the first test that fails."""
+    """Note the first failing test."""
     if report.failed:
         _outcome["failed"] = _outcome["failed"] or report.nodeid
         _outcome["hangs"] = _outcome["hangs"] or "the test hangs" in report.longreprtext
 
 
 def pytest_sessionfinish() -> None:
-    """Say how it ended."""
+    """Report how it ended."""
     _outcome["spent"] = _spent()
     Path(os.environ["DRAGOMAN_TEST_OUTCOME"]).write_text(json.dumps(_outcome))

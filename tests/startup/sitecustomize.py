@@ -1,5 +1,5 @@
-# ruff: noqa: INP001 - it is found on sys.path, as Python wants it
-"""Run by every Python that a test starts: what counts as absent can't be imported there."""
+# ruff: noqa: INP001 - Python finds it on sys.path
+"""Run by every Python that a test starts: hidden packages can't be imported there."""
 
 import os
 import sys

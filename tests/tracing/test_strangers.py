@@ -1,6 +1,6 @@
-"""Tracing meets what nobody here has written: providers, samplers, exporters, propagators, models.
+"""Tracing with third-party providers, samplers, exporters, propagators and models.
 
-Whatever they do, the run goes on, its spans end, and nothing is left behind.
+Whatever they do, the run continues, its spans end, and nothing is left behind.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _provide(monkeypatch: pytest.MonkeyPatch, provider: Any) -> None:
 
 @pytest.fixture
 def spans(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemorySpanExporter]:
-    """What is exported."""
+    """The exported spans."""
     exporter = InMemorySpanExporter()
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
@@ -92,10 +92,10 @@ class _RaisingTracer:
 
 
 class _Span:
-    """A span that raises, whatever is done with it."""
+    """A span whose methods all raise."""
 
     def is_recording(self) -> bool:
-        """So it says."""
+        """Claim to record."""
         return True
 
     def __getattr__(self, name: str) -> Any:
@@ -117,16 +117,16 @@ class _RaisingSpans:
 async def test_a_provider_that_raises_breaks_no_run(
     provider: type[Any], streams: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whether it has no tracer, the tracer has no span, or the span takes nothing."""
+    """Whether the provider, the tracer or the span raises."""
     _provide(monkeypatch, provider())
     monkeypatch.setenv(CONTENT, "true")
     assert await _run(_agent(), streams=streams) == "Sunny."
 
 
-async def test_a_provider_that_is_named_but_missing_breaks_no_run(
+async def test_a_missing_provider_breaks_no_run(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """OpenTelemetry looks for it when it is first asked, and raises."""
+    """OpenTelemetry looks for it on first use, and raises."""
     _provide(monkeypatch, None)
     monkeypatch.setenv("OTEL_PYTHON_TRACER_PROVIDER", "no-such-provider")
     assert await _run(_agent(), streams=False) == "Sunny."
@@ -136,7 +136,7 @@ class _Down(SpanExporter):
     """An exporter whose server is down."""
 
     def export(self, spans: Any) -> SpanExportResult:
-        """Nothing arrives."""
+        """Fail."""
         del spans
         raise ConnectionError
 
@@ -148,12 +148,12 @@ class _Down(SpanExporter):
 async def test_an_exporter_that_is_down_breaks_no_run(
     processor: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The spans are lost, and nothing else."""
+    """Only the spans are lost."""
     provider = TracerProvider()
     provider.add_span_processor(processor(_Down()))
     _provide(monkeypatch, provider)
     assert await _run(_agent(), streams=True) == "Sunny."
-    logging.disable()  # the SDK says that it failed
+    logging.disable()  # the SDK logs the failure
     try:
         provider.shutdown()
     finally:
@@ -161,10 +161,10 @@ async def test_an_exporter_that_is_down_breaks_no_run(
 
 
 @pytest.mark.parametrize("streams", [False, True])
-async def test_what_is_sampled_out_is_not_described(
+async def test_sampled_out_spans_are_not_described(
     streams: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nobody sees it: neither content nor outcomes nor costs are gathered for it."""
+    """Neither content nor outcomes nor costs are collected for them."""
     provider = TracerProvider(sampler=ParentBased(ALWAYS_OFF))
     _provide(monkeypatch, provider)
     monkeypatch.setenv(CONTENT, "true")
@@ -177,8 +177,8 @@ async def test_what_is_sampled_out_is_not_described(
     assert await _run(_agent(), streams=streams) == "Sunny."
 
 
-async def test_what_a_sampled_out_call_propagates_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The server is told of the trace, and that it is not recorded."""
+async def test_a_sampled_out_call_propagates_that(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server gets the trace id, and that it is not recorded."""
     _provide(monkeypatch, TracerProvider(sampler=ParentBased(ALWAYS_OFF)))
     monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
     with serving(said()) as vendor:
@@ -192,12 +192,12 @@ async def test_what_a_sampled_out_call_propagates_says_so(monkeypatch: pytest.Mo
 
 
 class _Hostile:
-    """A propagator that adds what can't be sent, and what is not its own."""
+    """A propagator that adds invalid headers, and headers of others."""
 
     fields: frozenset[str] = frozenset()
 
     def inject(self, carrier: Any, *_: object, **__: object) -> None:
-        """All of it."""
+        """All of them."""
         carrier.update({
             "x-split": "1\r\nx-smuggled: 2", "x-null": "\0", "x bad": "1", "": "1", "x-é": "1",
             "x-high": "é\ud800", "Authorization": "Bearer stolen", "authorization": "Bearer s",
@@ -229,14 +229,14 @@ async def test_a_hostile_propagator_changes_no_request(
 
 class _Odd(_Hostile):
     def inject(self, carrier: Any, *_: object, **__: object) -> None:
-        """Not even texts."""
+        """Values that aren't texts."""
         carrier.update({1: "x", "x-number": 2, "x-none": None})
 
 
-async def test_a_propagator_that_adds_no_texts_breaks_no_request(
+async def test_a_propagator_with_invalid_values_breaks_no_request(
     spans: InMemorySpanExporter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The request is sent without it."""
+    """The request is sent without them."""
     monkeypatch.setattr(propagate, "_HTTP_TEXT_FORMAT", _Odd())
     monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
     with serving(said()) as vendor:
@@ -249,7 +249,7 @@ async def test_a_propagator_that_adds_no_texts_breaks_no_request(
 async def test_baggage_is_propagated(
     spans: InMemorySpanExporter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As OpenTelemetry encodes it."""
+    """In OpenTelemetry's encoding."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
     token = context.attach(baggage.set_baggage("tenant", "Müller\r\n"))
     try:
@@ -264,11 +264,11 @@ async def test_baggage_is_propagated(
     assert len(spans.get_finished_spans()) == 1
 
 
-# --- runs that don't come to their end
+# --- runs that don't end normally
 
 
 async def test_a_cancelled_run_ends_its_spans(spans: InMemorySpanExporter) -> None:
-    """The run and its tool say that they were cancelled; the caller's span is current again."""
+    """The run's and its tool's spans are marked cancelled; the caller's is current again."""
     started = asyncio.Event()
 
     @tool
@@ -297,7 +297,7 @@ async def test_a_cancelled_run_ends_its_spans(spans: InMemorySpanExporter) -> No
 async def test_a_run_left_in_mid_stream_ends_its_spans(
     how: str, spans: InMemorySpanExporter, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Leaving is no error, wherever it is noticed; nothing is logged, no span stays current."""
+    """Leaving is no error; nothing is logged, and no span stays current."""
     before = trace.get_current_span()
     stream = Agent(EchoModel()).stream("One two three four")
     events = stream.events()
@@ -323,7 +323,7 @@ async def test_a_run_left_in_mid_stream_ends_its_spans(
 async def test_a_dropped_stream_of_a_client_ends_its_span(
     spans: InMemorySpanExporter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nobody closes it: it is only forgotten."""
+    """Even if it isn't closed."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
     with serving(streamed("In ", "Mostar.", hangs=True)) as vendor:
         async with Client("openai:gpt-5", base_url=f"{vendor.url}/v1", dialect="openai-chat") as it:
@@ -339,7 +339,7 @@ async def test_a_dropped_stream_of_a_client_ends_its_span(
 
 
 async def test_threads_of_tools_do_not_disturb_the_trace(spans: InMemorySpanExporter) -> None:
-    """A thread that outlives its tool has spans of its own, and the run has all of its own."""
+    """A thread that outlives its tool has its own spans, and the run's spans are complete."""
     go_on = threading.Event()
     threads: list[threading.Thread] = []
 
@@ -365,7 +365,7 @@ async def test_threads_of_tools_do_not_disturb_the_trace(spans: InMemorySpanExpo
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes can't be forked here")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # forking with threads
-def test_a_forked_process_traces_on(spans: InMemorySpanExporter) -> None:
+def test_a_forked_process_continues_the_trace(spans: InMemorySpanExporter) -> None:
     """Within its parent's span, with the tracer that the parent has used."""
     coming, going = os.pipe()
     with trace.get_tracer("mine").start_as_current_span("mine") as mine:
@@ -389,10 +389,10 @@ def test_a_forked_process_traces_on(spans: InMemorySpanExporter) -> None:
 # --- values
 
 
-async def test_strange_values_do_not_lose_the_batch(
+async def test_unusual_values_do_not_lose_the_batch(
     spans: InMemorySpanExporter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Spans are exported together: one that can't be encoded would take the others with it."""
+    """Spans are exported together: one that can't be encoded would lose the others."""
     monkeypatch.setenv(CONTENT, "true")
     odd = "\ud800"
     usage = Usage(input=10**30, output=3)
@@ -414,7 +414,7 @@ async def test_strange_values_do_not_lose_the_batch(
 
 
 def test_hostile_response_models_fill_no_memory() -> None:
-    """What metrics are labelled with is kept for a few models only."""
+    """Metric labels are kept for a limited number of models."""
     place = attributes.Place("chat", "openai", "m", None)
     for number in range(1000):
         labels = place.labels(f"m{number}", None)
@@ -422,8 +422,8 @@ def test_hostile_response_models_fill_no_memory() -> None:
     assert len(place._labels) <= 64
 
 
-def test_a_stand_in_is_no_address() -> None:
-    """A model on this machine has a server whose address is not known before it runs."""
+def test_a_placeholder_is_no_address() -> None:
+    """A local model's server has no known address before it runs."""
     assert (
         "server.address"
         not in attributes.place("chat", "local", "m", "http://local.invalid/v1").common
@@ -432,11 +432,11 @@ def test_a_stand_in_is_no_address() -> None:
     assert (real["server.address"], real["server.port"]) == ("::1", 8080)
 
 
-# --- models of others
+# --- third-party models
 
 
 class _Custom:
-    """A model that somebody else wrote, which knows nothing of tracing."""
+    """A third-party model that knows nothing of tracing."""
 
     name = "mine:large"
 
@@ -464,7 +464,7 @@ class _Custom:
 
 
 class _Streaming(_Custom):
-    """One that streams on its own."""
+    """One with its own streaming."""
 
     def stream(self, request: Request) -> Any:
         """The same, as a stream."""
@@ -472,7 +472,7 @@ class _Streaming(_Custom):
 
 
 class _Events:
-    """A stream with what an agent needs of one."""
+    """A stream with the methods that an agent needs."""
 
     def __init__(self, answer: Any) -> None:
         self._answer = answer
@@ -492,16 +492,16 @@ class _Events:
 
 
 class _Wrapping(_Custom):
-    """One that asks a model of ours."""
+    """One that calls a model of ours."""
 
     async def send(self, request: Request) -> Response:
-        """What the other says."""
+        """The other model's answer."""
         return await EchoModel().send(request)
 
 
 @pytest.mark.parametrize("streams", [False, True])
 async def test_a_custom_model_has_a_chat_span(spans: InMemorySpanExporter, streams: bool) -> None:
-    """The agent makes it, with the model's name, tokens and the time that it took."""
+    """The agent creates it, with the model's name, tokens and duration."""
     assert await _run(Agent(_Streaming()), streams=streams) == "In Mostar."
     found = named(spans)
     (chat,), (run,) = found["chat large"], found["invoke_agent"]
@@ -527,7 +527,7 @@ async def test_a_custom_model_that_fails_has_a_failed_span(spans: InMemorySpanEx
     assert fields(chat)["error.type"] == "503"
 
 
-async def test_a_model_that_asks_another_has_the_other_s_span_only(
+async def test_a_wrapping_model_has_only_the_inner_span(
     spans: InMemorySpanExporter,
 ) -> None:
     """Two would count the tokens twice."""
@@ -557,8 +557,8 @@ async def test_a_named_agent_is_named_in_its_span(spans: InMemorySpanExporter) -
     assert billing.with_model(EchoModel()).name == "billing"
 
 
-def test_an_agent_without_a_name_needs_one_for_others() -> None:
-    """A tool or a handoff has one."""
+def test_an_agent_needs_a_name_for_tools_and_handoffs() -> None:
+    """Without one, both are errors."""
     agent = Agent(EchoModel())
     assert agent.name is None
     for make in (agent.as_tool, agent.as_handoff):
@@ -567,7 +567,7 @@ def test_an_agent_without_a_name_needs_one_for_others() -> None:
 
 
 def test_a_name_that_might_be_a_sentence_is_not_shown() -> None:
-    """A repr shows names only."""
+    """The repr only shows names."""
     assert "secret" not in repr(Agent(EchoModel(), name="a secret sentence"))
     with pytest.raises(InvalidInputError):
         Agent(EchoModel(), name=7)  # type: ignore[call-overload]

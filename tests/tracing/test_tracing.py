@@ -1,4 +1,4 @@
-"""Spans and metrics, read back from OpenTelemetry's own SDK and compared with the conventions."""
+"""Spans and metrics, read back with OpenTelemetry's SDK and compared with its conventions."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ SECRET = "Where is the Old Bridge?"
 
 @pytest.fixture
 def spans(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemorySpanExporter]:
-    """What is exported."""
+    """The exported spans."""
     exporter = InMemorySpanExporter()
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
@@ -55,7 +55,7 @@ def spans(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemorySpanExporter]:
 
 @pytest.fixture
 def measured(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemoryMetricReader]:
-    """What is measured."""
+    """The recorded metrics."""
     reader = InMemoryMetricReader()
     provider = MeterProvider([reader])
     monkeypatch.setattr("opentelemetry.metrics._internal._METER_PROVIDER", provider)
@@ -83,13 +83,13 @@ def fields(span: ReadableSpan) -> dict[str, Any]:
 
 
 def itself(span: ReadableSpan) -> tuple[int, int]:
-    """The ids of its trace, and its own."""
+    """Its trace id and span id."""
     assert span.context is not None
     return span.context.trace_id, span.context.span_id
 
 
 def parent(span: ReadableSpan) -> int | None:
-    """The id of the span that it is part of."""
+    """The id of its parent span."""
     return None if span.parent is None else span.parent.span_id
 
 
@@ -114,7 +114,7 @@ def calling(name: str, **arguments: Any) -> Message:
 
 
 async def test_a_run_with_two_tools_and_a_fallback(spans: InMemorySpanExporter) -> None:
-    """One trace: the run, each question to each model, each tool, and what failed."""
+    """One trace: the run, each request to each model, each tool, and what failed."""
     first = ScriptedModel([DragomanError, calling("weather", city="Mostar")], name="scripted:one")
     second = ScriptedModel([calling("clock"), "Sunny."], name="scripted:two")
     fallback = FallbackModel(first, second, when=lambda _: True)
@@ -154,10 +154,8 @@ async def test_names_are_those_of_the_conventions(
 
 
 @pytest.mark.parametrize("streams", [False, True])
-async def test_content_is_left_out_unless_asked_for(
-    spans: InMemorySpanExporter, streams: bool
-) -> None:
-    """Neither what is said nor arguments, results and errors are in a span."""
+async def test_content_is_left_out_by_default(spans: InMemorySpanExporter, streams: bool) -> None:
+    """Spans have no messages, arguments, results or error texts."""
     model = ScriptedModel([calling("weather", city=SECRET), calling("clock"), f"{SECRET}!"])
     agent = Agent(model, tools=[weather, clock], system=SECRET)
     await (agent.stream(SECRET).collect() if streams else agent.send(SECRET))
@@ -171,7 +169,7 @@ async def test_content_is_left_out_unless_asked_for(
 async def test_content_has_the_form_that_viewers_read(
     spans: InMemorySpanExporter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Messages with roles and typed parts; what is no text says what it is, without its bytes."""
+    """Messages with roles and typed parts; media are named without their bytes."""
     monkeypatch.setenv(CONTENT, "SPAN_ONLY")
     picture = Image.from_bytes(b"\x89PNG bytes", mime="image/png")
     answer = Message.assistant(Thinking("Hm."), *calling("weather", city="Mostar").parts)
@@ -207,7 +205,7 @@ async def test_content_has_the_form_that_viewers_read(
 async def test_a_request_over_the_network(
     spans: InMemorySpanExporter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who was asked where, with which settings, what it took; the server is told of the span."""
+    """The span has address, settings and usage; the server gets its id."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
     with serving(said()) as vendor:
         async with Client("openai:gpt-5", base_url=f"{vendor.url}/v1", dialect="openai-chat") as it:
@@ -248,7 +246,7 @@ async def test_a_stream_is_one_span(
 async def test_a_stream_that_is_left_ends_its_span(
     spans: InMemorySpanExporter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Leaving is no error; a stream that breaks off is one."""
+    """Leaving is no error; an interruption is one."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
     where: dict[str, Any] = {"dialect": "openai-chat", "retries": Retries(attempts=1)}
     with serving(streamed("In ", "Mostar.", hangs=True)) as vendor:
@@ -265,10 +263,10 @@ async def test_a_stream_that_is_left_ends_its_span(
     assert fields(broken)["error.type"] == "StreamInterrupted"
 
 
-async def test_a_refusal_has_its_status(
+async def test_an_error_response_has_its_status(
     spans: InMemorySpanExporter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`error.type` is what the server answered; attempts that were repeated are one span."""
+    """`error.type` is the status; retries are in one span."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
     answers = iter([Goes({"error": {"message": SECRET}}, 500), Goes({"error": {}}, 401)])
     with serving(lambda _came: next(answers)) as vendor:
@@ -285,7 +283,7 @@ async def test_a_refusal_has_its_status(
 async def test_embeddings_have_a_span(
     spans: InMemorySpanExporter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As chats do."""
+    """Like chats."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
     answer = {"data": [{"index": 0, "embedding": [0.5]}], "model": "m",
               "usage": {"prompt_tokens": 4, "total_tokens": 4}}  # fmt: skip
@@ -298,7 +296,7 @@ async def test_embeddings_have_a_span(
 
 
 async def test_tools_see_the_span_they_run_in(spans: InMemorySpanExporter) -> None:
-    """Async ones, and those that run in a thread: what they trace is part of their span."""
+    """On the loop and on threads, their own spans are children of it."""
     seen: list[int] = []
 
     @tool
@@ -320,7 +318,7 @@ async def test_tools_see_the_span_they_run_in(spans: InMemorySpanExporter) -> No
 
 
 def test_blocking_calls_are_part_of_the_callers_span(spans: InMemorySpanExporter) -> None:
-    """The work is done on another thread; the span there has the caller's as its parent."""
+    """The work is done on another thread, with the caller's span as parent."""
     with trace.get_tracer("mine").start_as_current_span("mine") as mine:
         Agent(EchoModel()).send_sync("Hi")
     run = named(spans)["invoke_agent"][0]
@@ -328,8 +326,8 @@ def test_blocking_calls_are_part_of_the_callers_span(spans: InMemorySpanExporter
 
 
 @pytest.mark.parametrize("streams", [False, True])
-async def test_a_kept_run_shows_its_history(spans: InMemorySpanExporter, streams: bool) -> None:
-    """Its reads and writes are spans within the run, under the session that the run has as well."""
+async def test_a_stored_run_shows_its_history(spans: InMemorySpanExporter, streams: bool) -> None:
+    """Reads and writes are spans within the run, with the same session id."""
     async with ChatHistory(SessionIdentity("test", "user", "s-1"), MemoryStorage()) as history:
         agent = Agent(EchoModel())
         await (agent.stream("Hi", history=history).collect() if streams
@@ -347,10 +345,10 @@ async def test_a_kept_run_shows_its_history(spans: InMemorySpanExporter, streams
 
 
 class _Broken:
-    """A processor that fails at every step."""
+    """A span processor that fails at every step."""
 
     def on_start(self, *_: object, **__: object) -> None:
-        """As it says."""
+        """Fail."""
         raise ValueError(SECRET)
 
     on_end = _on_ending = on_start
@@ -364,7 +362,7 @@ class _Broken:
 async def test_a_broken_processor_breaks_no_run(
     fails: str, streams: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What a program listens with may fail; what it listens to goes on, and comes to its end."""
+    """The run ends normally."""
     processor: Any = type("Processor", (_Broken,), {
         name: lambda *_, **__: None
         for name in ("on_start", "on_end", "_on_ending") if name != fails})()  # fmt: skip
@@ -406,11 +404,11 @@ async def test_metrics_are_recorded(
         "input": 9, "output": 3}  # fmt: skip
 
 
-# --- nobody listens
+# --- without tracing
 
 
-def test_nothing_is_loaded_where_nobody_traces() -> None:
-    """The package is installed here, and stays where it is."""
+def test_nothing_is_imported_without_tracing() -> None:
+    """Although the package is installed here."""
     program = (
         "import sys; from dragoman import Agent; from dragoman.testing import EchoModel;"
         "Agent(EchoModel()).send_sync('Hi');"
@@ -419,8 +417,8 @@ def test_nothing_is_loaded_where_nobody_traces() -> None:
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
-async def test_without_a_provider_no_span_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The API alone has nobody to tell: the request carries no headers of it."""
+async def test_without_a_provider_no_span_is_created(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The request has no trace headers."""
     monkeypatch.setattr(trace, "_TRACER_PROVIDER", None)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
     with serving(said()) as vendor:

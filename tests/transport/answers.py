@@ -1,4 +1,4 @@
-"""Answers of each dialect, plain and streamed, small enough to read."""
+"""Small example answers of each dialect, plain and streamed."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ TEXT = "The Old Bridge is in Mostar."
 
 
 class Naps(list[float]):
-    """The waits that there would have been."""
+    """Records requested sleeps instead of sleeping."""
 
     async def __call__(self, seconds: float) -> None:
-        """Wait for nothing."""
+        """Record a sleep and return at once."""
         self.append(seconds)
 
 
 def client(dialect: str, url: str, **settings: Any) -> Client:
-    """A client of a server on loopback that never waits between attempts."""
+    """A client of a loopback server that doesn't sleep between attempts."""
     settings.setdefault("timeouts", Timeouts(first_byte=PATIENCE, between_chunks=PATIENCE))
     place = PROVIDERS[dialect]
     made = Client(place, dialect=dialect, base_url=url, key="sk-test", **settings)
@@ -41,18 +41,18 @@ def client(dialect: str, url: str, **settings: Any) -> Client:
 
 
 def naps(made: Client) -> Naps:
-    """The waits of a client."""
+    """The recorded sleeps of a client."""
     assert isinstance(made._sleep, Naps)
     return made._sleep
 
 
 def body(dialect: str) -> dict[str, Any]:
-    """A plain answer."""
+    """A plain response body."""
     return dragoman.dialect(dialect).encode_response(response()).body
 
 
 def response() -> Response:
-    """The answer that all of them give."""
+    """The response that every body decodes to."""
     wire = {"id": "r1", "model": "m", "choices": [{"index": 0, "finish_reason": "stop", "message":
             {"role": "assistant", "content": TEXT}}],
             "usage": {"prompt_tokens": 3, "completion_tokens": 7, "total_tokens": 10}}  # fmt: skip
@@ -60,7 +60,7 @@ def response() -> Response:
 
 
 def frames(dialect: str) -> list[bytes]:
-    """A streamed answer, frame by frame."""
+    """A streamed answer as a list of frames."""
     if dialect == "ollama":
         return [json.dumps(each).encode() + b"\n" for each in _OLLAMA]
     named = dialect in {"anthropic", "openai-responses"}
@@ -73,7 +73,7 @@ def kind(dialect: str) -> str:
 
 
 def said(dialect: str, pieces: Sequence[bytes]) -> Response:
-    """What pieces of a stream add up to, read without any network."""
+    """The response of a stream's chunks, decoded without a network."""
     decoder = dragoman.dialect(dialect).stream_decoder()
     for piece in pieces:
         decoder.feed(piece)

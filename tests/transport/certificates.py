@@ -1,4 +1,4 @@
-"""Certificates for loopback, made on the spot."""
+"""Self-signed certificates for loopback."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cryptography.x509.oid import NameOID
 
 
 def certified(folder: Path) -> tuple[ssl.SSLContext, Path]:
-    """A server's context for loopback, and the file of who vouches for it: itself."""
+    """A server's TLS context for loopback, and the file of its self-signed certificate."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "dragoman test")])
     now = dt.datetime.now(dt.UTC)

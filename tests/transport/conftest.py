@@ -1,4 +1,4 @@
-"""The two transports that reach the network; tests of the network itself run on both."""
+"""The two network transports; tests of the network run on both."""
 
 from __future__ import annotations
 

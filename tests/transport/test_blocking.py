@@ -1,4 +1,4 @@
-"""The blocking twins: in scripts, inside a running loop, in threads, and interrupted."""
+"""The blocking API: in scripts, inside a running loop, in threads, and interrupted."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _DIALECT = "openai-chat"
 
 
 class Aside:
-    """Servers on a loop in a thread of their own: the tests block."""
+    """Servers on an event loop in another thread, because the tests block."""
 
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
@@ -33,18 +33,18 @@ class Aside:
         self._closing = ExitStack()
 
     def run(self, work: Any) -> Any:
-        """The result of a coroutine over there."""
+        """Run a coroutine on that loop and return its result."""
         return asyncio.run_coroutine_threadsafe(work, self.loop).result(30)
 
     def serve(self, *replies: list[Step]) -> Server:
-        """A server."""
+        """Start a server."""
         manager = serving(*replies)
         server: Server = self.run(manager.__aenter__())
         self._closing.callback(lambda: self.run(manager.__aexit__(None, None, None)))
         return server
 
     def close(self) -> None:
-        """End all of it."""
+        """Stop all servers."""
         self._closing.close()
         self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join()
@@ -53,7 +53,7 @@ class Aside:
 
 @pytest.fixture
 def aside() -> Iterator[Aside]:
-    """Where servers run."""
+    """A thread for servers."""
     made = Aside()
     yield made
     made.close()
@@ -61,7 +61,7 @@ def aside() -> Iterator[Aside]:
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_scripts_need_no_await(dialect: str, aside: Aside) -> None:
-    """Plain and streamed, on one connection."""
+    """`send_sync` and streams work on one connection."""
     server = aside.serve(plain(body(dialect)), streamed(*frames(dialect), kind=kind(dialect)))
     with client(dialect, server.url) as made:
         assert made.send_sync("hi").text == TEXT
@@ -75,8 +75,8 @@ def test_scripts_need_no_await(dialect: str, aside: Aside) -> None:
     aside.run(server.until_idle())
 
 
-def test_events_come_as_they_are_sent(aside: Aside) -> None:
-    """Not all at the end."""
+def test_events_arrive_as_they_are_sent(aside: Aside) -> None:
+    """They are not held back until the end."""
     go = asyncio.Event()
     pieces = frames(_DIALECT)
     server = aside.serve(streamed(*pieces[:4], go, *pieces[4:]))
@@ -90,7 +90,7 @@ def test_events_come_as_they_are_sent(aside: Aside) -> None:
         assert stream.response.text == TEXT
 
 
-async def test_they_work_inside_a_running_loop() -> None:
+async def test_blocking_calls_work_inside_a_running_loop() -> None:
     """A notebook has one."""
     aside = Aside()
     try:
@@ -103,7 +103,7 @@ async def test_they_work_inside_a_running_loop() -> None:
 
 
 def test_threads_may_share_a_client(aside: Aside) -> None:
-    """Each gets its own answers."""
+    """Each thread gets its own answers."""
     server = aside.serve(streamed(*frames(_DIALECT)))
     with client(_DIALECT, server.url) as made, ThreadPoolExecutor(8) as pool:
         found = list(pool.map(lambda _: made.stream_sync("hi").collect().text, range(40)))
@@ -111,7 +111,7 @@ def test_threads_may_share_a_client(aside: Aside) -> None:
 
 
 def test_one_client_serves_blocking_and_async_code(aside: Aside) -> None:
-    """Each loop has connections of its own."""
+    """Each loop has its own connections."""
     server = aside.serve(plain(body(_DIALECT)))
     made = client(_DIALECT, server.url)
     assert made.send_sync("hi").text == TEXT
@@ -121,8 +121,8 @@ def test_one_client_serves_blocking_and_async_code(aside: Aside) -> None:
     aside.run(server.until_idle())
 
 
-def test_errors_are_the_same(aside: Aside) -> None:
-    """With what they carry."""
+def test_errors_are_those_of_the_async_api(aside: Aside) -> None:
+    """Their attributes are the same."""
     cut = streamed(*frames(_DIALECT)[:4], Fault.CLOSE)
     server = aside.serve(plain({"error": {"message": "no"}}, 400), cut)
     with client(_DIALECT, server.url) as made:
@@ -133,8 +133,8 @@ def test_errors_are_the_same(aside: Aside) -> None:
     assert TEXT.startswith(raised.value.partial.text)
 
 
-def test_a_stream_is_gone_through_once(aside: Aside) -> None:
-    """As its async method."""
+def test_a_stream_is_iterated_once(aside: Aside) -> None:
+    """As with the async method."""
     server = aside.serve(streamed(*frames(_DIALECT)))
     with client(_DIALECT, server.url) as made:
         stream = made.stream_sync("hi")
@@ -149,8 +149,8 @@ def test_a_stream_is_gone_through_once(aside: Aside) -> None:
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("way", ["with", "close", "dropped"])
-def test_whoever_leaves_early_closes_the_connection(way: str, aside: Aside) -> None:
-    """In whichever way."""
+def test_leaving_a_stream_early_closes_the_connection(way: str, aside: Aside) -> None:
+    """By `close`, by the context manager, or by dropping it."""
     server = aside.serve(streamed(*frames(_DIALECT)[:3], Fault.HANG))
     with client(_DIALECT, server.url) as made:
         stream = made.stream_sync("hi")
@@ -168,7 +168,7 @@ def test_whoever_leaves_early_closes_the_connection(way: str, aside: Aside) -> N
 
 
 def test_an_interrupt_closes_the_connection(aside: Aside) -> None:
-    """Ctrl-C while waiting for the next event, or for an answer."""
+    """Ctrl-C while waiting for an event or an answer."""
     server = aside.serve(streamed(*frames(_DIALECT)[:3], Fault.HANG), [Fault.HANG])
 
     def interrupt(when: Any) -> Future[None]:
@@ -204,7 +204,7 @@ for event in client.stream_sync("hi"):
 
 
 def test_a_script_that_closes_nothing_ends_quietly(aside: Aside) -> None:
-    """Nothing on standard error, and it does not hang."""
+    """Nothing is printed on standard error, and it does not hang."""
     server = aside.serve(plain(body(_DIALECT)), streamed(*frames(_DIALECT)[:3], Fault.HANG))
     done = subprocess.run(
         [sys.executable, "-c", _SCRIPT, server.url],
@@ -213,8 +213,8 @@ def test_a_script_that_closes_nothing_ends_quietly(aside: Aside) -> None:
     assert (done.returncode, done.stdout.strip(), done.stderr) == (0, TEXT, "")
 
 
-def test_a_blocking_call_on_the_background_loop_is_refused(aside: Aside) -> None:
-    """It would wait for itself."""
+def test_a_blocking_call_on_the_background_loop_is_rejected(aside: Aside) -> None:
+    """It would deadlock."""
     from dragoman.model import portal
 
     server = aside.serve(plain(body(_DIALECT)))

@@ -1,4 +1,4 @@
-"""Whoever is cancelled leaves nothing behind: no task, no thread, no connection, no place."""
+"""Cancellation leaves no task, thread, connection or rate-limit slot behind."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _TIMEOUTS = Timeouts(total=PATIENCE)
 
 
 async def _cut(work: Coroutine[Any, Any, Any], number: int) -> int | None:
-    """How often the work waited; None where it was cancelled."""
+    """The number of suspensions of the work; None if it was cancelled."""
 
     async def run() -> int:
         return await cancelled_at(work, number)
@@ -49,7 +49,7 @@ async def _at_every_point(made: Client, server: Server, ask: Any) -> int:
         assert _acquired(made) == 0, number
         assert threads.started == []
         if server.open and _pooled(made) == 0:
-            await server.until_idle()  # the server has seen it, too
+            await server.until_idle()  # the server has noticed it, too
     pytest.fail("it never ends")
 
 
@@ -58,7 +58,7 @@ def _others(server: Server) -> set[asyncio.Task[Any]]:
 
 
 def _acquired(made: Client) -> int:
-    """How many connections have a request under way."""
+    """The number of connections with a request in progress."""
     transport: Any = made._transport
     if isinstance(transport, DirectTransport):
         return len(transport._active)
@@ -67,7 +67,7 @@ def _acquired(made: Client) -> int:
 
 
 def _pooled(made: Client) -> int:
-    """How many connections are idle."""
+    """The number of idle connections."""
     transport: Any = made._transport
     if isinstance(transport, DirectTransport):
         return sum(map(len, transport._idle.values()))
@@ -87,7 +87,7 @@ async def _send(made: Client) -> None:
 async def _stream(made: Client) -> None:
     async with made.stream("hi") as stream:
         async for _ in stream:
-            await asyncio.sleep(0)  # the reader's own waits count as well
+            await asyncio.sleep(0)  # the reader's own awaits count as well
     assert stream.response.text == TEXT
 
 
@@ -101,8 +101,8 @@ async def _stream_without_with(made: Client) -> None:
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-async def test_a_plain_request_is_cancelled_anywhere(dialect: str) -> None:
-    """With limits, a retry and a timeout around it; afterwards the next one works."""
+async def test_a_plain_request_can_be_cancelled_anywhere(dialect: str) -> None:
+    """With limits, a retry and a timeout; the next request works."""
     replies = _in_turn(plain({}, 500), plain(body(dialect)))
     async with (
         serving(replies) as server,
@@ -116,8 +116,8 @@ async def test_a_plain_request_is_cancelled_anywhere(dialect: str) -> None:
 
 @pytest.mark.parametrize("ask", [_stream, _stream_without_with], ids=["with", "without"])
 @pytest.mark.parametrize("dialect", DIALECTS)
-async def test_a_stream_is_cancelled_anywhere(dialect: str, ask: Any) -> None:
-    """In the head, between any two pieces, in the reader's own waits."""
+async def test_a_stream_can_be_cancelled_anywhere(dialect: str, ask: Any) -> None:
+    """In the head, between any two chunks, and in the reader's own awaits."""
     replies = _in_turn(plain({}, 503), streamed(*frames(dialect), kind=kind(dialect)))
     async with (
         serving(replies) as server,
@@ -134,7 +134,7 @@ async def _nap(_: float) -> None:
 
 
 def _in_turn(*replies: list[Step]) -> Any:
-    """A script that answers a request by each of them in turn, for ever."""
+    """A script that answers requests by each of these in turn, repeatedly."""
     count = iter(range(1_000_000))
 
     def script(_: object) -> list[Step]:
@@ -145,7 +145,7 @@ def _in_turn(*replies: list[Step]) -> Any:
 
 @pytest.mark.parametrize("stream", [False, True], ids=["plain", "streamed"])
 async def test_cancelling_closes_the_connection_at_once(stream: bool) -> None:
-    """The server sees it while it would still be thinking."""
+    """The server notices it before it has answered."""
     async with serving([Fault.HANG]) as server, client("openai-chat", server.url) as made:
         task = asyncio.create_task(_stream(made) if stream else _send(made))
         await server.until(lambda seen: bool(seen.seen))
@@ -155,8 +155,8 @@ async def test_cancelling_closes_the_connection_at_once(stream: bool) -> None:
         await server.until_idle()
 
 
-async def test_a_timeout_of_the_callers_own_is_the_callers() -> None:
-    """It comes as the builtin error, and nothing is left."""
+async def test_a_timeout_of_the_caller_is_the_callers() -> None:
+    """It is raised as the builtin error, and nothing is left behind."""
     async with serving([Fault.HANG]) as server, client("openai-chat", server.url) as made:
         with pytest.raises(TimeoutError) as raised:
             async with asyncio.timeout(0.05):
@@ -165,8 +165,8 @@ async def test_a_timeout_of_the_callers_own_is_the_callers() -> None:
         await server.until_idle()
 
 
-async def test_a_stream_is_over_once_its_reader_was_cancelled() -> None:
-    """It ends for whoever asks again, and `response` keeps what came."""
+async def test_a_stream_has_ended_once_its_reader_was_cancelled() -> None:
+    """Iterating again ends at once, and `response` has the part that arrived."""
     pieces = frames("openai-chat")
     reply = streamed(*pieces[:4], Fault.HANG)
     async with serving(reply) as server, client("openai-chat", server.url) as made:
@@ -186,8 +186,8 @@ async def test_a_stream_is_over_once_its_reader_was_cancelled() -> None:
     assert stream.response.text
 
 
-async def test_many_are_cancelled_at_once() -> None:
-    """A group that fails takes all of its requests with it."""
+async def test_many_requests_are_cancelled_at_once() -> None:
+    """A failing task group cancels all of its requests."""
     async with serving([Fault.HANG]) as server, client("openai-chat", server.url) as made:
         tasks = [asyncio.create_task(_send(made)) for _ in range(50)]
         await server.until(lambda seen: len(seen.seen) == 50)
@@ -200,7 +200,7 @@ async def test_many_are_cancelled_at_once() -> None:
 
 
 async def test_a_request_that_is_still_being_sent_is_dropped_at_once() -> None:
-    """Though the server never read it: nothing waits for what is not sent yet."""
+    """Nothing waits for the unsent rest, even if the server reads nothing."""
     size = 50_000_000
     came, go_on, read = asyncio.Event(), asyncio.Event(), asyncio.Event()
     received = 0

@@ -1,4 +1,4 @@
-"""Sending: every dialect from recordings, errors in the classes of the tree, retries, limits."""
+"""Sending: recordings of every dialect, error classes, retries and limits."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from tests.transport.answers import DIALECTS, TEXT, body, client, frames, naps
 from tests.transport.servers import Seen, Step, plain, serving, streamed
 from tests.wire.recorded import ENDPOINTS, SPOKEN_BY
 
-_EVERY = 3  # one in so many recordings: all of them are read by the wire's own tests
+_EVERY = 3  # one in so many recordings: the wire tests read all of them
 
 
 def _recordings(corpus: Corpus, dialect: str) -> list[Recording]:
@@ -48,8 +48,8 @@ def _recordings(corpus: Corpus, dialect: str) -> list[Recording]:
 
 @pytest.mark.corpus
 @pytest.mark.parametrize("dialect", DIALECTS)
-async def test_answers_are_what_the_recordings_say(dialect: str, corpus: Corpus) -> None:
-    """Over the network and back is the same as reading the recording."""
+async def test_answers_equal_the_decoded_recordings(dialect: str, corpus: Corpus) -> None:
+    """An answer over the network equals the decoded recording."""
     recordings = _recordings(corpus, dialect)
     speaker = dragoman.dialect(dialect)
     bodies = [one.response_body for one in recordings]
@@ -66,8 +66,8 @@ async def test_answers_are_what_the_recordings_say(dialect: str, corpus: Corpus)
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["plain", "streamed"])
-async def test_an_answer_knows_which_provider_made_it(stream: bool) -> None:
-    """What one provider sealed, another one that speaks its dialect can't open."""
+async def test_an_answer_knows_its_provider(stream: bool) -> None:
+    """Sealed state can only be opened by the provider that created it, whatever the dialect."""
     dialect = "anthropic"
     reply = streamed(*frames(dialect)) if stream else plain(body(dialect))
     async with serving(reply) as server, client(dialect, server.url) as made:
@@ -91,8 +91,8 @@ async def test_a_request_can_be_a_text_a_message_or_a_whole_request(dialect: str
     assert len({seen.body for seen in server.seen}) == 1
 
 
-async def test_the_model_of_a_request_wins_over_the_clients() -> None:
-    """One client serves all models of a place."""
+async def test_the_model_of_a_request_overrides_the_clients() -> None:
+    """One client can use all models of a provider."""
     dialect = "openai-chat"
     async with serving(plain(body(dialect))) as server, client(dialect, server.url) as made:
         await made.send(Request(model="other", messages=(Message.user("hi"),)))
@@ -122,7 +122,7 @@ _OURS: dict[str, tuple[type[DragomanError], ...]] = {
 
 
 def _statuses(module: str) -> dict[int, str]:
-    """Which class an SDK raises for which status: it is asked, by its own means."""
+    """The error class that an SDK raises for each status, determined by calling it."""
     sdk: Any = import_module(module)
     httpx: Any = import_module("httpx2" if hasattr(sdk, "httpx2") else sdk._base_client.__dict__
                                .get("httpx2", import_module("httpx")).__name__)  # fmt: skip
@@ -141,8 +141,8 @@ def _statuses(module: str) -> dict[int, str]:
 
 
 @pytest.mark.parametrize("module", _SDK_MODULES)
-async def test_every_error_class_of_the_sdks_has_its_own_here(module: str) -> None:
-    """By status: each condition that an SDK tells apart is told apart here, too."""
+async def test_every_error_class_of_the_sdks_has_a_counterpart(module: str) -> None:
+    """Statuses with different classes in an SDK have different classes here."""
     dialect = "anthropic" if module == "anthropic" else "openai-chat"
     for status, name in _statuses(module).items():
         reply = plain({"error": {"message": "no", "type": "whatever"}}, status)
@@ -152,15 +152,15 @@ async def test_every_error_class_of_the_sdks_has_its_own_here(module: str) -> No
         ):
             with pytest.raises(ProviderError) as raised:
                 await made.send("hi")
-        if name != "APIStatusError":  # a status that the SDK does not tell apart
+        if name != "APIStatusError":  # a status without a class of its own in the SDK
             assert isinstance(raised.value, _OURS[name]), (status, name)
         assert raised.value.status == status
         assert raised.value.retryable is (status in {409, 429} or status >= 500)
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 429, 499, 500, 503, 504])
-async def test_googles_errors_are_told_apart_by_more_than_client_and_server(status: int) -> None:
-    """The SDK has two classes; the status is in both of ours."""
+async def test_googles_errors_are_more_specific_than_client_and_server(status: int) -> None:
+    """The SDK has two classes; ours are specific and have the status as well."""
     words = {400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED",
              404: "NOT_FOUND", 429: "RESOURCE_EXHAUSTED", 499: "CANCELLED", 500: "INTERNAL",
              503: "UNAVAILABLE", 504: "DEADLINE_EXCEEDED"}  # fmt: skip
@@ -179,7 +179,7 @@ async def test_googles_errors_are_told_apart_by_more_than_client_and_server(stat
 
 
 async def test_an_error_names_the_provider_status_code_and_request() -> None:
-    """And quotes nothing of what the provider said."""
+    """It quotes nothing of the provider's message."""
     wire = {"error": {"message": "sk-secret is no key", "type": "invalid_request_error",
                       "code": "invalid_api_key"}}  # fmt: skip
     reply = plain(wire, 401, {"x-request-id": "req_1"})
@@ -201,8 +201,8 @@ _SLOW = {"error": {"message": "slow down", "code": 429, "type": "rate_limit_erro
 @pytest.mark.parametrize("wire", [_SLOW, [_SLOW], {"type": "error", **_SLOW},
                                   {"error": "rate limit exceeded", "code": 429}])  # fmt: skip
 @pytest.mark.parametrize("dialect", DIALECTS)
-async def test_an_error_under_200_is_an_error(dialect: str, wire: Any) -> None:
-    """Gateways do that, in any shape; what the headers say counts as ever."""
+async def test_an_error_with_status_200_is_an_error(dialect: str, wire: Any) -> None:
+    """Gateways send these in various forms; retry headers still count."""
     reply = plain(wire, 200, {"x-request-id": "req_1"})
     async with serving(reply) as server, client(dialect, server.url) as made:
         with pytest.raises(RateLimited) as raised:
@@ -224,8 +224,8 @@ def _failed(status: int, **headers: str) -> list[Step]:
 
 
 @pytest.mark.parametrize("status", [408, 409, 429, 500, 502, 503, 504, 529])
-async def test_what_passes_is_tried_again(status: int) -> None:
-    """Twice, with a wait of our own before each, on the same connection."""
+async def test_temporary_failures_are_retried(status: int) -> None:
+    """Twice, each after a backoff, on the same connection."""
     replies = [_failed(status), _failed(status), _OK]
     async with serving(*replies) as server, client("openai-chat", server.url) as made:
         assert (await made.send("hi")).text == TEXT
@@ -245,9 +245,7 @@ async def test_what_passes_is_tried_again(status: int) -> None:
         ({"retry_after": "60"}, 60.0),
     ],
 )
-async def test_a_wait_that_the_provider_asks_for_is_kept(
-    headers: dict[str, str], wait: float
-) -> None:
+async def test_retry_after_is_obeyed(headers: dict[str, str], wait: float) -> None:
     """To the millisecond."""
     replies = [_failed(429, **headers), _OK]
     async with serving(*replies) as server, client("openai-chat", server.url) as made:
@@ -255,8 +253,8 @@ async def test_a_wait_that_the_provider_asks_for_is_kept(
     assert naps(made) == [wait]
 
 
-async def test_a_wait_may_be_given_as_a_date() -> None:
-    """As HTTP has it; in the past means now, and so our own wait."""
+async def test_retry_after_may_be_a_date() -> None:
+    """A date in the past means the normal backoff."""
     from email.utils import formatdate
     from time import time
 
@@ -267,8 +265,8 @@ async def test_a_wait_may_be_given_as_a_date() -> None:
         assert low <= naps(made)[0] <= high
 
 
-async def test_a_wait_that_is_too_long_is_the_callers_business() -> None:
-    """The error says how long it would be."""
+async def test_a_wait_that_is_too_long_is_not_taken() -> None:
+    """The error is raised at once and has the requested wait."""
     replies = [_failed(429, retry_after="3600"), _OK]
     async with serving(*replies) as server, client("openai-chat", server.url) as made:
         with pytest.raises(RateLimited) as raised:
@@ -286,8 +284,8 @@ async def test_a_wait_that_is_too_long_is_the_callers_business() -> None:
         plain({"error": {"message": "maximum context length exceeded"}}, 502),
     ],
 )  # fmt: skip
-async def test_what_does_not_pass_is_raised_at_once(reply: list[Step]) -> None:
-    """Whatever the status, where the provider says so."""
+async def test_permanent_failures_are_not_retried(reply: list[Step]) -> None:
+    """If the provider says so, whatever the status."""
     async with serving(reply) as server, client("openai-chat", server.url) as made:
         with pytest.raises(ProviderError):
             await made.send("hi")
@@ -295,7 +293,7 @@ async def test_what_does_not_pass_is_raised_at_once(reply: list[Step]) -> None:
 
 
 async def test_the_last_error_is_raised_when_all_attempts_failed() -> None:
-    """A timeout over everything is not needed for an end."""
+    """Retries end without a total timeout."""
     replies = [_failed(500), _failed(503), _failed(529)]
     async with serving(*replies) as server, client("openai-chat", server.url) as made:
         with pytest.raises(Overloaded) as raised:
@@ -337,8 +335,8 @@ def _thoughtful(dialect: str) -> Request:
 
 @pytest.mark.parametrize("stream", [False, True], ids=["plain", "streamed"])
 @pytest.mark.parametrize("dialect", list(_UNVERIFIED))
-async def test_reasoning_that_is_refused_is_left_out_once(dialect: str, stream: bool) -> None:
-    """The second request is the same without it; a second refusal is raised."""
+async def test_rejected_reasoning_is_removed_once(dialect: str, stream: bool) -> None:
+    """The second request is the same without it; a second rejection is raised."""
     refused = plain(_UNVERIFIED[dialect], 400)
     async with (
         serving(refused) as server,
@@ -354,8 +352,8 @@ async def test_reasoning_that_is_refused_is_left_out_once(dialect: str, stream: 
     assert naps(made) == []
 
 
-async def test_without_reasoning_there_is_nothing_to_leave_out() -> None:
-    """The refusal is raised at once."""
+async def test_without_reasoning_there_is_nothing_to_remove() -> None:
+    """The error is raised at once."""
     reply = plain(_UNVERIFIED["anthropic"], 400)
     async with serving(reply) as server, client("anthropic", server.url) as made:
         with pytest.raises(InvalidRequest):
@@ -367,7 +365,7 @@ async def test_without_reasoning_there_is_nothing_to_leave_out() -> None:
 
 
 async def test_limits_hold_for_all_clients_of_a_provider() -> None:
-    """However many clients there are, and whether they stream or not."""
+    """For any number of clients, streaming or not."""
     dialect = "openai-chat"
     under_way: list[int] = []
     go = asyncio.Event()
@@ -391,8 +389,8 @@ async def test_limits_hold_for_all_clients_of_a_provider() -> None:
         assert [one.text for one in await asyncio.gather(*tasks)] == [TEXT] * 4
 
 
-async def test_places_come_back_whatever_happens() -> None:
-    """After errors, cancellation, streams that are left early, and streams that are dropped."""
+async def test_slots_are_released_in_every_case() -> None:
+    """After errors, cancellation, and streams that were closed early or dropped."""
     dialect = "openai-chat"
     never = asyncio.Event()
     limits = Limits(concurrent=1)
@@ -416,8 +414,8 @@ async def test_places_come_back_whatever_happens() -> None:
 # --- the rest
 
 
-async def test_a_total_timeout_covers_all_attempts_and_is_ours() -> None:
-    """It is the builtin's as well, and no task or connection stays."""
+async def test_a_total_timeout_covers_all_attempts() -> None:
+    """It is also a builtin TimeoutError, and no task or connection remains."""
     never = asyncio.Event()
     timeouts = Timeouts(total=0.05)
     async with (
@@ -430,8 +428,8 @@ async def test_a_total_timeout_covers_all_attempts_and_is_ours() -> None:
         await server.until_idle()
 
 
-async def test_a_closed_client_says_so() -> None:
-    """It does not quietly open new connections."""
+async def test_a_closed_client_raises_an_error() -> None:
+    """It doesn't silently open new connections."""
     made = Client("ollama:m")
     await made.close()
     await made.close()
@@ -455,8 +453,8 @@ async def test_one_client_serves_many_requests_at_once() -> None:
     assert [answer.text for answer in answers] == texts
 
 
-def test_one_client_serves_one_loop_after_the_other() -> None:
-    """And leaves nothing open behind a loop that ended, though nobody closed it."""
+def test_one_client_serves_several_loops_in_turn() -> None:
+    """It leaves nothing open for a loop that ended without closing it."""
     made: list[Client] = []
 
     async def ask() -> int:
@@ -472,7 +470,7 @@ def test_one_client_serves_one_loop_after_the_other() -> None:
     assert len(transport._sessions._by_loop) <= 1
 
 
-async def test_a_transport_that_is_handed_in_stays_open() -> None:
+async def test_a_transport_that_was_passed_in_stays_open() -> None:
     """Its owner closes it."""
     from dragoman.transport.http import HttpTransport
 
@@ -486,8 +484,8 @@ async def test_a_transport_that_is_handed_in_stays_open() -> None:
         await server.until_idle()
 
 
-def test_what_can_not_be_is_a_config_error() -> None:
-    """Unknown providers and dialects, at once."""
+def test_invalid_arguments_are_config_errors() -> None:
+    """Unknown providers and dialects are reported at once."""
     with pytest.raises(ConfigError):
         Client("nowhere:m")
     with pytest.raises(ConfigError):
@@ -496,13 +494,13 @@ def test_what_can_not_be_is_a_config_error() -> None:
 
 @pytest.mark.parametrize("seconds", [0, -1, float("nan"), float("inf"), "1"])
 def test_a_timeout_is_a_number_of_seconds(seconds: Any) -> None:
-    """Above zero."""
+    """It must be above zero."""
     with pytest.raises(InvalidInputError):
         Timeouts(total=seconds)
 
 
-def test_what_can_not_be_said_is_known_before_it_is_sent() -> None:
-    """As losses, or as an error where nothing may be lost."""
+def test_losses_are_known_before_sending() -> None:
+    """`encode` returns them, or raises an error with `strict`."""
     request = dragoman.Request(
         messages=(Message.user("hi"),), sampling=dragoman.model.Sampling(max_tokens=9, seed=7)
     )

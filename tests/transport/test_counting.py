@@ -1,4 +1,4 @@
-"""How many tokens a prompt has."""
+"""Counting the tokens of a prompt."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ REQUEST = Request(
 
 
 def client(vendor: Vendor, model: str, path: str = "", **options: Any) -> Client:
-    """A client of a vendor on loopback."""
+    """A client of a provider on loopback."""
     return Client(model, base_url=f"{vendor.url}{path}", key="k", **options)
 
 
 async def test_anthropic_counts() -> None:
-    """What it is asked holds nothing that the counter refuses."""
+    """The request contains no field that the endpoint rejects."""
     async with (
         serving(lambda _: Goes({"input_tokens": 14})) as vendor,
         client(vendor, "anthropic:claude-sonnet-4-5") as made,
@@ -51,7 +51,7 @@ async def test_anthropic_counts() -> None:
 
 
 async def test_google_counts_whole_requests() -> None:
-    """Instructions and tools included, which only a whole request may hold there."""
+    """Instructions and tools are included, as only a whole request has them there."""
     async with (
         serving(lambda _: Goes({"totalTokens": 31})) as vendor,
         client(vendor, "google:gemini-2.5-flash") as made,
@@ -64,8 +64,8 @@ async def test_google_counts_whole_requests() -> None:
     assert whole.keys() >= {"contents", "systemInstruction", "tools", "generationConfig"}
 
 
-async def test_vertex_counts_them_as_they_are() -> None:
-    """No envelope, and only the fields that it knows."""
+async def test_vertex_takes_the_fields_without_an_envelope() -> None:
+    """Only fields that its endpoint knows are sent."""
     async with (
         serving(lambda _: Goes({"totalTokens": 31})) as vendor,
         client(vendor, "vertex:gemini-2.5-flash", parameters={"project": "p"}) as made,
@@ -76,8 +76,8 @@ async def test_vertex_counts_them_as_they_are() -> None:
     assert came.json.keys() == {"contents", "systemInstruction", "tools", "generationConfig"}
 
 
-async def test_openai_counts_in_its_other_dialect() -> None:
-    """Chat Completions has no counter, Responses has one."""
+async def test_openai_counts_with_responses() -> None:
+    """Chat Completions has no counting endpoint, Responses has one."""
     async with (
         serving(lambda _: Goes({"object": "response.input_tokens", "input_tokens": 9})) as vendor,
         client(vendor, "openai:gpt-4o", "/v1") as made,
@@ -91,8 +91,8 @@ async def test_openai_counts_in_its_other_dialect() -> None:
     )
 
 
-async def test_who_has_no_counter_is_not_asked() -> None:
-    """The estimate is flagged as one."""
+async def test_a_provider_without_a_counter_is_not_asked() -> None:
+    """The estimate is marked as one."""
     async with serving(lambda _: failed(500)) as vendor, client(vendor, "mistral:x") as made:
         count = await made.count_tokens("How many tokens are these?")
         assert count.is_estimate
@@ -102,8 +102,8 @@ async def test_who_has_no_counter_is_not_asked() -> None:
     assert repr(count) == f"TokenCount({count.tokens} tokens, estimated)"
 
 
-async def test_a_counter_that_is_not_there_after_all_is_done_without() -> None:
-    """Servers that speak a dialect need not have all of it; the others are asked, too."""
+async def test_a_missing_counter_is_skipped() -> None:
+    """Servers need not have every endpoint of a dialect; those of other dialects are tried."""
 
     def llama(came: Came) -> Goes:
         return Goes({"input_tokens": 3}) if "messages" in came.path else Goes({}, 404)
@@ -119,8 +119,8 @@ async def test_a_counter_that_is_not_there_after_all_is_done_without() -> None:
 
 
 @pytest.mark.parametrize("status", [404, 405, 501])
-async def test_a_counter_that_is_not_there_is_looked_for_once(status: int) -> None:
-    """Whatever the dialect: an estimate afterwards costs no request."""
+async def test_a_missing_counter_is_tried_once(status: int) -> None:
+    """In every dialect; later estimates need no request."""
     for dialect in ("anthropic", "openai-responses"):
         place = Provider("acme", (Target(dialect=dialect),), "http://acme.example")
         async with (
@@ -133,7 +133,7 @@ async def test_a_counter_that_is_not_there_is_looked_for_once(status: int) -> No
 
 
 @pytest.mark.parametrize("name", ["xai", "openrouter", "lmstudio", "ollama", "deepseek", "mistral"])
-async def test_who_is_known_to_have_no_counter_is_never_asked(name: str) -> None:
+async def test_a_provider_known_to_have_no_counter_is_never_asked(name: str) -> None:
     """In none of its dialects."""
     for dialect in provider(name).dialects:
         async with (
@@ -144,8 +144,8 @@ async def test_who_is_known_to_have_no_counter_is_never_asked(name: str) -> None
         assert vendor.came == []
 
 
-async def test_a_model_that_is_missing_does_not_hide_the_counter() -> None:
-    """The next one may be there."""
+async def test_a_missing_model_does_not_disable_the_counter() -> None:
+    """Another model is still counted."""
 
     def picky(came: Came) -> Goes:
         gone = {"type": "error", "error": {"type": "not_found_error", "message": "model: x"}}
@@ -158,7 +158,7 @@ async def test_a_model_that_is_missing_does_not_hide_the_counter() -> None:
 
 
 async def test_vertex_counts_for_claude_as_its_sdk_does() -> None:
-    """The path is the same for all models, so the body names it; nobody asks Gemini's counter."""
+    """The path is the same for all models, so the body names it; Gemini's endpoint is not used."""
     async with (
         serving(lambda _: Goes({"input_tokens": 5})) as vendor,
         client(vendor, "vertex", "/v1", parameters={"project": "p"}) as made,
@@ -171,16 +171,16 @@ async def test_vertex_counts_for_claude_as_its_sdk_does() -> None:
     assert came.json["anthropic_version"] == "vertex-2023-10-16"
 
 
-async def test_what_another_dialect_does_not_take_is_no_error() -> None:
-    """Not every model of Chat Completions is one of Responses."""
+async def test_a_rejection_by_the_other_dialect_gives_an_estimate() -> None:
+    """Not every model of Chat Completions is available in Responses."""
     bad = failed(400, "invalid_request_error")
     async with serving(lambda _: bad) as vendor, client(vendor, "openai:x", "/v1") as made:
         assert (await made.count_tokens("Hi")).is_estimate
     assert len(vendor.came) == 1
 
 
-async def test_other_failures_are_told() -> None:
-    """A model that is not there is no reason to guess; nor is a request that is wrong."""
+async def test_other_failures_are_raised() -> None:
+    """A missing model, an invalid request and a missing key are not replaced by an estimate."""
     gone = Goes({"type": "error", "error": {"type": "not_found_error", "message": "model: x"}}, 404)
     async with serving(lambda _: gone) as vendor, client(vendor, "anthropic:x") as made:
         with pytest.raises(ModelNotFound):
@@ -195,22 +195,22 @@ async def test_other_failures_are_told() -> None:
 
 
 @pytest.mark.parametrize("body", [[], {"input_tokens": "hush"}, {"input_tokens": -1}, "hush", {}])
-async def test_what_is_no_count_is_the_peers_fault(body: Any) -> None:
-    """And not quoted."""
+async def test_an_invalid_count_is_a_wire_error(body: Any) -> None:
+    """It is not quoted."""
     async with serving(lambda _: Goes(body)) as vendor, client(vendor, "anthropic:x") as made:
         with pytest.raises(WireError) as caught:
             await made.count_tokens("Hi")
     assert "hush" not in str(caught.value)
 
 
-async def test_google_says_nothing_of_nothing() -> None:
-    """Zero is left out of its JSON."""
+async def test_google_omits_zero() -> None:
+    """A count of zero is left out of its JSON."""
     async with serving(lambda _: Goes({})) as vendor, client(vendor, "google:x") as made:
         assert await made.count_tokens("") == TokenCount(0)
 
 
-def test_a_guess_heeds_all_there_is() -> None:
-    """Every kind of part costs something, more text costs more, and data is not taken for text."""
+def test_estimates_include_every_part() -> None:
+    """Every kind of part counts, more text counts more, and media aren't counted as text."""
     small = estimated(Request(messages=(Message.user("Hi"),)))
     call = ToolCall.create("c1", "look", {"at": "x" * 70})
     image = Image.from_bytes(b"\x89PNG\r\n\x1a\n" + b"\x00" * 90_000)

@@ -1,4 +1,4 @@
-"""Addresses, keys and headers: as the vendors' own SDKs send them."""
+"""URLs, keys and headers are those of the vendors' SDKs."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ ROWS: list[tuple[str, str, str, sdks.Call, dict[str, str]]] = [
 
 
 def test_every_provider_is_compared() -> None:
-    """A new one needs a row."""
+    """A new provider needs a row."""
     assert {row[0] for row in ROWS} == set(provider_names()) - {"local", "echo", "scripted"}
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["plain", "streamed"])
 @pytest.mark.parametrize("row", ROWS, ids=[f"{row[0]}-{row[2]}" for row in ROWS])
-async def test_requests_go_where_the_sdk_sends_them_with_what_it_shows(
+async def test_requests_have_the_url_and_headers_of_the_sdk(
     row: tuple[str, str, str, sdks.Call, dict[str, str]], stream: bool
 ) -> None:
     """The same method, path, query, key and version; only the body is ours."""
@@ -73,7 +73,7 @@ async def test_requests_go_where_the_sdk_sends_them_with_what_it_shows(
                 await (client.stream("hi").collect() if stream else client.send("hi"))
     theirs, ours = server.seen
     assert _shown(ours) == _as_documented(name, _shown(theirs))
-    if dialect != "gemini":  # which says it in the path
+    if dialect != "gemini":  # which has it in the path
         assert ours.json.get("stream", False) is stream
 
 
@@ -83,15 +83,15 @@ def _shown(seen: Seen) -> dict[str, str]:
 
 
 def _as_documented(name: str, sent: dict[str, str]) -> dict[str, str]:
-    """What an SDK sends, where ours differs on purpose."""
+    """The SDK's request, adapted where ours differs on purpose."""
     if name == "anthropic":
-        # The version that the dialect was recorded with, which the vendor keeps up: the SDK's own
-        # (2026-10-21) takes no temperature. Keys are documented as x-api-key; its way works, too.
+        # The version that the dialect was recorded with, which the vendor maintains: the SDK's own
+        # (2026-10-21) has no temperature. Keys are documented as x-api-key; its way works, too.
         shown = {sent.pop("x-api-key", None), sent.pop("authorization", None)}
         assert shown & {sdks.KEY, f"Bearer {sdks.KEY}"}
         assert sent["anthropic-version"] >= "2023-06-01"
         return {**sent, "anthropic-version": "2023-06-01", "x-api-key": sdks.KEY}
-    if name == "google":  # v1 lacks what previews have
+    if name == "google":  # v1 lacks features of the previews
         return {**sent, "path": re.sub("^/v1(beta)?/", "/v1beta/", sent["path"])}
     return sent
 
@@ -109,7 +109,7 @@ def _headers(deployment: Deployment) -> dict[str, str]:
 
 
 def test_keys_are_looked_up_when_they_are_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not when a client is made, and again for each request; the first variable wins."""
+    """Not when a client is created, but for each request; the first variable that is set counts."""
     deployment = Deployment(_ACME)
     with pytest.raises(ConfigError, match="ACME_A or ACME_B"):
         deployment.request("generate", b"{}")
@@ -123,8 +123,8 @@ def test_keys_are_looked_up_when_they_are_used(monkeypatch: pytest.MonkeyPatch) 
         deployment.request("generate", b"{}")
 
 
-def test_a_key_that_is_given_wins_over_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And a header of the user's wins over both, whatever its case."""
+def test_an_explicit_key_overrides_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The user's header overrides both, whatever its case."""
     monkeypatch.setenv("ACME_A", "around")
     assert _headers(Deployment(_ACME, key="given"))["authorization"] == "Bearer given"
     own = Deployment(_ACME, key="given", headers={"AUTHORIZATION": "Basic x"})
@@ -134,8 +134,10 @@ def test_a_key_that_is_given_wins_over_the_environment(monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("name", ["anthropic:m", "google:m", "openai:m"])
-def test_a_token_does_for_a_key(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is shown alone: with a key beside it nobody would know whose request it is."""
+def test_an_authorization_header_replaces_the_key(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only the token is sent: two credentials would be ambiguous."""
     for variable in provider(name.partition(":")[0]).keys:
         monkeypatch.setenv(variable, "around")
     shown = _headers(Deployment(name, headers={"authorization": "Bearer token"}))
@@ -144,18 +146,18 @@ def test_a_token_does_for_a_key(name: str, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.parametrize("name", ["ollama", "vllm", "llama.cpp", "lmstudio"])
-def test_servers_of_ones_own_need_no_key_but_take_one(name: str) -> None:
+def test_local_servers_need_no_key_but_accept_one(name: str) -> None:
     """They may have been started with one."""
     assert "authorization" not in _headers(Deployment(f"{name}:m"))
     assert _headers(Deployment(f"{name}:m", key="k"))["authorization"] == "Bearer k"
 
 
-def test_a_base_url_of_ones_own_needs_no_key() -> None:
+def test_a_custom_base_url_needs_no_key() -> None:
     """A gateway may hold the keys."""
     assert "authorization" not in _headers(Deployment("openai:m", base_url="http://localhost:1/v1"))
 
 
-def test_we_say_who_we_are_unless_the_user_says_otherwise() -> None:
+def test_the_user_agent_is_ours_unless_overridden() -> None:
     """Servers log it."""
     deployment = Deployment("ollama:m")
     assert _headers(deployment)["user-agent"].startswith("dragoman/")
@@ -166,41 +168,41 @@ def test_we_say_who_we_are_unless_the_user_says_otherwise() -> None:
     "headers", [{"X": "a\r\nEvil: 1"}, {"X": "a\x00"}, {"A B": "c"}, {"": "c"}, {"X:": "y"},
                 {"X": 1}, {1: "x"}, [("a", "b")]],
 )  # fmt: skip
-def test_headers_that_could_not_be_sent_are_refused_without_being_quoted(headers: object) -> None:
-    """Line breaks would let a value make further headers."""
+def test_invalid_headers_are_rejected_without_being_quoted(headers: object) -> None:
+    """A line break could add further headers."""
     with pytest.raises(InvalidInputError) as raised:
         Deployment("ollama:m", headers=cast("Any", headers))
     assert "Evil" not in str(raised.value)
 
 
-def test_a_key_with_a_line_break_inside_is_refused() -> None:
-    """It is somebody's mistake, and must not become a header."""
+def test_a_key_with_a_line_break_inside_is_rejected() -> None:
+    """It must not become a header."""
     with pytest.raises(InvalidInputError) as raised:
         Deployment("openai:m", key="sk\r\nX: y").request("generate")
     assert "sk" not in str(raised.value)
 
 
 @pytest.mark.parametrize(("model", "is_told"), [("large-9", True), ("nobody:large-9", False)])
-def test_a_model_without_its_provider_is_no_provider(model: str, is_told: bool) -> None:
-    """How models are named is told to whoever left the provider out."""
+def test_a_model_name_alone_is_an_unknown_provider(model: str, is_told: bool) -> None:
+    """Without a colon, the error explains `provider:model`; it doesn't quote the name."""
     with pytest.raises(ConfigError, match="unknown provider") as caught:
         Deployment(model)
     assert ("provider:model" in str(caught.value)) is is_told
     assert model not in str(caught.value)
 
 
-# --- addresses
+# --- URLs
 
 
 @pytest.mark.parametrize("url", ["ftp://x", "localhost:1", "//x", "javascript:x"])
-def test_addresses_are_http(url: str) -> None:
-    """Others are refused before anything is sent."""
+def test_base_urls_are_http(url: str) -> None:
+    """Others are rejected before anything is sent."""
     with pytest.raises(ConfigError, match="http://"):
         Deployment("ollama:m", base_url=url).request("generate")
 
 
-def test_parts_of_addresses_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Given ones win; what is missing is named."""
+def test_parts_of_urls_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arguments override it; a missing part is named."""
     with pytest.raises(ConfigError, match="resource"):
         Deployment("azure:m", key="k").request("generate", model="m")
     monkeypatch.setenv("AZURE_OPENAI_RESOURCE", "around")
@@ -210,15 +212,15 @@ def test_parts_of_addresses_come_from_the_environment(monkeypatch: pytest.Monkey
     assert own.request("generate", model="m").url.startswith("https://given.")
 
 
-def test_a_models_name_can_not_leave_its_place_in_the_path() -> None:
-    """It is quoted: a name with slashes and dots is still one step."""
+def test_a_model_name_can_not_escape_its_path_segment() -> None:
+    """It is percent-encoded: a name with slashes and dots is still one segment."""
     url = Deployment("google:m", key="k").request("generate", model="../../x?y=z#").url
     assert url.startswith("https://generativelanguage.googleapis.com/v1beta/models/..%2F..%2Fx%3Fy")
 
 
 @pytest.mark.parametrize("name", ["google:models/x", "google/models/x", "google:x", "google"])
-async def test_a_models_resource_name_is_its_name(name: str) -> None:
-    """Google's list has `models/` before each; in the path it stands once, and unquoted."""
+async def test_a_resource_name_is_accepted_as_a_model_name(name: str) -> None:
+    """Google's list has the prefix `models/`; the path has it once and unencoded."""
     asked = Request(model="models/x" if name == "google" else None, messages=(Message.user("hi"),))
     async with (
         serving(plain({"error": {"message": "no"}}, 400)) as server,
@@ -231,8 +233,8 @@ async def test_a_models_resource_name_is_its_name(name: str) -> None:
     assert paths == ["/v1beta/models/x:generateContent", "/v1beta/models/x:streamGenerateContent"]
 
 
-def test_a_models_resource_name_has_the_models_ways() -> None:
-    """What is known of it is looked up by its name alone."""
+def test_a_resource_name_has_the_target_of_its_model() -> None:
+    """With and without the prefix, the target is the same."""
     for place, names in _SPELLED.items():
         found = {provider(place).target(name) for name in names}
         assert len(found) == 1, place
@@ -245,8 +247,8 @@ _SPELLED = {
 
 
 @pytest.mark.parametrize("opened", ["vertex", "vertex:gemini-2.5-pro"])
-async def test_the_model_of_a_request_says_which_dialect_is_spoken(opened: str) -> None:
-    """A client of a place serves all of its models, each in its own dialect."""
+async def test_the_model_of_a_request_determines_the_dialect(opened: str) -> None:
+    """One client serves all models of a provider, each in its own dialect."""
     said = {"type": "message", "id": "m", "role": "assistant", "model": "claude-x",
             "content": [{"type": "text", "text": "Hello"}], "stop_reason": "end_turn",
             "usage": {"input_tokens": 1, "output_tokens": 1}}  # fmt: skip
@@ -258,7 +260,7 @@ async def test_the_model_of_a_request_says_which_dialect_is_spoken(opened: str) 
             opened, key="k", base_url=base, parameters=_VERTEX, retries=_ONCE
         ) as client:
             assert (await client.send(request)).text == "Hello"
-            with pytest.raises(RateLimited):  # which only Anthropic's dialect knows by this word
+            with pytest.raises(RateLimited):  # a name that only Anthropic's dialect has
                 await client.stream(request).collect()
             assert "anthropic_version" in client.encode(request).body
             assert "contents" in client.encode(request.replace(model="gemini-2.5-pro")).body
@@ -268,15 +270,15 @@ async def test_the_model_of_a_request_says_which_dialect_is_spoken(opened: str) 
     assert server.seen[1].json["stream"] is True
 
 
-def test_a_dialect_that_was_chosen_stays() -> None:
-    """Whatever the model is called."""
+def test_an_explicit_dialect_is_kept() -> None:
+    """Whatever the model's name."""
     chosen = Client("vertex", dialect="gemini", parameters=_VERTEX)
     asked = Request(model="claude-x", messages=(Message.user("hi"),))
     assert "contents" in chosen.encode(asked).body
 
 
 def test_a_provider_takes_three_lines() -> None:
-    """Its own header for the key, its own path, nothing else."""
+    """With its own key header and path."""
     mine = Provider(
         "mine", (Target(dialect=_CHAT),), "https://mine.example", auth=Auth("X-Key", None),
         endpoints={_CHAT: Endpoints(generate="/ask")},
@@ -286,8 +288,8 @@ def test_a_provider_takes_three_lines() -> None:
     assert message.headers["X-Key"] == "k"
 
 
-def test_nothing_that_is_secret_shows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither in the repr of a deployment, nor in that of a client or of a request."""
+def test_secrets_are_not_in_any_repr(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not in that of a deployment, a client or a request."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
     deployment = Deployment("openai:m", headers={"X-Secret": "sk-secret"})
     message = deployment.request("generate", b"sk-secret")

@@ -1,4 +1,4 @@
-"""What is the direct transport's own: its connections, and the bytes that it writes."""
+"""The direct transport: its connections, and the bytes that it writes."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _LIMITS = Timeouts(connect=5, first_byte=5)
 
 
 @pytest.mark.parametrize("more", [b"H", b"HTTP/1.1 200 OK\r\ncontent-", b"\x00garbage"])
-async def test_bytes_after_a_response_are_no_part_of_the_next(more: bytes) -> None:
-    """A connection on which more came than was asked for is not used again."""
+async def test_surplus_bytes_after_a_response_are_discarded(more: bytes) -> None:
+    """The connection isn't used again."""
     whole = b"".join(step for step in plain(b"one") if isinstance(step, bytes))
     first: list[Step] = [whole + more, Fault.KEEP]
     async with serving(first, plain(b"two")) as server:
@@ -36,7 +36,7 @@ async def test_bytes_after_a_response_are_no_part_of_the_next(more: bytes) -> No
 
 
 @pytest.mark.parametrize("value", ["a\r\nx-more: b", "\ud800", "\x00"])
-async def test_a_header_that_is_none_is_a_config_error(value: str) -> None:
+async def test_an_invalid_header_is_a_config_error(value: str) -> None:
     """Before anything is sent; the value is not quoted."""
     transport = DirectTransport()
     request = HttpRequest(url="http://127.0.0.1:9/x", headers={"authorization": value}, body=b"")

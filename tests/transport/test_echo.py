@@ -1,4 +1,4 @@
-"""The echo: for trying things out."""
+"""The echo model, for trying things out."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from dragoman.transport.synthetic_answers import words
 from dragoman.wire.dialect import dialect, dialects
 
 
-async def test_it_repeats_the_last_thing_the_user_said() -> None:
-    """Whatever else stands in the conversation."""
+async def test_it_repeats_the_last_user_message() -> None:
+    """Whatever else is in the conversation."""
     async with EchoModel() as model:
         said = [Message.system("Be brief."), Message.user("One."), Message.assistant("1"),
                 Message.user("Two,  three.\n")]  # fmt: skip
@@ -25,8 +25,8 @@ async def test_it_repeats_the_last_thing_the_user_said() -> None:
     assert model.name == "echo:"
 
 
-async def test_a_stream_comes_word_by_word_and_adds_up_to_the_same() -> None:
-    """The pieces are words; the response is that of `send`."""
+async def test_a_stream_has_words_and_the_same_response() -> None:
+    """The chunks are words; the response equals that of `send`."""
     model = EchoModel(pause=0.0001)
     pieces: list[str | None] = []
     async with model.stream("Three little  words ") as stream:
@@ -39,16 +39,16 @@ async def test_a_stream_comes_word_by_word_and_adds_up_to_the_same() -> None:
     assert stream.response.usage == plain.usage
 
 
-async def test_usage_says_that_it_is_an_estimate() -> None:
-    """A word counts as a token, and the extras tell."""
+async def test_usage_is_marked_as_an_estimate() -> None:
+    """A word counts as a token."""
     response = await EchoModel().send("Three little words")
     assert response.usage is not None
     assert (response.usage.input, response.usage.output) == (3, 3)
     assert response.usage.extras == {"dragoman": {"estimated": True}}
 
 
-async def test_it_calls_tools_when_asked_to_and_tells_what_they_said() -> None:
-    """A line is a call; what is no JSON stays as it is; the results are the next echo."""
+async def test_it_calls_tools_on_request_and_repeats_their_results() -> None:
+    """A line is a call; arguments that aren't JSON are kept; the results are the next answer."""
     text = 'Look:\n/tool weather {"city": "Basel"}\n/tool now\n/tool odd {"cut'
     model = EchoModel()
     response = await model.send(text)
@@ -65,14 +65,14 @@ async def test_it_calls_tools_when_asked_to_and_tells_what_they_said() -> None:
 
 
 async def test_streamed_calls_are_the_same_calls() -> None:
-    """Arguments arrive in pieces and add up."""
+    """The arguments arrive in pieces."""
     response = await EchoModel().stream('/tool weather {"city": "Basel", "days": 2}').collect()
     assert response.tool_calls[0].arguments == {"city": "Basel", "days": 2}
     assert response.text == ""
 
 
-async def test_an_answer_that_is_too_long_is_cut_off() -> None:
-    """Words count as tokens; calls that did not come through are not made."""
+async def test_an_answer_that_is_too_long_is_truncated() -> None:
+    """Words count as tokens; calls beyond the limit are not made."""
     request = Request(
         messages=(Message.user("one two three\n/tool now"),), sampling=Sampling(max_tokens=2)
     )
@@ -82,14 +82,14 @@ async def test_an_answer_that_is_too_long_is_cut_off() -> None:
     assert response.message.finish is FinishReason.LENGTH
 
 
-async def test_nothing_said_is_an_empty_echo() -> None:
-    """No user, no text."""
+async def test_without_a_user_message_the_answer_is_empty() -> None:
+    """No user message, no text."""
     assert (await EchoModel().send([Message.system("x")])).text == ""
 
 
 @pytest.mark.parametrize("name", dialects())
-async def test_its_answers_go_to_every_dialect(name: str) -> None:
-    """A conversation that began with it goes on anywhere."""
+async def test_its_answers_can_be_encoded_in_every_dialect(name: str) -> None:
+    """A conversation that began with it can be continued anywhere."""
     model = EchoModel()
     asked = Message.user('Hello /\n/tool weather {"city": "Basel"}')
     response = await model.send(asked)
@@ -104,5 +104,5 @@ async def test_its_answers_go_to_every_dialect(name: str) -> None:
 
 @pytest.mark.parametrize("text", ["", " ", "a", "a b", "\n a\tb  "])
 def test_words_add_up_to_their_text(text: str) -> None:
-    """Nothing is dropped between them."""
+    """Splitting into words drops nothing."""
     assert "".join(words(text)) == text

@@ -19,12 +19,12 @@ from tests.transport.vendors import Came, Goes, Vendor, failed, serving
 
 
 def number(text: str) -> float:
-    """What stands for a text: it tells texts apart."""
+    """A number that identifies a text."""
     return float(len(text))
 
 
 def openai(came: Came) -> Goes:
-    """OpenAI's way, the rows in disorder."""
+    """OpenAI's response, with the rows out of order."""
     rows = [
         {"object": "embedding", "index": place, "embedding": [number(text), 0.5]}
         for place, text in enumerate(came.json["input"])
@@ -34,19 +34,19 @@ def openai(came: Came) -> Goes:
 
 
 def gemini(came: Came) -> Goes:
-    """Google's."""
+    """Google's response."""
     texts = [one["content"]["parts"][0]["text"] for one in came.json["requests"]]
     return Goes({"embeddings": [{"values": [number(text), 0.5]} for text in texts]})
 
 
 def ollama(came: Came) -> Goes:
-    """Ollama's."""
+    """Ollama's response."""
     vectors = [[number(text), 0.5] for text in came.json["input"]]
     return Goes({"model": "e-1", "embeddings": vectors, "prompt_eval_count": len(vectors)})
 
 
 def client(vendor: Vendor, model: str, path: str = "/v1", **options: Any) -> Client:
-    """A client of a vendor on loopback."""
+    """A client of a provider on loopback."""
     return Client(model, base_url=f"{vendor.url}{path}", key="k", **options)
 
 
@@ -62,7 +62,7 @@ DIALECTS = [
 async def test_texts_are_embedded_in_their_order(
     model: str, answer: Callable[[Came], Goes], base: str, path: str, usage: Usage | None
 ) -> None:
-    """Whatever the dialect."""
+    """In every dialect."""
     async with serving(answer) as vendor, client(vendor, model, base) as made:
         found = await made.embed(["a", "bbb"])
     assert isinstance(found, Embeddings)
@@ -81,7 +81,7 @@ async def test_texts_are_embedded_in_their_order(
 async def test_one_text_has_one_embedding(
     model: str, answer: Callable[[Came], Goes], base: str, path: str, usage: Usage | None
 ) -> None:
-    """With what it cost."""
+    """With its usage."""
     async with serving(answer) as vendor, client(vendor, model, base) as made:
         found = await made.embed("four")
     assert isinstance(found, Embedding)
@@ -98,10 +98,10 @@ async def test_one_text_has_one_embedding(
         ("ollama:e", ollama, "", 512),
     ],
 )
-async def test_many_texts_are_split_as_the_vendor_wants_them(
+async def test_many_texts_are_split_into_batches(
     model: str, answer: Callable[[Came], Goes], base: str, most: int
 ) -> None:
-    """Order kept, usage summed."""
+    """The order is kept, and usage is summed."""
     texts = ["x" * (place % 97) for place in range(most * 2 + 1)]
     async with serving(answer) as vendor, client(vendor, model, base) as made:
         found = await made.embed(texts)
@@ -111,7 +111,7 @@ async def test_many_texts_are_split_as_the_vendor_wants_them(
     assert found.usage is None or found.usage.total == len(texts)
 
 
-async def test_what_is_asked_for_goes_along() -> None:
+async def test_options_are_sent() -> None:
     """Dimensions, another model, smaller batches, and the provider's own fields."""
     async with serving(openai) as vendor, client(vendor, "openai?chat=c&embeddings=e") as made:
         await made.embed(iter(["a", "b", "c"]), dimensions=8, batch=2, extra={"user": "u"})
@@ -139,7 +139,7 @@ async def test_what_is_asked_for_goes_along() -> None:
 
 
 async def test_no_texts_take_no_request() -> None:
-    """Nothing is asked, and nothing comes."""
+    """The result is empty."""
     async with serving(openai) as vendor, client(vendor, "openai:e") as made:
         found = await made.embed([])
     assert (len(found), found.usage, vendor.came) == (0, None, [])
@@ -147,7 +147,7 @@ async def test_no_texts_take_no_request() -> None:
 
 @pytest.mark.parametrize("code", ["context_length_exceeded", "max_tokens_per_request"])
 async def test_a_batch_that_is_too_long_is_halved(code: str) -> None:
-    """Providers count tokens, too: four words are the most that this one takes."""
+    """Providers limit tokens as well: this one accepts four words."""
 
     def picky(came: Came) -> Goes:
         return failed(400, code) if sum(map(len, came.json["input"])) > 4 else openai(came)
@@ -163,7 +163,7 @@ async def test_a_batch_that_is_too_long_is_halved(code: str) -> None:
 
 
 async def test_base64_is_read_as_well() -> None:
-    """As it comes if `encoding_format` asks for it."""
+    """For `encoding_format`."""
     packed = base64.b64encode(struct.pack("<2f", 0.25, -2.0)).decode()
 
     def answer(came: Came) -> Goes:
@@ -187,8 +187,8 @@ async def test_base64_is_read_as_well() -> None:
         "hush",
     ],
 )
-async def test_what_is_no_embedding_is_the_peers_fault(body: Any) -> None:
-    """And not quoted."""
+async def test_an_invalid_embedding_is_a_wire_error(body: Any) -> None:
+    """It is not quoted."""
     async with serving(lambda _: Goes(body)) as vendor, client(vendor, "openai:e") as made:
         with pytest.raises(WireError) as caught:
             await made.embed("a")
@@ -197,15 +197,17 @@ async def test_what_is_no_embedding_is_the_peers_fault(body: Any) -> None:
 
 @pytest.mark.parametrize(("model", "base"), [("google:e", ""), ("ollama:e", "")])
 @pytest.mark.parametrize("body", [{}, {"embeddings": "hush"}, {"embeddings": [1]}, []])
-async def test_nor_is_it_one_elsewhere(model: str, base: str, body: Any) -> None:
-    """Each dialect has its own field."""
+async def test_an_invalid_embedding_is_a_wire_error_in_other_dialects(
+    model: str, base: str, body: Any
+) -> None:
+    """Google and Ollama have their own fields."""
     async with serving(lambda _: Goes(body)) as vendor, client(vendor, model, base) as made:
         with pytest.raises(WireError):
             await made.embed("a")
 
 
-async def test_mistakes_are_told_before_anything_is_sent() -> None:
-    """No model, no such service, texts that are none."""
+async def test_invalid_arguments_are_reported_before_sending() -> None:
+    """No model, no embeddings endpoint, values that aren't texts."""
     async with serving(openai) as vendor:
         async with client(vendor, "openai") as made:
             with pytest.raises(ConfigError, match="embedding model"):
@@ -221,8 +223,8 @@ async def test_mistakes_are_told_before_anything_is_sent() -> None:
     assert vendor.came == []
 
 
-async def test_failures_are_tried_again_and_then_told() -> None:
-    """As those of answers are."""
+async def test_failures_are_retried_and_then_raised() -> None:
+    """As for answers."""
     moods = iter(
         [failed(429, "x", **{"Retry-After": "0"}), failed(429, "x", **{"Retry-After": "0"})]
     )

@@ -1,4 +1,4 @@
-"""W112: what a model wrote and its provider could not use comes back with the error."""
+"""Output that a provider rejected comes back with the error (W112)."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ async def _raised(step: Sequence[Step], *, streams: bool) -> Exception:
 
 
 @pytest.mark.parametrize("streams", [False, True])
-async def test_a_refused_request_has_what_the_model_wrote(streams: bool) -> None:
+async def test_a_rejected_request_has_the_generated_text(streams: bool) -> None:
     """A 400 with `failed_generation` is an error with a partial response, streamed or not."""
     error = await _raised(plain({"error": FAULT}, 400), streams=streams)
     assert isinstance(error, ServerError)
@@ -63,15 +63,15 @@ async def test_a_refused_request_has_what_the_model_wrote(streams: bool) -> None
 
 
 async def test_a_stream_that_begins_with_the_error() -> None:
-    """Before any words it is the provider's error, as if the stream had never begun."""
+    """Before any text it is the provider's error, as if the stream had never started."""
     error = await _raised(streamed(_error_event()), streams=True)
     assert isinstance(error, ServerError)
     assert error.partial.text == WRITTEN
     assert error.partial.finish is FinishReason.MALFORMED_CALL
 
 
-async def test_a_stream_that_breaks_off_with_the_error() -> None:
-    """After some words it is an interruption: both what came and what did not are in `partial`."""
+async def test_a_stream_that_ends_with_the_error() -> None:
+    """After some text it is an interruption; `partial` has the text and the rejected output."""
     error = await _raised(
         streamed(_chunk(role="assistant", reasoning="Hm."), _error_event()), streams=True
     )
@@ -85,8 +85,8 @@ async def test_a_stream_that_breaks_off_with_the_error() -> None:
     assert (cause.code, cause.provider, cause.partial.text) == ("tool_use_failed", "groq", WRITTEN)
 
 
-async def test_nothing_written_is_nothing_more() -> None:
-    """With an empty generation the words that came are all there is, and still no answer."""
+async def test_an_empty_generation_adds_nothing() -> None:
+    """`partial` has only the text that arrived, and isn't a complete answer."""
     step = streamed(_chunk(content="maybe"), _error_event(failed_generation=""))
     error = await _raised(step, streams=True)
     assert isinstance(error, StreamInterrupted)
@@ -95,7 +95,7 @@ async def test_nothing_written_is_nothing_more() -> None:
 
 
 async def test_other_errors_have_no_partial() -> None:
-    """Only an error that shows what the model wrote has one; in mid-stream `partial` is as ever."""
+    """Only an error with the generated text has one; during a stream, `partial` is as usual."""
     plainly = {key: FAULT[key] for key in ("message", "type", "code")}
     refused = await _raised(plain({"error": plainly}, 400), streams=False)
     assert isinstance(refused, ProviderError)
@@ -117,14 +117,14 @@ async def test_other_errors_have_no_partial() -> None:
         ({"failed_generation": 5}, None),
     ],
 )
-def test_what_counts_as_written(changes: dict[str, Any], finish: FinishReason | None) -> None:
-    """A text that was no call, or no JSON; whatever else stands there is none."""
+def test_only_texts_are_generations(changes: dict[str, Any], finish: FinishReason | None) -> None:
+    """Failed calls and failed JSON have different finish reasons; other values are ignored."""
     error = dialect("openai-chat").decode_error(400, {"error": {**FAULT, **changes}})
     assert (error.partial and error.partial.finish) == finish
 
 
-def test_it_is_for_the_caller_alone() -> None:
-    """What the model wrote is in `partial`, and in nothing that gets printed or logged."""
+def test_the_generated_text_is_only_in_partial() -> None:
+    """Nothing that is printed or logged contains it."""
     error = dialect("openai-chat").decode_error(400, json.dumps({"error": FAULT}).encode())
     for seen in (error, *(copied(error) for copied in _COPIES)):
         assert seen.partial.text == WRITTEN
@@ -142,8 +142,8 @@ _COPIES: tuple[Callable[[ProviderError], ProviderError], ...] = (
 
 
 @pytest.mark.corpus
-def test_recorded_ones(corpus: Corpus) -> None:
-    """Every plain error of Groq's that shows a generation is read so."""
+def test_recorded_failed_generations(corpus: Corpus) -> None:
+    """Every recorded Groq error with a failed generation is read this way."""
     found = 0
     for recording in corpus.select(provider_api="groq", status=400):
         body = recording.response_body

@@ -1,4 +1,4 @@
-"""Several models for one."""
+"""Fallback among several models."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ ONCE = Retries(attempts=1)
 
 
 def client(vendor: Vendor, model: str = "openai:m", retries: Retries = ONCE) -> Client:
-    """A client of a vendor on loopback."""
+    """A client of a provider on loopback."""
     path = "" if model.startswith("anthropic") else "/v1"
     return Client(model, base_url=f"{vendor.url}{path}", key="sk-secret", retries=retries)
 
 
 class Vendors:
-    """Some vendors, and one model out of all of them."""
+    """Several providers, and a fallback model over all of them."""
 
     def __init__(self, *answers: Callable[[Came], Goes], **options: Any) -> None:
         self._answers, self._options = answers, options
@@ -79,27 +79,27 @@ class Vendors:
 
 
 def always(goes: Goes) -> Callable[[Came], Goes]:
-    """A vendor that says the same to everyone."""
+    """A provider that always gives the same reply."""
     return lambda _came: goes
 
 
-async def test_the_first_that_answers_answers() -> None:
-    """In their order; those behind it are not asked."""
+async def test_the_first_model_that_answers_is_used() -> None:
+    """Models are tried in order; those after it are not called."""
     busy, fine = always(failed(529, "overloaded_error")), always(said("Yes"))
     async with Vendors(busy, fine, fine) as (model, vendors):
         assert (await model.send("Well?")).text == "Yes"
         assert [len(vendor.came) for vendor in vendors] == [1, 1, 0]
 
 
-async def test_each_send_starts_afresh() -> None:
-    """One that was down is asked first again."""
+async def test_each_request_starts_with_the_first_model() -> None:
+    """Even if it failed before."""
     moods = iter([failed(500), said("back")])
     async with Vendors(lambda _: next(moods), always(said("other"))) as (model, _):
         assert [(await model.send("Hi")).text for _ in range(2)] == ["other", "back"]
 
 
-async def test_everyone_is_asked_the_same_thing_in_their_own_words() -> None:
-    """The request is encoded anew: no second user message, and each model's own name."""
+async def test_each_model_gets_the_request_in_its_dialect() -> None:
+    """The request is encoded again, with the model's own name and no repeated message."""
 
     def claude(_came: Came) -> Goes:
         return Goes({"id": "x", "type": "message", "role": "assistant", "model": "c",
@@ -124,15 +124,15 @@ async def test_everyone_is_asked_the_same_thing_in_their_own_words() -> None:
     )
 
 
-async def test_a_model_without_a_name_of_its_own_gets_the_requests() -> None:
-    """`Client("openai")` leaves it to the request."""
+async def test_a_model_without_a_name_uses_the_requests() -> None:
+    """`Client("openai")` takes the model of the request."""
     async with serving(always(said())) as vendor, client(vendor, "openai") as any_model:
         await FallbackModel(any_model).send(Request(model="big", messages=(Message.user("Hi"),)))
     assert vendor.came[0].json["model"] == "big"
 
 
-async def test_what_can_be_read_once_reaches_every_model() -> None:
-    """Messages from a generator are not gone when the second model is asked."""
+async def test_a_generator_of_messages_reaches_every_model() -> None:
+    """It isn't exhausted when the second model is tried."""
 
     def messages() -> Iterator[Message]:
         yield Message.user("One")
@@ -144,8 +144,8 @@ async def test_what_can_be_read_once_reaches_every_model() -> None:
     assert len(vendors[1].came[0].json["messages"]) == 2
 
 
-async def test_when_all_fail_all_causes_are_there() -> None:
-    """In the order of the models, none of them quoted."""
+async def test_if_all_fail_all_causes_are_included() -> None:
+    """In the order of the models, without quoting them."""
     answers = [failed(429, "rate_limit_exceeded", **{"Retry-After": "7"}), failed(401), failed(500)]
     async with Vendors(*map(always, answers)) as (model, _):
         with pytest.raises(AllFailed) as caught:
@@ -160,8 +160,8 @@ async def test_when_all_fail_all_causes_are_there() -> None:
     assert caught.value.retry_after == 7
 
 
-async def test_a_server_that_is_not_there_is_passed_over() -> None:
-    """No connection is no reason to fail."""
+async def test_an_unreachable_server_is_skipped() -> None:
+    """The next model answers."""
     async with (
         serving(always(said("here"))) as vendor,
         client(vendor) as alive,
@@ -197,13 +197,13 @@ async def test_a_server_that_is_not_there_is_passed_over() -> None:
         (NotRecorded("x"), False),
     ],
 )
-def test_what_another_model_may_not_suffer_from(error: DragomanError, goes_on: bool) -> None:
-    """The caller's own mistakes are the same everywhere; a tool's failure is no model's."""
+def test_errors_that_another_model_may_not_have(error: DragomanError, goes_on: bool) -> None:
+    """The caller's mistakes are the same for all models; a tool error is no model's."""
     assert another_may_answer(error) is goes_on
 
 
 async def test_the_callers_mistakes_are_raised_at_once() -> None:
-    """As they are, without asking anybody else."""
+    """Unchanged, and without trying another model."""
     async with Vendors(always(failed(400, "invalid_request_error")), always(said())) as made:
         model, vendors = made
         with pytest.raises(InvalidRequest):
@@ -213,18 +213,18 @@ async def test_the_callers_mistakes_are_raised_at_once() -> None:
     assert [len(vendor.came) for vendor in vendors] == [1, 0]
 
 
-async def test_callers_can_say_when_to_go_on() -> None:
-    """`when` has the last word."""
+async def test_when_decides_whether_to_continue() -> None:
+    """It overrides the default."""
     async with Vendors(
         always(failed(400)), always(said("ok")), when=lambda error: isinstance(error, ProviderError)
     ) as (model, _):
         assert (await model.send("Hi")).text == "ok"
 
 
-async def test_models_given_by_name_are_asked_once_unless_more_is_asked_for(
+async def test_models_given_by_name_are_not_retried_by_default(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """One that may have acted on a request does not get it a second time."""
+    """A request that may have been processed is not repeated."""
     once, more = FallbackModel("openai:a"), FallbackModel("openai:a", retries=Retries(attempts=4))
     for model, attempts in ((once, 1), (more, 4)):
         (only,) = model.models
@@ -233,13 +233,13 @@ async def test_models_given_by_name_are_asked_once_unless_more_is_asked_for(
         await model.close()
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     async with FallbackModel("openai:a", "anthropic:b") as model:
-        with pytest.raises(AllFailed) as caught:  # the keys are asked for when they are used
+        with pytest.raises(AllFailed) as caught:  # the keys are looked up when they are used
             await model.send("Hi")
     assert [type(cause) for cause in caught.value.causes] == [ConfigError, ConfigError]
 
 
-async def test_only_its_own_models_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was handed in open stays open."""
+async def test_only_models_it_opened_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Models that were passed in stay open."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
     async with serving(always(said())) as vendor, client(vendor) as mine:
         async with FallbackModel(mine, "openai:b") as model:
@@ -250,8 +250,8 @@ async def test_only_its_own_models_are_closed(monkeypatch: pytest.MonkeyPatch) -
             await made.send("Hi")
 
 
-def test_it_needs_models() -> None:
-    """None is no list of models, an unknown one is told at once, and the names are shown."""
+def test_at_least_one_valid_model_is_needed() -> None:
+    """An empty list and unknown models are errors; the repr has the names."""
     with pytest.raises(InvalidInputError):
         FallbackModel()
     with pytest.raises(ConfigError):
@@ -260,8 +260,8 @@ def test_it_needs_models() -> None:
     assert FallbackModel("openai:a", "groq:b").name == "openai:a|groq:b"
 
 
-async def test_it_can_stand_in_another() -> None:
-    """A list in a list: the causes nest."""
+async def test_fallbacks_can_be_nested() -> None:
+    """The causes are nested as well."""
     async with Vendors(always(failed(500)), always(failed(503))) as (inner, _):
         with pytest.raises(AllFailed) as caught:
             await FallbackModel(inner, when=lambda _error: True).send("Hi")
@@ -270,11 +270,11 @@ async def test_it_can_stand_in_another() -> None:
     assert len(cause.causes) == 2
 
 
-# --- streamed
+# --- streams
 
 
-async def test_streams_go_on_before_their_first_event() -> None:
-    """To the next model, unseen by the reader."""
+async def test_streams_fall_back_before_their_first_event() -> None:
+    """The reader doesn't notice."""
     async with Vendors(always(failed(503)), always(streamed("Hel", "lo"))) as (model, vendors):
         async with model.stream("Hi") as stream:
             events = [event async for event in stream]
@@ -285,8 +285,8 @@ async def test_streams_go_on_before_their_first_event() -> None:
     assert [len(vendor.came) for vendor in vendors] == [1, 1]
 
 
-async def test_a_stream_says_whether_a_model_was_asked() -> None:
-    """Nobody is before its first event is read: the blocking twin closes it only from then on."""
+async def test_has_started_is_true_once_a_model_was_called() -> None:
+    """No model is called before the first event is read."""
     async with Vendors(always(streamed("Hel", "lo"))) as (model, _):
         stream = model.stream("Hi")
         assert not stream.has_started
@@ -294,8 +294,8 @@ async def test_a_stream_says_whether_a_model_was_asked() -> None:
         assert stream.has_started
 
 
-async def test_a_stream_that_begins_and_breaks_off_is_the_readers() -> None:
-    """What was seen can't be taken back: the partial response is in the error."""
+async def test_an_interrupted_stream_is_raised() -> None:
+    """Events already read can't be taken back; the error has the partial response."""
     broken = always(streamed("Hel", "lo", is_cut=True))
     async with Vendors(broken, always(streamed("Bye"))) as (model, vendors):
         stream = model.stream("Hi")
@@ -305,16 +305,16 @@ async def test_a_stream_that_begins_and_breaks_off_is_the_readers() -> None:
     assert len(vendors[1].came) == 0
 
 
-async def test_a_stream_that_breaks_off_is_begun_again_if_asked() -> None:
-    """`interrupted`: from the start, by the next model."""
+async def test_an_interrupted_stream_is_restarted_on_request() -> None:
+    """With `interrupted`, the next model starts from the beginning."""
     broken = always(streamed("Hel", is_cut=True))
     async with Vendors(broken, always(streamed("Bye")), interrupted=True) as (model, _):
         assert (await model.stream("Hi").collect()).text == "Bye"
 
 
 @pytest.mark.parametrize("front", dialects())
-async def test_half_an_answer_and_a_whole_one_are_never_joined(front: str) -> None:
-    """Who adds up the events has the whole answer alone; a client is told that it broke off."""
+async def test_a_partial_and_a_complete_answer_are_never_joined(front: str) -> None:
+    """Accumulated events have the complete answer only; a gateway's client gets an error."""
     broken = always(streamed("Hel", is_cut=True))
     async with Vendors(broken, always(streamed("Bye")), interrupted=True) as (model, _):
         events = [event async for event in model.stream("Hi")]
@@ -330,8 +330,8 @@ async def test_half_an_answer_and_a_whole_one_are_never_joined(front: str) -> No
     assert not decoder.is_complete
 
 
-async def test_an_agent_keeps_the_whole_answer_alone() -> None:
-    """Its result and its messages have nothing of the half; who watches is told."""
+async def test_an_agent_keeps_only_the_complete_answer() -> None:
+    """Its result and messages have nothing of the partial one; its events announce the restart."""
     broken = always(streamed("Hel", is_cut=True))
     async with (
         Vendors(broken, always(streamed("Bye")), interrupted=True) as (model, _),
@@ -344,8 +344,8 @@ async def test_an_agent_keeps_the_whole_answer_alone() -> None:
     assert [type(event) for event in told] == [TextDelta, RetryRequested, TextDelta]
 
 
-async def test_a_stream_that_nobody_begins_has_all_causes() -> None:
-    """As a plain request has."""
+async def test_a_stream_that_no_model_starts_has_all_causes() -> None:
+    """As for a plain request."""
     async with Vendors(always(failed(503)), always(failed(401))) as (model, _):
         stream = model.stream("Hi")
         with pytest.raises(AllFailed) as caught:
@@ -354,8 +354,8 @@ async def test_a_stream_that_nobody_begins_has_all_causes() -> None:
         assert stream.response.choices == ()
 
 
-async def test_a_stream_is_gone_through_once() -> None:
-    """The second time is a mistake, and said to be one."""
+async def test_a_stream_is_iterated_once() -> None:
+    """A second iteration is an error."""
     async with Vendors(always(streamed("Hi"))) as (model, _):
         stream = model.stream("Hi")
         await stream.collect()
@@ -364,8 +364,8 @@ async def test_a_stream_is_gone_through_once() -> None:
         await stream.close()
 
 
-async def test_cancelling_in_mid_stream_stops_everything() -> None:
-    """No other model is asked, and nothing more is heard."""
+async def test_cancelling_a_stream_stops_everything() -> None:
+    """No other model is called, and no more is read."""
     never = asyncio.Event()
     endless = always(streamed("Hel", "lo", until=never))
     async with Vendors(endless, always(streamed("x"))) as (model, vendors):
@@ -385,8 +385,8 @@ async def test_cancelling_in_mid_stream_stops_everything() -> None:
         assert len(vendors[1].came) == 0
 
 
-async def test_a_reader_that_leaves_early_leaves_nothing_open() -> None:
-    """Closing ends it: no more events."""
+async def test_closing_a_stream_early_leaves_nothing_open() -> None:
+    """There are no more events."""
     async with Vendors(always(streamed("a", "b", "c"))) as (model, _):
         stream = model.stream("Hi")
         async for _ in stream:
@@ -396,18 +396,18 @@ async def test_a_reader_that_leaves_early_leaves_nothing_open() -> None:
             await anext(stream)
 
 
-async def test_the_conversation_is_left_as_it_was() -> None:
-    """Messages that were handed in gain nothing, whoever answered."""
+async def test_the_conversation_is_not_changed() -> None:
+    """Messages that were passed in stay the same, whichever model answered."""
     messages = [Message.user("Hi")]
     async with Vendors(always(failed(500)), always(said())) as (model, _):
         await model.send(messages)
     assert [message.role for message in messages] == [Role.USER]
 
 
-# --- without `await`
+# --- blocking API
 
 
-def test_scripts_have_it_too() -> None:
+def test_the_blocking_api_works_too() -> None:
     """Plain and streamed, from a thread without a loop; the errors are the same."""
     with FallbackModel("openai:a", ScriptedModel(["One", "Two", "Three"])) as model:
         assert model.send_sync("Hi").text == "One"  # OpenAI has no key here

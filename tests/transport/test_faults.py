@@ -1,4 +1,4 @@
-"""What networks and servers do: each is an error that says what happened, or no error at all."""
+"""Network and server faults: each is a clear error, or no error at all."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def _unused() -> str:
 # --- no connection
 
 
-async def test_nobody_listens() -> None:
-    """The request was not sent; it is tried again."""
+async def test_connection_refused() -> None:
+    """The request was not sent, and is retried."""
     async with client(_DIALECT, _unused()) as made:
         with pytest.raises(ConnectError) as raised:
             await made.send("hi")
@@ -46,8 +46,8 @@ async def test_nobody_listens() -> None:
     assert len(naps(made)) == 2
 
 
-async def test_nobody_knows_the_name() -> None:
-    """The error names the host, and not the rest of the address, which may hold secrets."""
+async def test_unknown_host() -> None:
+    """The error names the host, and not the rest of the URL, which may hold secrets."""
     url = "http://nobody.invalid:81/secret/v1"
     async with client(_DIALECT, url, retries=_ONCE) as made:
         with pytest.raises(ConnectError, match="name") as raised:
@@ -57,8 +57,8 @@ async def test_nobody_knows_the_name() -> None:
     assert raised.value.sent is False
 
 
-async def test_a_certificate_that_nobody_trusts(tmp_path: Path) -> None:
-    """The request was not sent, nor is it tried again: nobody will trust it the second time."""
+async def test_an_untrusted_certificate(tmp_path: Path) -> None:
+    """The request was not sent, and is not retried: it would fail again."""
     context, _ = certified(tmp_path)
     async with serving(_OK, tls=context) as server, client(_DIALECT, server.url) as made:
         for asking in (made.send("hi"), made.stream("hi").collect()):
@@ -70,17 +70,17 @@ async def test_a_certificate_that_nobody_trusts(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("variable", ["SSL_CERT_FILE", "REQUESTS_CA_BUNDLE"])
-async def test_the_environment_says_whom_to_trust(
+async def test_the_environment_sets_the_trusted_certificates(
     variable: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As other programs have it."""
+    """By the usual variables."""
     context, authority = certified(tmp_path)
     monkeypatch.setenv(variable, str(authority))
     async with serving(_OK, tls=context) as server, client(_DIALECT, server.url) as made:
         assert (await made.send("hi")).text == TEXT
 
 
-async def test_a_file_of_authorities_that_is_none_is_a_config_error(
+async def test_an_invalid_certificate_file_is_a_config_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It names the variable."""
@@ -92,8 +92,8 @@ async def test_a_file_of_authorities_that_is_none_is_a_config_error(
                 await made.send("hi")
 
 
-async def test_a_server_that_speaks_no_tls() -> None:
-    """It is told apart from an untrusted one."""
+async def test_a_server_without_tls() -> None:
+    """The error differs from that of an untrusted certificate."""
 
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(1)
@@ -109,7 +109,7 @@ async def test_a_server_that_speaks_no_tls() -> None:
     assert raised.value.sent is False
 
 
-async def test_a_connection_that_is_not_made_in_time() -> None:
+async def test_a_connect_timeout() -> None:
     """A server whose queue is full does not answer the handshake."""
     with socket.socket() as full:
         full.bind(("127.0.0.1", 0))
@@ -132,8 +132,8 @@ async def test_a_connection_that_is_not_made_in_time() -> None:
 
 
 @pytest.mark.parametrize("fault", [Fault.CLOSE, Fault.RESET])
-async def test_a_connection_that_breaks_before_the_head(fault: Fault) -> None:
-    """The request may have been acted upon; it is tried again all the same."""
+async def test_a_connection_that_closes_before_the_head(fault: Fault) -> None:
+    """The request may have been processed; it is still retried."""
     async with serving([fault], [fault], _OK) as server, client(_DIALECT, server.url) as made:
         assert (await made.send("hi")).text == TEXT
     async with serving([fault]) as server, client(_DIALECT, server.url, retries=_ONCE) as made:
@@ -143,8 +143,8 @@ async def test_a_connection_that_breaks_before_the_head(fault: Fault) -> None:
 
 
 @pytest.mark.parametrize("fault", [Fault.CLOSE, Fault.RESET])
-async def test_a_connection_that_breaks_within_the_body(fault: Fault) -> None:
-    """A plain answer is asked for again; half of one is never taken."""
+async def test_a_connection_that_closes_within_the_body(fault: Fault) -> None:
+    """A plain answer is requested again; a truncated one is never accepted."""
     half: list[Step] = [head(200, {"Content-Length": "1000"}) + b'{"choices": [', fault]
     async with serving(half, _OK) as server, client(_DIALECT, server.url) as made:
         assert (await made.send("hi")).text == TEXT
@@ -154,7 +154,7 @@ async def test_a_connection_that_breaks_within_the_body(fault: Fault) -> None:
 
 
 async def test_a_server_that_never_answers() -> None:
-    """Our own timeout, which is the builtin's as well; the connection is closed."""
+    """Our timeout, which is also the builtin one; the connection is closed."""
     timeouts = Timeouts(first_byte=0.05)
     async with (
         serving([Fault.HANG]) as server,
@@ -166,8 +166,8 @@ async def test_a_server_that_never_answers() -> None:
     assert raised.value.sent is True
 
 
-async def test_a_head_that_comes_byte_by_byte_is_waited_for() -> None:
-    """The time for the first byte is over with the first byte."""
+async def test_a_slow_head_is_accepted() -> None:
+    """A head that arrives byte by byte is read to its end."""
     raw = b"".join(step for step in _OK if isinstance(step, bytes))
     steps: list[Step] = [raw[place : place + 1] for place in range(len(raw))]
     async with serving([*steps, Fault.KEEP]) as server, client(_DIALECT, server.url) as made:
@@ -175,7 +175,7 @@ async def test_a_head_that_comes_byte_by_byte_is_waited_for() -> None:
 
 
 async def test_a_body_that_stalls() -> None:
-    """Plain answers, too."""
+    """In plain answers, too."""
     half: list[Step] = [head(200, {"Content-Length": "1000"}) + b"{", Fault.HANG]
     timeouts = Timeouts(between_chunks=0.05)
     async with (
@@ -187,8 +187,8 @@ async def test_a_body_that_stalls() -> None:
         await server.until_idle()
 
 
-async def test_an_error_whose_body_breaks_off_is_still_that_error() -> None:
-    """The status says enough."""
+async def test_an_error_with_a_truncated_body_is_still_that_error() -> None:
+    """The status is enough."""
     half: list[Step] = [head(401, {"Content-Length": "1000"}) + b"{", Fault.CLOSE]
     async with serving(half) as server, client(_DIALECT, server.url) as made:
         with pytest.raises(errors.AuthenticationError):
@@ -196,7 +196,7 @@ async def test_an_error_whose_body_breaks_off_is_still_that_error() -> None:
     assert len(server.seen) == 1
 
 
-# --- no HTTP
+# --- invalid HTTP
 
 
 @pytest.mark.parametrize(
@@ -212,8 +212,8 @@ async def test_an_error_whose_body_breaks_off_is_still_that_error() -> None:
     ids=["bytes", "ssh", "status", "header", "huge header", "many headers"],
 )
 @pytest.mark.parametrize("stream", [False, True], ids=["plain", "streamed"])
-async def test_what_is_no_http_is_said_to_be_none(garbage: bytes, stream: bool) -> None:
-    """And is not asked for again."""
+async def test_invalid_http_is_reported(garbage: bytes, stream: bool) -> None:
+    """It is not retried."""
     reply: list[Step] = [garbage, Fault.CLOSE]
     async with serving(reply) as server, client(_DIALECT, server.url) as made:
         with pytest.raises(TransportError) as raised:
@@ -224,7 +224,7 @@ async def test_what_is_no_http_is_said_to_be_none(garbage: bytes, stream: bool) 
     assert len(server.seen) == 1
 
 
-async def test_headers_that_are_merely_long_are_taken() -> None:
+async def test_long_headers_are_accepted() -> None:
     """Some gateways put whole traces there."""
     reply = plain(body(_DIALECT), headers={"X-Trace": "x" * 60_000})
     async with serving(reply) as server, client(_DIALECT, server.url) as made:
@@ -234,7 +234,7 @@ async def test_headers_that_are_merely_long_are_taken() -> None:
 @pytest.mark.parametrize(
     "ending", [b"5\r\nabc", b"zz\r\n", b"-1\r\n\r\n", b"ffffffffffffffffff\r\n"]
 )
-async def test_chunks_that_make_no_sense_are_an_interruption(ending: bytes) -> None:
+async def test_invalid_chunks_are_an_interruption(ending: bytes) -> None:
     """After the events that came before them."""
     pieces = frames(_DIALECT)
     start = streamed(*pieces[:3], Fault.CLOSE)[:-1]
@@ -247,7 +247,7 @@ async def test_chunks_that_make_no_sense_are_an_interruption(ending: bytes) -> N
 
 
 async def test_trailers_are_skipped() -> None:
-    """A chunked body may have headers behind it."""
+    """A chunked body may be followed by headers."""
     start = streamed(*frames(_DIALECT), Fault.KEEP)[:-1]
     reply: list[Step] = [*start, b"0\r\nX-Trailer: 1\r\nX-More: 2\r\n\r\n", Fault.KEEP]
     async with serving(reply) as server, client(_DIALECT, server.url) as made:
@@ -258,7 +258,7 @@ async def test_trailers_are_skipped() -> None:
 
 @pytest.mark.parametrize("stream", [False, True], ids=["plain", "streamed"])
 async def test_http_1_0_ends_with_the_connection(stream: bool) -> None:
-    """Old servers and simple ones."""
+    """Old and simple servers close the connection."""
     raw = b"".join(frames(_DIALECT)) if stream else b"".join(
         step for step in _OK if isinstance(step, bytes)).partition(b"\r\n\r\n")[2]  # fmt: skip
     reply: list[Step] = [head(200, {"Content-Type": "x/y"}, version="1.0"), raw, Fault.CLOSE]
@@ -280,7 +280,7 @@ async def test_an_interim_head_is_skipped() -> None:
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 @pytest.mark.parametrize("stream", [False, True], ids=["plain", "streamed"])
 async def test_redirects_are_not_followed(status: int, stream: bool) -> None:
-    """A key would go where nobody meant it to."""
+    """A key would be sent to another host."""
     async with serving(_OK) as elsewhere:
         reply = plain({}, status, {"Location": f"{elsewhere.url}/secret"})
         async with serving(reply) as server, client(_DIALECT, server.url) as made:
@@ -305,7 +305,7 @@ async def test_a_body_that_is_too_big() -> None:
 
 
 async def test_an_error_that_is_too_big_is_still_that_error() -> None:
-    """Whatever the client's own limit is."""
+    """Whatever the client's limit."""
     huge: list[Step] = [head(403, {"Content-Length": "1000000000"}), b"x" * 3_000_000, Fault.HANG]
     async with serving(huge) as server, client(_DIALECT, server.url) as made:
         with pytest.raises(errors.PermissionDenied):
@@ -315,8 +315,8 @@ async def test_an_error_that_is_too_big_is_still_that_error() -> None:
 
 @pytest.mark.parametrize("encoding", ["gzip", "deflate"])
 @pytest.mark.parametrize("stream", [False, True], ids=["plain", "streamed"])
-async def test_what_is_compressed_counts_by_its_size_unpacked(encoding: str, stream: bool) -> None:
-    """A few bytes that unpack to very many do not fill the memory."""
+async def test_the_limit_counts_decompressed_bytes(encoding: str, stream: bool) -> None:
+    """A decompression bomb doesn't fill the memory."""
     bomb = b": " + b"x" * 60_000_000
     packed = gzip.compress(bomb) if encoding == "gzip" else zlib.compress(bomb)
     reply = plain(packed, headers={"Content-Encoding": encoding}, kind="text/event-stream")
@@ -333,7 +333,7 @@ async def test_what_is_compressed_counts_by_its_size_unpacked(encoding: str, str
 
 
 async def test_compressed_answers_are_read() -> None:
-    """Servers compress where they are allowed to."""
+    """Servers may compress answers."""
     raw = b"".join(step for step in _OK if isinstance(step, bytes)).partition(b"\r\n\r\n")[2]
     reply = plain(gzip.compress(raw), headers={"Content-Encoding": "gzip"})
     packed = gzip.compress(b"".join(frames(_DIALECT)))
@@ -344,8 +344,8 @@ async def test_compressed_answers_are_read() -> None:
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["plain", "streamed"])
-async def test_what_is_said_to_be_compressed_and_is_not(stream: bool) -> None:
-    """An error of ours."""
+async def test_invalid_compression_is_an_error(stream: bool) -> None:
+    """It is a `TransportError` or `WireError`."""
     reply = plain(b"nothing of the kind", headers={"Content-Encoding": "gzip"})
     async with serving(reply) as server, client(_DIALECT, server.url, retries=_ONCE) as made:
         with pytest.raises((TransportError, WireError)):
@@ -353,8 +353,8 @@ async def test_what_is_said_to_be_compressed_and_is_not(stream: bool) -> None:
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-async def test_a_stream_may_come_in_bytes(dialect: str) -> None:
-    """Each of them in a piece of its own."""
+async def test_a_stream_may_arrive_byte_by_byte(dialect: str) -> None:
+    """Each byte in its own chunk."""
     raw = b"".join(frames(dialect))
     reply = streamed(*(raw[place : place + 1] for place in range(len(raw))), kind=kind(dialect))
     async with serving(reply) as server, client(dialect, server.url) as made:
@@ -366,7 +366,7 @@ async def test_a_stream_may_come_in_bytes(dialect: str) -> None:
 
 @asynccontextmanager
 async def _proxy(server: Server) -> AsyncGenerator[tuple[str, list[str]]]:
-    """A proxy that leads everything to a server, and notes what it was asked for."""
+    """A proxy that forwards everything to a server and records the targets."""
     asked: list[str] = []
 
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -401,7 +401,7 @@ async def _pump(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> Non
 async def test_plain_requests_go_through_the_proxy_of_the_environment(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """With its user and password, where it has them; a scheme is not needed."""
+    """With its user and password, if it has them; a scheme is optional."""
     async with serving(_OK) as server, _proxy(server) as (proxy, asked):
         for text in (f"http://{proxy}", proxy, f"http://me:pass@{proxy}"):
             monkeypatch.setenv("HTTP_PROXY", text)
@@ -412,7 +412,7 @@ async def test_plain_requests_go_through_the_proxy_of_the_environment(
 
 
 async def test_tls_goes_through_a_tunnel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The proxy sees where to, and no more."""
+    """The proxy only sees the host and port."""
     context, authority = certified(tmp_path)
     monkeypatch.setenv("SSL_CERT_FILE", str(authority))
     async with serving(_OK, tls=context) as server, _proxy(server) as (proxy, asked):
@@ -425,10 +425,8 @@ async def test_tls_goes_through_a_tunnel(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("exception", ["api.invalid", ".invalid", "other.test,api.invalid", "*"])
-async def test_exceptions_go_straight_there(
-    exception: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """`NO_PROXY` names them."""
+async def test_no_proxy_names_exceptions(exception: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Requests to them are sent directly."""
     async with serving(_OK) as server, _proxy(server) as (proxy, asked):
         monkeypatch.setenv("ALL_PROXY", f"http://{proxy}")
         async with client(_DIALECT, "http://api.invalid/v1", retries=_ONCE) as made:
@@ -440,8 +438,8 @@ async def test_exceptions_go_straight_there(
     assert len(asked) == 1
 
 
-async def test_this_machine_is_never_behind_a_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Models that run here would not be found."""
+async def test_loopback_never_uses_a_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Local models would be unreachable."""
     monkeypatch.setenv("ALL_PROXY", _unused())
     async with serving(_OK) as server:
         for host in ("127.0.0.1", "localhost"):
@@ -449,7 +447,7 @@ async def test_this_machine_is_never_behind_a_proxy(monkeypatch: pytest.MonkeyPa
                 assert (await made.send("hi")).text == TEXT
 
 
-async def test_a_proxy_that_is_not_there_is_named_as_the_reason(
+async def test_an_unreachable_proxy_is_named_as_the_reason(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The request was not sent."""
@@ -473,21 +471,21 @@ async def test_a_proxy_that_refuses_the_tunnel(monkeypatch: pytest.MonkeyPatch) 
 
 
 async def test_a_proxy_of_another_kind_is_a_config_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rather than a request that goes another way than was meant."""
+    """The request isn't sent without the proxy instead."""
     monkeypatch.setenv("ALL_PROXY", "socks5://127.0.0.1:1")
     async with client(_DIALECT, "http://api.test") as made:
         with pytest.raises(ConfigError, match="proxy"):
             await made.send("hi")
 
 
-def test_chunks_are_written_as_http_has_them() -> None:
-    """The tests' own server."""
+def test_chunks_of_the_test_server_are_valid() -> None:
+    """Size, CRLF, data, CRLF."""
     assert chunk(b"abc") == b"3\r\nabc\r\n"
 
 
 @pytest.mark.parametrize("dialect", ["ollama", "openai-chat"])
-async def test_a_part_that_is_broken_off_is_closed_before_the_error(dialect: str) -> None:
-    """Whoever shows events sees the end of what had begun, and then why there is no more."""
+async def test_an_interrupted_part_is_closed_before_the_error(dialect: str) -> None:
+    """Each started part has its end event, before the error is raised."""
     events: list[Event] = []
 
     async def read(url: str) -> None:

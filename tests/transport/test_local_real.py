@@ -76,7 +76,7 @@ PARIS = Message.user("What is the weather in Paris for the next 3 days?")
 
 @asynccontextmanager
 async def _models() -> AsyncGenerator[dict[str, LocalModel]]:
-    """The model on each dialect; they share one server."""
+    """The model in each dialect; they share one server."""
     models = {name: LocalModel("smollm2", dialect=name, fetch=_MAY_FETCH) for name in DIALECTS}
     try:
         yield models
@@ -100,8 +100,8 @@ async def _both(model: LocalModel, request: Request) -> list[Response]:
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
-async def test_all_dialects_say_the_same_plain_and_streamed(question: str) -> None:
-    """At temperature 0: one text, and one count of tokens, however it is asked for."""
+async def test_all_dialects_give_the_same_answer(question: str) -> None:
+    """At temperature 0, the text and the token counts agree, plain and streamed."""
     request = _asked(Message.user(question))
     answers: dict[str, Response] = {}
     async with _models() as models:
@@ -121,8 +121,8 @@ async def test_all_dialects_say_the_same_plain_and_streamed(question: str) -> No
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-async def test_an_answer_that_is_cut_off_says_so(dialect: str) -> None:
-    """Also on Responses, where this server calls everything completed; and calls too."""
+async def test_a_truncated_answer_has_its_finish_reason(dialect: str) -> None:
+    """Also in Responses, where this server reports everything as completed; and for calls."""
     text = _asked(Message.user("Count to a hundred."), most=5)
     call = _with_tools(PARIS, choice=ToolChoice("required"), most=16)
     async with LocalModel("smollm2", dialect=dialect, fetch=_MAY_FETCH) as model:
@@ -133,8 +133,8 @@ async def test_an_answer_that_is_cut_off_says_so(dialect: str) -> None:
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-async def test_a_conversation_goes_on(dialect: str) -> None:
-    """What it said is taken back, and counted."""
+async def test_a_conversation_can_be_continued(dialect: str) -> None:
+    """Its answers are sent back and counted."""
     said = [Message.system("Answer in one word."), Message.user("What is the capital of France?")]
     counts: list[int] = []
     async with LocalModel("smollm2", dialect=dialect, fetch=_MAY_FETCH) as model:
@@ -146,8 +146,8 @@ async def test_a_conversation_goes_on(dialect: str) -> None:
     assert counts[0] < counts[1] < counts[2]
 
 
-async def test_a_conversation_goes_from_dialect_to_dialect() -> None:
-    """Each gets what the other said, and counts it alike."""
+async def test_a_conversation_can_switch_dialects() -> None:
+    """Each dialect gets the other's messages, and counts them alike."""
     said = [Message.user("What is the capital of France?")]
     async with _models() as models:
         for model in models.values():
@@ -159,8 +159,8 @@ async def test_a_conversation_goes_from_dialect_to_dialect() -> None:
 
 
 @pytest.mark.parametrize("dialect", ["openai-chat", "openai-responses"])
-async def test_a_schema_is_kept_to(dialect: str) -> None:
-    """By a grammar: even the smallest model can't do otherwise."""
+async def test_a_schema_is_enforced(dialect: str) -> None:
+    """By a grammar, so that even the smallest model complies."""
     output = Output(format="schema", schema=SCHEMA, name="town")
     request = _asked(Message.user("Name a town."), most=80, output=output)
     async with LocalModel("smollm2", dialect=dialect, fetch=_MAY_FETCH) as model:
@@ -174,8 +174,8 @@ async def test_a_schema_is_kept_to(dialect: str) -> None:
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-async def test_a_tool_that_must_be_called_is_called(dialect: str) -> None:
-    """Any of them: the model chooses, and its arguments are as the schema says."""
+async def test_a_required_tool_call_is_made(dialect: str) -> None:
+    """The model chooses the tool, and the arguments match its schema."""
     request = _with_tools(PARIS, choice=ToolChoice("required"))
     async with LocalModel("smollm2", dialect=dialect, fetch=_MAY_FETCH) as model:
         answers = await _both(model, request)
@@ -188,8 +188,8 @@ async def test_a_tool_that_must_be_called_is_called(dialect: str) -> None:
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-async def test_the_tool_that_is_named_is_called(dialect: str) -> None:
-    """However little it has to do with the question."""
+async def test_the_named_tool_is_called(dialect: str) -> None:
+    """Even if it has nothing to do with the question."""
     request = _with_tools(PARIS, choice=ToolChoice("named", ("square",)))
     async with LocalModel("smollm2", dialect=dialect, fetch=_MAY_FETCH) as model:
         answers = await _both(model, request)
@@ -200,8 +200,8 @@ async def test_the_tool_that_is_named_is_called(dialect: str) -> None:
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-async def test_tools_that_must_not_be_called_are_not(dialect: str) -> None:
-    """There is an answer in words."""
+async def test_disabled_tools_are_not_called(dialect: str) -> None:
+    """The answer is text."""
     request = _with_tools(PARIS, choice=ToolChoice("none"), most=20)
     async with LocalModel("smollm2", dialect=dialect, fetch=_MAY_FETCH) as model:
         answers = await _both(model, request)
@@ -209,8 +209,8 @@ async def test_tools_that_must_not_be_called_are_not(dialect: str) -> None:
 
 
 @pytest.mark.parametrize("dialect", ["openai-chat", "openai-responses"])
-async def test_calls_come_one_at_a_time_if_so_asked(dialect: str) -> None:
-    """On the Anthropic dialect this server can't be told."""
+async def test_parallel_calls_can_be_disabled(dialect: str) -> None:
+    """This server doesn't support that in the Anthropic dialect."""
     both = Message.user("What is the weather in Paris, and in Rome, for 3 days each?")
     choice = ToolChoice("required", parallel=False)
     async with LocalModel("smollm2", dialect=dialect, fetch=_MAY_FETCH) as model:
@@ -219,8 +219,8 @@ async def test_calls_come_one_at_a_time_if_so_asked(dialect: str) -> None:
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-async def test_a_result_is_answered_from(dialect: str) -> None:
-    """What the tool said is in the words of the model, and the tools may still be there."""
+async def test_a_tool_result_is_used(dialect: str) -> None:
+    """The answer contains it, with and without tools in the request."""
     request = _with_tools(PARIS, choice=ToolChoice("required"))
     async with LocalModel("smollm2", dialect=dialect, fetch=_MAY_FETCH) as model:
         for called in await _both(model, request):
@@ -231,8 +231,8 @@ async def test_a_result_is_answered_from(dialect: str) -> None:
                 assert "21" in answer.text
 
 
-async def test_a_conversation_with_tools_goes_from_dialect_to_dialect() -> None:
-    """What one called and another answered, the third reads, and all count it alike."""
+async def test_a_conversation_with_tools_can_switch_dialects() -> None:
+    """Each dialect reads calls and results of the others, and all count them alike."""
     said = [PARIS]
     async with _models() as models:
         for model in models.values():
@@ -245,8 +245,8 @@ async def test_a_conversation_with_tools_goes_from_dialect_to_dialect() -> None:
     assert len({usage.total_input for usage in usages if usage is not None}) == 1
 
 
-async def test_without_tools_our_template_is_the_models_own() -> None:
-    """To the token: what is said without tools is what the file's own template says."""
+async def test_without_tools_our_template_equals_the_models() -> None:
+    """The token counts are the same as with the file's own template."""
     talks = (
         [Message.user("Hello")],
         [Message.system("Be brief."), Message.user("Hi"), Message.assistant("Yes?"), PARIS],
@@ -261,15 +261,15 @@ async def test_without_tools_our_template_is_the_models_own() -> None:
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-async def test_too_much_is_an_error_of_its_own(dialect: str) -> None:
-    """More than the context holds."""
+async def test_exceeding_the_context_has_its_own_error(dialect: str) -> None:
+    """More tokens than the context holds."""
     async with LocalModel("smollm2", dialect=dialect, context=512, fetch=_MAY_FETCH) as model:
         with pytest.raises(ContextTooLong):
             await model.send(_asked(Message.user("word " * 2000)))
 
 
-async def test_a_stream_that_is_left_is_left_at_once() -> None:
-    """The server stops, and answers the next one."""
+async def test_closing_a_stream_early_stops_the_server() -> None:
+    """It answers the next request."""
     async with LocalModel("smollm2", fetch=_MAY_FETCH) as model:
         request = _asked(Message.user("Tell me a long story."), most=4000)
         async with model.stream(request) as stream:

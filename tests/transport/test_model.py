@@ -1,4 +1,4 @@
-"""Models from their names."""
+"""Opening models by name."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ from dragoman.transport.scripted import ScriptedModel
         ("scripted", ScriptedModel),
     ],
 )
-def test_a_name_says_what_kind_of_model_it_is(name: str, kind: type) -> None:
-    """And nothing is connected, fetched, looked up or started yet."""
+def test_a_name_determines_the_kind_of_model(name: str, kind: type) -> None:
+    """Nothing is connected, downloaded, looked up or started yet."""
     model = open_model(name)
     assert type(model) is kind
     assert isinstance(model, Model)
@@ -43,12 +43,12 @@ def test_a_name_says_what_kind_of_model_it_is(name: str, kind: type) -> None:
 @pytest.mark.parametrize("name", ["echo:", "echo:loud", "local:smollm2", "local:/m/x.gguf",
                                   "anthropic:claude-sonnet-4-5"])  # fmt: skip
 def test_a_model_knows_its_name(name: str) -> None:
-    """Opening that name opens the same kind again."""
+    """Opening that name gives the same kind again."""
     assert open_model(name).name == name
 
 
-def test_a_model_that_is_open_is_returned() -> None:
-    """So that a function may take either."""
+def test_an_open_model_is_returned() -> None:
+    """So that a function can accept either."""
     model = EchoModel()
     assert open_model(model) is model
     with pytest.raises(InvalidInputError, match="settings"):
@@ -56,26 +56,26 @@ def test_a_model_that_is_open_is_returned() -> None:
 
 
 def test_a_provider_is_opened_as_a_client() -> None:
-    """Where its own is not in the list."""
+    """If it has no class of its own."""
     assert type(open_model(provider("ollama"), base_url="http://localhost:1")) is Client
 
 
 @pytest.mark.parametrize("given", [None, 7, object()])
-def test_anything_else_is_refused(given: Any) -> None:
-    """With the type it has, and without its content."""
+def test_other_types_are_rejected(given: Any) -> None:
+    """The error names the type and no content."""
     with pytest.raises(InvalidInputError, match=type(given).__name__):
         open_model(given)
 
 
 @pytest.mark.parametrize("name", ["local:", "local", "local:unheard", "nobody:x", ""])
-def test_names_of_nothing_are_refused(name: str) -> None:
-    """The error says what there is."""
+def test_unknown_names_are_rejected(name: str) -> None:
+    """The error lists the possible ones."""
     with pytest.raises(ConfigError):
         open_model(name)
 
 
-def test_settings_go_to_the_class(tmp_path: Path) -> None:
-    """Whatever it takes."""
+def test_settings_are_passed_to_the_class(tmp_path: Path) -> None:
+    """Whatever it accepts."""
     path = tmp_path / "play.json"
     path.write_text('["one"]')
     scripted = open_model("scripted:", script=["a", "b"])
@@ -86,7 +86,7 @@ def test_settings_go_to_the_class(tmp_path: Path) -> None:
         open_model("local:smollm2", context=0)
 
 
-async def test_all_have_the_same_manners() -> None:
+async def test_all_models_have_the_same_methods() -> None:
     """One function works with any: `send`, `stream`, `close` and `async with`."""
 
     async def asked(model: OpenedModel) -> tuple[str, str]:

@@ -33,7 +33,7 @@ from dragoman.transport.model_names import ModelName, parse_model
     ],
 )
 def test_a_model_string_names_a_provider_and_models(text: str, name: ModelName) -> None:
-    """Whichever mark comes first ends the provider; the rest is the model's own name."""
+    """The first separator ends the provider; the rest is the model's name."""
     assert parse_model(text) == name
 
 
@@ -41,22 +41,22 @@ def test_a_model_string_names_a_provider_and_models(text: str, name: ModelName) 
     "text", ["", " ", ":", "/", ":gpt", "openai:", "openai/", "?chat=a", "openai?chat=",
              "openai?model=a", "openai?chat"],
 )  # fmt: skip
-def test_what_names_nothing_is_a_config_error_that_shows_the_forms(text: str) -> None:
-    """The text says which forms there are, and does not repeat what was given."""
+def test_invalid_names_are_config_errors_that_show_the_forms(text: str) -> None:
+    """The text has the accepted forms, and does not repeat the input."""
     with pytest.raises(ConfigError, match="provider:model"):
         parse_model(text)
 
 
 @pytest.mark.parametrize("value", [None, 7, b"openai:gpt"])
 def test_only_text_is_a_model_string(value: object) -> None:
-    """Other types are the caller's mistake."""
+    """Other types are errors."""
     with pytest.raises(InvalidInputError):
         parse_model(cast("Any", value))
 
 
 @given(st.text())
 def test_any_text_is_a_name_or_a_config_error(text: str) -> None:
-    """No text leads to another error, and what is parsed begins the text."""
+    """No text raises another error, and a parsed name is a prefix of the text."""
     try:
         name = parse_model(text)
     except ConfigError:
@@ -65,8 +65,8 @@ def test_any_text_is_a_name_or_a_config_error(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["openai", "openai:gpt-5", "openrouter:a/b:c"])
-def test_a_name_is_written_as_it_is_read(text: str) -> None:
-    """`str` gives the canonical form back."""
+def test_a_name_round_trips(text: str) -> None:
+    """`str` gives the canonical form."""
     assert str(parse_model(text)) == text
 
 
@@ -81,7 +81,7 @@ def test_a_misspelled_provider_is_recognised(name: str, meant: str) -> None:
     assert f"unknown provider (did you mean {meant}?)" in str(caught.value)
 
 
-def test_a_provider_without_a_model_after_the_colon_is_told_the_form() -> None:
+def test_a_missing_model_after_the_colon_is_explained() -> None:
     """The provider is known, so the name is not misspelled."""
     with pytest.raises(ConfigError, match="name a model as provider:model"):
         open_model("openai:")

@@ -1,4 +1,4 @@
-"""Limits per provider."""
+"""Rate limits per provider."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from tests.environment import PATIENCE
 
 
 class Clock:
-    """A clock that only sleeping moves."""
+    """A clock that only advances by sleeping."""
 
     def __init__(self) -> None:
         self.now = 1000.0
         self.slept: list[float] = []
 
     def __call__(self) -> float:
-        """The time."""
+        """The current time."""
         return self.now
 
     async def sleep(self, seconds: float) -> None:
-        """Let it be later."""
+        """Advance the clock."""
         self.slept.append(seconds)
         await asyncio.sleep(0)
         self.now += seconds
 
 
-async def test_no_more_requests_are_under_way_than_allowed() -> None:
-    """Others wait until somebody leaves, and go in the order in which they came."""
+async def test_concurrent_requests_are_limited() -> None:
+    """Others wait for a free slot, in order of arrival."""
     gate = Gate(Limits(concurrent=2))
     inside: list[int] = []
     order: list[int] = []
@@ -50,8 +50,8 @@ async def test_no_more_requests_are_under_way_than_allowed() -> None:
     assert order == list(range(20))
 
 
-async def test_requests_of_any_minute_are_counted() -> None:
-    """The one too many waits until the first of them is a minute old, and no longer."""
+async def test_requests_per_minute_are_limited() -> None:
+    """A further request waits until the oldest is a minute old, and no longer."""
     clock = Clock()
     gate = Gate(Limits(per_minute=3), clock=clock, sleep=clock.sleep)
     for seconds in (0, 10, 20):
@@ -64,8 +64,8 @@ async def test_requests_of_any_minute_are_counted() -> None:
     assert clock.slept == [40.0, 10.0]
 
 
-async def test_a_sleep_that_ends_early_is_not_believed() -> None:
-    """Timers may be early by a tick."""
+async def test_a_sleep_that_ends_early_is_repeated() -> None:
+    """Timers may fire slightly early."""
     clock = Clock()
 
     async def early(seconds: float) -> None:
@@ -79,8 +79,8 @@ async def test_a_sleep_that_ends_early_is_not_believed() -> None:
 
 
 @pytest.mark.parametrize("limits", [Limits(concurrent=1), Limits(concurrent=1, per_minute=1)])
-async def test_whoever_is_cancelled_while_waiting_takes_no_place(limits: Limits) -> None:
-    """At whatever moment it happens."""
+async def test_a_cancelled_waiter_takes_no_slot(limits: Limits) -> None:
+    """At whatever moment it is cancelled."""
     for moment in range(1, 6):
         clock = Clock()
         gate = Gate(limits, clock=clock, sleep=clock.sleep)
@@ -99,15 +99,15 @@ async def test_whoever_is_cancelled_while_waiting_takes_no_place(limits: Limits)
 
 
 async def test_all_clients_of_a_provider_share_a_gate() -> None:
-    """By the provider's name and the limits."""
+    """Gates are keyed by provider name and limits."""
     limits = Limits(concurrent=3)
     assert gate_for("acme", limits) is gate_for("acme", Limits(concurrent=3))
     assert gate_for("acme", limits) is not gate_for("other", limits)
     assert gate_for("acme", NO_LIMITS) is None
 
 
-def test_each_loop_has_its_own_and_ended_loops_are_forgotten() -> None:
-    """A gate with waiters knows its loop, and must not keep it for ever."""
+def test_each_loop_has_its_own_gates_and_ended_loops_are_dropped() -> None:
+    """A gate with waiters refers to its loop, and must not keep it alive."""
     limits = Limits(concurrent=1)
 
     async def wait() -> Gate:
@@ -127,7 +127,7 @@ def test_each_loop_has_its_own_and_ended_loops_are_forgotten() -> None:
 
 @pytest.mark.parametrize("limits", [{"concurrent": 0}, {"per_minute": -1}, {"concurrent": 1.5},
                                     {"concurrent": True}, {"per_minute": "9"}])  # fmt: skip
-def test_a_limit_is_a_number_of_requests(limits: dict[str, object]) -> None:
-    """One at least."""
+def test_a_limit_is_a_positive_number(limits: dict[str, object]) -> None:
+    """At least one request."""
     with pytest.raises(InvalidInputError):
         Limits(**cast("Any", limits))

@@ -33,7 +33,7 @@ HEAD = '{"dragoman_recording":1}\n'
 
 
 class Spoken:
-    """A reply out of nothing."""
+    """A reply made of given chunks."""
 
     def __init__(self, pieces: list[bytes], headers: Mapping[str, str], *, is_cut: bool) -> None:
         self.status = 200
@@ -41,7 +41,7 @@ class Spoken:
         self._pieces, self._is_cut = pieces, is_cut
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        """The pieces, each for itself."""
+        """The chunks, one by one."""
         for piece in self._pieces:
             await asyncio.sleep(0)
             yield piece
@@ -54,7 +54,7 @@ class Spoken:
 
 
 class Network:
-    """A transport that says what it is told, and counts."""
+    """A transport with a fixed reply that counts its requests."""
 
     def __init__(
         self, *pieces: bytes, is_cut: bool = False, headers: Mapping[str, str] = NONE
@@ -66,14 +66,14 @@ class Network:
         self.is_closed = False
 
     async def open(self, request: HttpRequest, timeouts: Timeouts) -> Spoken:
-        """The pieces, for whatever is asked; the last piece says the how-manieth this was."""
+        """The chunks for any request; the last one has the number of the request."""
         assert request.method, timeouts
         self.asked += 1
         pieces = [piece.replace(b"#", str(self.asked).encode()) for piece in self.pieces]
         return Spoken(pieces, self.headers, is_cut=self.is_cut)
 
     async def close(self) -> None:
-        """No more."""
+        """Remember that it was closed."""
         self.is_closed = True
 
 
@@ -93,7 +93,7 @@ async def ask(transport: ReplayTransport, request: HttpRequest) -> bytes:
 
 
 async def record(path: Path, *requests: HttpRequest, network: Network | None = None) -> None:
-    """Make a recording of these requests."""
+    """Record these requests."""
     transport = ReplayTransport(path, "record", transport=network or Network(b"#"))
     for request in requests:
         await ask(transport, request)
@@ -103,7 +103,7 @@ async def record(path: Path, *requests: HttpRequest, network: Network | None = N
 
 
 async def test_a_recorded_conversation_plays_without_a_network(tmp_path: Path) -> None:
-    """Plain and streamed, errors and retries included: the same answers, and nobody is asked."""
+    """Plain and streamed, with errors and retries: the same answers, without a request."""
     moods = iter([failed(429, "rate_limit_exceeded", **{"Retry-After": "0"}), said("Plain")])
 
     def answer(came: Came) -> Goes:
@@ -135,8 +135,8 @@ async def test_a_recorded_conversation_plays_without_a_network(tmp_path: Path) -
     assert "secret" not in path.read_text(encoding="utf-8").replace("hush: sk-secret", "")
 
 
-async def test_errors_are_played_as_errors(tmp_path: Path) -> None:
-    """Status and headers are those that came, whatever their case."""
+async def test_errors_are_replayed_as_errors(tmp_path: Path) -> None:
+    """Status and headers are the recorded ones, whatever their case."""
     once = Retries(attempts=1)
     path = tmp_path / "x.jsonl"
     async with serving(lambda _: failed(429, "x", **{"RETRY-after": "9"})) as vendor:
@@ -152,10 +152,10 @@ async def test_errors_are_played_as_errors(tmp_path: Path) -> None:
         assert len(vendor.came) == 1
 
 
-# --- what is the same
+# --- matching
 
 
-async def test_the_order_of_fields_and_the_host_do_not_matter(tmp_path: Path) -> None:
+async def test_field_order_and_host_do_not_matter(tmp_path: Path) -> None:
     """Nor do headers, nor the order of the query."""
     path = tmp_path / "x.jsonl"
     await record(path, post({"a": 1, "b": [1, {"c": None}]}, "https://one.example/v1/x?p=1&q=2"))
@@ -182,10 +182,10 @@ async def test_the_order_of_fields_and_the_host_do_not_matter(tmp_path: Path) ->
         ),
     ],
 )
-async def test_a_request_that_is_not_known_fails_and_says_where_it_differs(
+async def test_an_unknown_request_is_an_error_that_names_the_differences(
     tmp_path: Path, request_: HttpRequest, paths: tuple[str, ...]
 ) -> None:
-    """By path: what stands there is not told."""
+    """It has the paths, not the values."""
     path = tmp_path / "x.jsonl"
     await record(path, post({"a": 1, "b": [1]}), post({"far": "away", "from": "it", "all": 1}))
     transport = ReplayTransport(path)
@@ -197,8 +197,8 @@ async def test_a_request_that_is_not_known_fails_and_says_where_it_differs(
     assert isinstance(caught.value, ConfigError)
 
 
-async def test_no_content_gets_into_the_error(tmp_path: Path) -> None:
-    """Neither the request's nor the recording's; and not too many paths."""
+async def test_no_content_is_in_the_error(tmp_path: Path) -> None:
+    """Neither the request's nor the recording's; the number of paths is limited."""
     path = tmp_path / "x.jsonl"
     await record(path, post({"messages": [{"content": "hush"}], **{f"f{n}": 0 for n in range(9)}}))
     with pytest.raises(NotRecorded) as caught:
@@ -209,8 +209,8 @@ async def test_no_content_gets_into_the_error(tmp_path: Path) -> None:
     assert "and 5 others" in str(caught.value)
 
 
-async def test_repeated_requests_are_answered_in_their_order(tmp_path: Path) -> None:
-    """The first by the first; one more than were recorded is too many."""
+async def test_repeated_requests_are_answered_in_order(tmp_path: Path) -> None:
+    """One more than were recorded is an error."""
     path = tmp_path / "x.jsonl"
     await record(path, post({"n": 1}), post({"n": 2}), post({"n": 1}))
     transport = ReplayTransport(path)
@@ -224,7 +224,7 @@ async def test_repeated_requests_are_answered_in_their_order(tmp_path: Path) -> 
 
 
 async def test_order_is_that_of_the_requests_not_of_the_replies(tmp_path: Path) -> None:
-    """Of two that are the same and under way at once, the first may end last."""
+    """Of two equal concurrent requests, the first may end last."""
     path = tmp_path / "x.jsonl"
     recording = ReplayTransport(path, "record", transport=Network(b"#"))
     replies = [await recording.open(post({}), TIMEOUTS) for _ in range(2)]
@@ -235,8 +235,8 @@ async def test_order_is_that_of_the_requests_not_of_the_replies(tmp_path: Path) 
     assert [await ask(transport, post({})) for _ in range(2)] == [b"1", b"2"]
 
 
-async def test_what_is_ignored_does_not_count(tmp_path: Path) -> None:
-    """By path, stars included; everything else still does."""
+async def test_ignored_paths_do_not_count(tmp_path: Path) -> None:
+    """By path, with wildcards; everything else still counts."""
     path = tmp_path / "x.jsonl"
     ignore = ["metadata.user_id", "messages[*].id", "$.list[0]"]
     kept = {"metadata": {"user_id": 1, "k": 1}, "messages": [{"id": 1, "t": "a"}], "list": [1, 2]}
@@ -251,8 +251,8 @@ async def test_what_is_ignored_does_not_count(tmp_path: Path) -> None:
             steps_of(bad)
 
 
-async def test_half_characters_and_bytes_are_compared_too(tmp_path: Path) -> None:
-    """What is no JSON, or hardly."""
+async def test_invalid_unicode_and_bytes_are_compared_too(tmp_path: Path) -> None:
+    """Bodies that aren't JSON, or hardly."""
     path = tmp_path / "x.jsonl"
     odd, form, none = b'{"b":"\\ud800","a":1}', b"\xff\x00form", None
     await record(path, post(odd), post(form), post(none), post(b"{broken"))
@@ -266,8 +266,8 @@ async def test_half_characters_and_bytes_are_compared_too(tmp_path: Path) -> Non
 # --- recording
 
 
-async def test_bodies_are_recorded_as_they_are_piece_by_piece(tmp_path: Path) -> None:
-    """Cut anywhere: half a character is as good as a whole one."""
+async def test_bodies_are_recorded_chunk_by_chunk(tmp_path: Path) -> None:
+    """They may be cut anywhere, even within a character."""
     pieces = [b"data: \xe2\x82", b"\xac\n\n", b"", b"\xff\xfe", b"end"]
     path = tmp_path / "x.jsonl"
     await record(path, post({"q": 1}), network=Network(*pieces))
@@ -277,7 +277,7 @@ async def test_bodies_are_recorded_as_they_are_piece_by_piece(tmp_path: Path) ->
 
 
 async def test_keys_and_cookies_are_not_recorded(tmp_path: Path) -> None:
-    """In headers of both directions, and in the address; what is harmless stays readable."""
+    """In headers of both directions and in the URL; other values stay readable."""
     path = tmp_path / "x.jsonl"
     come = {"Set-Cookie": "hush-1", "openai-organization": "hush-2", "x-request-id": "r1",
             "X-RateLimit-Remaining-Tokens": "9", "content-encoding": "gzip"}  # fmt: skip
@@ -301,7 +301,7 @@ async def test_keys_and_cookies_are_not_recorded(tmp_path: Path) -> None:
     assert "hush" not in f"{exchange!r}{transport!r}"
 
 
-async def test_a_stream_that_broke_off_breaks_off_again(tmp_path: Path) -> None:
+async def test_an_interrupted_stream_is_interrupted_again(tmp_path: Path) -> None:
     """After the same bytes."""
     path = tmp_path / "x.jsonl"
     with pytest.raises(StreamInterrupted):
@@ -314,8 +314,8 @@ async def test_a_stream_that_broke_off_breaks_off_again(tmp_path: Path) -> None:
         await read_body(await ReplayTransport(path).open(post({}), TIMEOUTS), 10)
 
 
-async def test_a_stream_that_was_left_is_not_taken_for_a_whole_one(tmp_path: Path) -> None:
-    """What nobody heard can't be played."""
+async def test_a_stream_that_was_closed_early_is_not_replayed_as_complete(tmp_path: Path) -> None:
+    """The unread rest isn't in the recording."""
     path = tmp_path / "x.jsonl"
     transport = ReplayTransport(path, "record", transport=Network(b"one", b"two"))
     reply = await transport.open(post({}), TIMEOUTS)
@@ -328,7 +328,7 @@ async def test_a_stream_that_was_left_is_not_taken_for_a_whole_one(tmp_path: Pat
         await ask(ReplayTransport(path), post({}))
 
 
-async def test_recording_replaces_the_file_when_there_is_something_to_write(tmp_path: Path) -> None:
+async def test_recording_replaces_the_file_with_the_first_exchange(tmp_path: Path) -> None:
     """Not before: a run that fails at once destroys nothing."""
     path = tmp_path / "x.jsonl"
     await record(path, post({"old": 1}))
@@ -341,8 +341,8 @@ async def test_recording_replaces_the_file_when_there_is_something_to_write(tmp_
     assert os.listdir(tmp_path) == ["x.jsonl"]  # noqa: PTH208 - pathlib's would wait, says ruff
 
 
-async def test_auto_asks_only_for_what_is_not_there(tmp_path: Path) -> None:
-    """And adds it, numbered on."""
+async def test_auto_only_sends_unrecorded_requests(tmp_path: Path) -> None:
+    """They are added with the next number."""
     path = tmp_path / "x.jsonl"
     network = Network(b"#")
     first = ReplayTransport(path, "auto", transport=network)
@@ -353,11 +353,11 @@ async def test_auto_asks_only_for_what_is_not_there(tmp_path: Path) -> None:
     assert [await ask(third, post({"n": n})) for n in (1, 1, 2)] == [b"1", b"3", b"2"]
     assert network.asked == 3
     await second.close()
-    assert not network.is_closed  # it was handed in
+    assert not network.is_closed  # it was passed in
 
 
-async def test_many_at_once_and_from_several_threads(tmp_path: Path) -> None:
-    """Every exchange is there, each on a line of its own."""
+async def test_concurrent_recording_from_several_threads(tmp_path: Path) -> None:
+    """Every exchange is recorded on its own line."""
     path = tmp_path / "x.jsonl"
     transports = [ReplayTransport(path, "auto", transport=Network(b"x" * 5000)) for _ in range(2)]
 
@@ -381,8 +381,8 @@ async def test_many_at_once_and_from_several_threads(tmp_path: Path) -> None:
 # --- files
 
 
-async def test_a_line_that_was_being_written_when_the_lights_went_out(tmp_path: Path) -> None:
-    """It is not there; the next one does not hang on to it."""
+async def test_a_line_cut_by_a_crash_is_ignored(tmp_path: Path) -> None:
+    """The next line doesn't continue it."""
     path = tmp_path / "x.jsonl"
     await record(path, post({"n": 1}))
     whole = path.read_bytes()
@@ -393,8 +393,8 @@ async def test_a_line_that_was_being_written_when_the_lights_went_out(tmp_path: 
     assert len(read_recording(path)) == 2
 
 
-async def test_a_full_disk_leaves_no_half_line(tmp_path: Path) -> None:
-    """What was there stays whole, and the error says why."""
+async def test_a_full_disk_leaves_no_partial_line(tmp_path: Path) -> None:
+    """Earlier lines stay intact, and the error says why."""
     path = tmp_path / "x.jsonl"
     await record(path, post({"n": 1}))
     whole = path.read_bytes()
@@ -412,7 +412,7 @@ async def test_a_full_disk_leaves_no_half_line(tmp_path: Path) -> None:
 async def test_a_file_that_can_not_be_replaced_stays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And nothing else is left beside it."""
+    """No temporary file remains beside it."""
 
     def refuse(_self: Path, _target: Path) -> Path:
         raise PermissionError(1, "not permitted")
@@ -437,10 +437,8 @@ async def test_a_file_that_can_not_be_replaced_stays(
         (HEAD + "hush\n", "line 2"),
     ],
 )
-def test_what_is_no_recording_is_said_to_be_none(
-    tmp_path: Path, content: str, problem: str
-) -> None:
-    """With the line that is at fault, unquoted."""
+def test_an_invalid_recording_is_reported(tmp_path: Path, content: str, problem: str) -> None:
+    """With the number of the line, unquoted."""
     path = tmp_path / "x.jsonl"
     path.write_text(content, encoding="utf-8")
     with pytest.raises(ConfigError, match=problem) as caught:
@@ -448,8 +446,8 @@ def test_what_is_no_recording_is_said_to_be_none(
     assert "hush" not in str(caught.value)
 
 
-async def test_files_that_are_not_there_or_empty(tmp_path: Path) -> None:
-    """To replay, there must be one; one without exchanges knows no request."""
+async def test_missing_and_empty_files(tmp_path: Path) -> None:
+    """Replaying needs a file; one without exchanges matches no request."""
     with pytest.raises(ConfigError, match="can't be read"):
         ReplayTransport(tmp_path / "none.jsonl")
     for content in ("", HEAD):
@@ -464,7 +462,7 @@ async def test_files_that_are_not_there_or_empty(tmp_path: Path) -> None:
 
 
 async def test_the_format_is_as_documented(tmp_path: Path) -> None:
-    """Recordings made by hand play as well."""
+    """Recordings written by hand work as well."""
     path = tmp_path / "x.jsonl"
     line: dict[str, Any] = {
         "request": {"method": "POST", "place": "/v1/x", "body": '{"n":1}'},

@@ -1,4 +1,4 @@
-"""When to try again, and after how long."""
+"""When to retry, and after how long."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from dragoman.transport.retries import Retries, is_passing, repeated
 
 
 @given(st.integers(1, 5000), st.floats(0, 10), st.floats(0, 100))
-def test_waits_grow_and_stay_within_bounds(attempt: int, first: float, more: float) -> None:
-    """The wait is between half of the backoff and all of it, and never above `max_delay`."""
+def test_the_backoff_grows_within_bounds(attempt: int, first: float, more: float) -> None:
+    """Each wait is between half of the backoff and all of it, and never above `max_delay`."""
     retries = Retries(attempts=6000, initial_delay=first, max_delay=first + more)
     wait = retries.wait(attempt, ConnectError("gone"))
     assert wait is not None
@@ -39,20 +39,20 @@ def test_waits_grow_and_stay_within_bounds(attempt: int, first: float, more: flo
     assert longest / 2 <= wait <= longest or math.isclose(wait, longest)
 
 
-def test_waits_differ_by_chance() -> None:
-    """Clients that failed together don't come back together."""
+def test_the_backoff_has_jitter() -> None:
+    """Clients that failed together don't retry together."""
     waits = {Retries().wait(1, ConnectError("gone")) for _ in range(20)}
     assert len(waits) > 1
 
 
 @pytest.mark.parametrize(("asked", "wait"), [(3.0, 3.0), (60.0, 60.0), (61.0, None), (1e9, None)])
-def test_what_the_provider_asks_for_is_obeyed_up_to_a_cap(asked: float, wait: float | None) -> None:
-    """A longer wait than the cap ends the attempts: the caller decides."""
+def test_retry_after_is_obeyed_up_to_a_limit(asked: float, wait: float | None) -> None:
+    """A longer wait ends the attempts: the caller decides."""
     assert Retries().wait(1, RateLimited("slow", retry_after=asked)) == wait
 
 
-def test_at_once_is_no_advice() -> None:
-    """A `Retry-After: 0` does not make us hammer a server that is turning people away."""
+def test_retry_after_zero_still_waits() -> None:
+    """It must not make us hammer a server that rejects requests."""
     wait = Retries().wait(1, RateLimited("slow", retry_after=0.0))
     assert wait is not None
     assert wait >= 0.25
@@ -80,14 +80,14 @@ def test_at_once_is_no_advice() -> None:
         (InvalidInputError("x"), False),
     ],
 )
-def test_only_what_may_pass_is_tried_again(error: DragomanError, passes: bool) -> None:
-    """The provider's own word counts more than the status."""
+def test_only_temporary_failures_are_retried(error: DragomanError, passes: bool) -> None:
+    """The provider's flag overrides the status."""
     assert is_passing(error) is passes
     assert (Retries().wait(1, error) is not None) is passes
 
 
-async def test_attempts_end_at_their_number_with_the_last_error() -> None:
-    """Each failure but the last is waited for."""
+async def test_attempts_end_with_the_last_error() -> None:
+    """There is a wait after each failure but the last."""
     waits: list[float] = []
     failures = [ConnectError(str(number)) for number in range(5)]
     left = iter(failures)
@@ -104,8 +104,8 @@ async def test_attempts_end_at_their_number_with_the_last_error() -> None:
     assert waits[0] <= 0.5 <= waits[1] <= 1.0
 
 
-async def test_the_errors_raised_have_no_other_error_behind_them() -> None:
-    """What was tried before does not show up in `__context__`."""
+async def test_raised_errors_have_no_context() -> None:
+    """Earlier attempts are not in `__context__`."""
 
     async def attempt() -> None:
         msg = "gone"
@@ -124,7 +124,7 @@ async def test_the_errors_raised_have_no_other_error_behind_them() -> None:
      {"max_delay": math.inf}, {"max_retry_after": -1}, {"initial_delay": "1"},
      {"initial_delay": math.nan}, {"max_retry_after": math.nan}],
 )  # fmt: skip
-def test_settings_that_make_no_sense_are_refused(settings: dict[str, object]) -> None:
-    """At once, not at the first failure."""
+def test_invalid_settings_are_rejected(settings: dict[str, object]) -> None:
+    """When they are created, not at the first failure."""
     with pytest.raises(InvalidInputError):
         Retries(**cast("Any", settings))

@@ -1,4 +1,4 @@
-"""Models that play a script."""
+"""Scripted models."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dragoman.transport.scripted import ScriptedModel
 _CALL = ToolCall.create("call_1", "weather", {"city": "Basel"})
 
 
-async def test_it_answers_in_order_and_keeps_what_it_was_asked() -> None:
+async def test_it_answers_in_order_and_keeps_the_requests() -> None:
     """Texts, messages, calls and whole responses, sent and streamed."""
     whole = Response(choices=(Choice(0, Message.assistant("four"), FinishReason.LENGTH),))
     model = ScriptedModel(["one", Message.assistant("two", tool_calls=[_CALL]), _CALL, whole])
@@ -36,8 +36,8 @@ async def test_it_answers_in_order_and_keeps_what_it_was_asked() -> None:
     assert model.remaining == 0
 
 
-async def test_a_script_that_is_over_says_so() -> None:
-    """The request is kept all the same."""
+async def test_the_end_of_the_script_is_an_error() -> None:
+    """The request is still recorded."""
     model = ScriptedModel(["only"])
     await model.send("a")
     with pytest.raises(InvalidInputError, match="has 1 steps, and this is request 2"):
@@ -47,15 +47,15 @@ async def test_a_script_that_is_over_says_so() -> None:
     assert len(model.requests) == 3
 
 
-async def test_it_can_begin_anew() -> None:
-    """With `repeat`, for as long as anybody asks."""
+async def test_repeat_starts_the_script_again() -> None:
+    """Any number of times."""
     model = ScriptedModel(["a", "b"], repeat=True)
     assert [(await model.send("?")).text for _ in range(5)] == ["a", "b", "a", "b", "a"]
 
 
 @pytest.mark.parametrize("step", [RateLimited("later", retry_after=3.0), RateLimited("later")])
 async def test_exceptions_are_raised(step: Exception) -> None:
-    """As they are, sent or streamed."""
+    """Unchanged, sent or streamed."""
     model = ScriptedModel([step, step, "then"])
     with pytest.raises(RateLimited) as caught:
         await model.send("a")
@@ -65,8 +65,8 @@ async def test_exceptions_are_raised(step: Exception) -> None:
     assert (await model.send("a")).text == "then"
 
 
-async def test_functions_are_asked() -> None:
-    """Plain or async, with the request; what they return is a step."""
+async def test_functions_are_called() -> None:
+    """Plain or async, with the request; they return a step."""
 
     async def later(request: Request) -> str:
         await asyncio.sleep(0)
@@ -77,8 +77,8 @@ async def test_functions_are_asked() -> None:
     assert (await model.send("x")).text == "1 messages"
 
 
-async def test_events_are_played_as_they_are() -> None:
-    """A list of events is a stream; sent, it is what they add up to."""
+async def test_events_are_replayed_unchanged() -> None:
+    """A list of events is a stream; `send` returns the accumulated response."""
     events = [ResponseStart(model="m"), PartStart(0, Text("")), PartDelta(0, "Hi"), ResponseEnd()]
     model = ScriptedModel([events, events])
     stream = model.stream("a")
@@ -88,18 +88,18 @@ async def test_events_are_played_as_they_are() -> None:
 
 @pytest.mark.parametrize("ending", [[StreamInterrupted("cut")], []])
 @pytest.mark.parametrize("is_streamed", [True, False])
-async def test_a_stream_breaks_off_where_the_script_says(
+async def test_a_stream_is_interrupted_where_the_script_says(
     ending: list[Exception], is_streamed: bool
 ) -> None:
-    """The partial response comes with the error; events that just end are an error too."""
+    """The error has the partial response; events without an end are an error too."""
     model = ScriptedModel([[PartStart(0, Text("")), PartDelta(0, "Hal"), *ending]])
     with pytest.raises(StreamInterrupted) as caught:
         await (model.stream("a").collect() if is_streamed else model.send("a"))
     assert caught.value.partial.text == "Hal"
 
 
-async def test_thinking_and_usage_are_told_too() -> None:
-    """What a message carries is in the response, streamed or not."""
+async def test_thinking_and_usage_are_included() -> None:
+    """The response has them, streamed or not."""
     message = Message.assistant(Thinking("Let me see.", signature="s"), "Yes.")
     message = message.replace(usage=Usage(7, 2))
     model = ScriptedModel([message, message])
@@ -108,8 +108,8 @@ async def test_thinking_and_usage_are_told_too() -> None:
     assert plain.usage == streamed.usage == Usage(7, 2)
 
 
-async def test_a_stream_is_gone_through_once() -> None:
-    """As one that comes over a network; closing it again does nothing."""
+async def test_a_stream_is_iterated_once() -> None:
+    """As with a network stream; closing it again does nothing."""
     model = ScriptedModel(["a b c", "d"])
     stream = model.stream("?")
     async with stream:
@@ -123,7 +123,7 @@ async def test_a_stream_is_gone_through_once() -> None:
 
 
 async def test_a_script_can_be_a_file(tmp_path: Path) -> None:
-    """Texts and messages, in JSON."""
+    """JSON with texts and messages."""
     path = tmp_path / "play.json"
     path.write_text(json.dumps(["one", {"role": "assistant", "content": "two"}]))
     model = ScriptedModel.from_file(path)
@@ -131,7 +131,7 @@ async def test_a_script_can_be_a_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [None, "{", '{"a": 1}'])
-def test_a_file_that_is_no_script_is_refused(tmp_path: Path, content: str | None) -> None:
+def test_an_invalid_file_is_rejected(tmp_path: Path, content: str | None) -> None:
     """The error says what is wrong."""
     path = tmp_path / "play.json"
     if content is not None:
@@ -140,7 +140,7 @@ def test_a_file_that_is_no_script_is_refused(tmp_path: Path, content: str | None
         ScriptedModel.from_file(path)
 
 
-def test_a_single_text_is_no_script() -> None:
+def test_a_single_text_is_rejected() -> None:
     """It would be played letter by letter."""
     with pytest.raises(InvalidInputError, match="list"):
         ScriptedModel("Hello")

@@ -1,4 +1,4 @@
-"""Streams: every dialect from recordings, cut anywhere, and what a reader may do with them."""
+"""Streams: recordings of every dialect, cut anywhere, and what a reader may do with them."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def _recordings(corpus: Corpus, dialect: str) -> list[Recording]:
 
 @pytest.mark.corpus
 @pytest.mark.parametrize("dialect", DIALECTS)
-async def test_streams_are_what_the_recordings_say(dialect: str, corpus: Corpus) -> None:
-    """Events, response and completeness are those of reading the recording without a network."""
+async def test_streams_equal_the_decoded_recordings(dialect: str, corpus: Corpus) -> None:
+    """Events, response and completeness are those of decoding the recording directly."""
     complete = 0
     for recording in _recordings(corpus, dialect):
         raw = recording.response_stream or b""
@@ -78,8 +78,8 @@ def _bare(event: Event) -> Event:
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-async def test_events_come_as_they_are_sent(dialect: str) -> None:
-    """The reader has what was sent before the server goes on."""
+async def test_events_arrive_as_they_are_sent(dialect: str) -> None:
+    """The reader has an event before the server sends the next."""
     pieces, go = frames(dialect), asyncio.Event()
     begun = said(dialect, pieces[:5]).text
     reply = streamed(*pieces[:5], go, *pieces[5:], kind=kind(dialect))
@@ -96,10 +96,10 @@ async def test_events_come_as_they_are_sent(dialect: str) -> None:
     "fault", [Fault.CLOSE, Fault.RESET, None], ids=["closed", "reset", "ended"]
 )
 @pytest.mark.parametrize("dialect", DIALECTS)
-async def test_a_stream_cut_at_any_event_is_never_taken_for_complete(
+async def test_a_stream_cut_at_any_event_is_never_complete(
     dialect: str, fault: Fault | None
 ) -> None:
-    """The error has what arrived; what was heard is a beginning of what is said."""
+    """The error has the part that arrived, which is a prefix of the whole."""
     pieces = frames(dialect)
     for cut in range(len(pieces)):
         steps: list[bytes | Fault] = [*pieces[:cut]]
@@ -120,7 +120,7 @@ async def test_a_stream_cut_at_any_event_is_never_taken_for_complete(
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 async def test_a_connection_that_breaks_after_the_end_does_no_harm(dialect: str) -> None:
-    """All had been said."""
+    """The answer was complete."""
     for fault in (Fault.CLOSE, Fault.RESET):
         reply = streamed(*frames(dialect), fault, kind=kind(dialect))
         async with serving(reply) as server, client(dialect, server.url) as made:
@@ -129,8 +129,8 @@ async def test_a_connection_that_breaks_after_the_end_does_no_harm(dialect: str)
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-async def test_garbage_in_mid_stream_is_an_interruption(dialect: str) -> None:
-    """With what came before it."""
+async def test_garbage_within_a_stream_is_an_interruption(dialect: str) -> None:
+    """The error has the part that came before it."""
     pieces = frames(dialect)
     garbage = b"\x00\xff{]\n" if dialect == "ollama" else b"data: {]\n\n"
     reply = streamed(*pieces[:4], garbage, *pieces[4:], kind=kind(dialect))
@@ -144,12 +144,12 @@ async def test_garbage_in_mid_stream_is_an_interruption(dialect: str) -> None:
     assert TEXT.startswith(raised.value.partial.text)
 
 
-# --- what is no stream
+# --- answers that aren't streams
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-async def test_a_plain_answer_to_a_request_for_a_stream_is_taken(dialect: str) -> None:
-    """Some servers can't stream; its events and its response are those of the plain answer."""
+async def test_a_plain_answer_to_a_streaming_request_is_accepted(dialect: str) -> None:
+    """Some servers can't stream; events and response are those of the plain answer."""
     wire = body(dialect)
     async with serving(plain(wire)) as server, client(dialect, server.url) as made:
         stream = made.stream("hi")
@@ -163,8 +163,8 @@ async def test_a_plain_answer_to_a_request_for_a_stream_is_taken(dialect: str) -
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-async def test_a_stream_in_answer_to_a_plain_request_is_taken(dialect: str) -> None:
-    """Some servers can do nothing else."""
+async def test_a_stream_in_answer_to_a_plain_request_is_accepted(dialect: str) -> None:
+    """Some servers always stream."""
     reply = plain(b"".join(frames(dialect)), kind=kind(dialect))
     async with serving(reply) as server, client(dialect, server.url) as made:
         assert (await made.send("hi")).text == TEXT
@@ -173,7 +173,7 @@ async def test_a_stream_in_answer_to_a_plain_request_is_taken(dialect: str) -> N
 @pytest.mark.parametrize("stream", [False, True], ids=["plain", "streamed"])
 @pytest.mark.parametrize("dialect", DIALECTS)
 async def test_a_web_page_is_not_an_answer(dialect: str, stream: bool) -> None:
-    """The error says what to look at, and nothing of the page; it is not asked for again."""
+    """The error says what to check and quotes nothing; it isn't retried."""
     page = b"<!doctype html><title>Sign in, Mr Secret</title>"
     async with (
         serving(plain(page, kind="text/html")) as server,
@@ -185,8 +185,8 @@ async def test_a_web_page_is_not_an_answer(dialect: str, stream: bool) -> None:
     assert len(server.seen) == 1
 
 
-async def test_a_web_page_that_is_no_stream_names_the_base_url() -> None:
-    """It is what is wrong, mostly."""
+async def test_a_web_page_in_place_of_a_stream_names_the_base_url() -> None:
+    """A wrong base URL is the usual reason."""
     page = plain(b"<html>", kind="text/html")
     async with serving(page) as server, client("openai-chat", server.url) as made:
         with pytest.raises(WireError, match="base_url"):
@@ -194,8 +194,8 @@ async def test_a_web_page_that_is_no_stream_names_the_base_url() -> None:
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-async def test_an_empty_stream_is_asked_for_again(dialect: str) -> None:
-    """Nothing was said, so nothing is said twice."""
+async def test_an_empty_stream_is_retried(dialect: str) -> None:
+    """Nothing arrived, so nothing is repeated."""
     replies = [streamed(kind=kind(dialect)), streamed(*frames(dialect), kind=kind(dialect))]
     async with serving(*replies) as server, client(dialect, server.url) as made:
         assert (await made.stream("hi").collect()).text == TEXT
@@ -216,8 +216,8 @@ _OVERLOADED = {
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-async def test_an_error_before_the_answer_is_one_like_any_other(dialect: str) -> None:
-    """It is of the class that it would be under its status, and tried again."""
+async def test_an_error_before_the_answer_has_its_usual_class(dialect: str) -> None:
+    """The class is that of its status, and it is retried."""
     bad = streamed(_OVERLOADED[dialect], kind=kind(dialect))
     good = streamed(*frames(dialect), kind=kind(dialect))
     async with serving(bad, good) as server, client(dialect, server.url) as made:
@@ -233,14 +233,14 @@ async def test_an_error_before_the_answer_is_one_like_any_other(dialect: str) ->
 
 
 async def _gathered(stream: ResponseStream, events: list[Event]) -> None:
-    """Note events as they come: those before an error count, too."""
+    """Collect events as they arrive, including those before an error."""
     async for event in stream:
         events.append(event)  # noqa: PERF401 - as above
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 async def test_an_error_within_the_answer_is_an_interruption(dialect: str) -> None:
-    """Its cause is the provider's error; its event comes first."""
+    """Its cause is the provider's error; the error event comes first."""
     pieces = [*frames(dialect)[:4], _OVERLOADED[dialect]]
     events: list[Event] = []
     async with (
@@ -263,7 +263,7 @@ _GOOD = streamed(*frames(_DIALECT))
 _CUT = streamed(*frames(_DIALECT)[:3], Fault.CLOSE)
 
 
-async def test_a_refusal_before_the_stream_is_tried_again() -> None:
+async def test_a_rejection_before_the_stream_is_retried() -> None:
     """As for plain requests, and `Retry-After` counts."""
     replies = [plain({}, 429, {"retry-after": "3"}), plain({}, 500), _GOOD]
     async with serving(*replies) as server, client(_DIALECT, server.url) as made:
@@ -273,16 +273,16 @@ async def test_a_refusal_before_the_stream_is_tried_again() -> None:
     assert len({seen.body for seen in server.seen}) == 1
 
 
-async def test_nothing_is_asked_for_again_once_events_came() -> None:
-    """Unless that is wanted."""
+async def test_a_stream_with_events_is_not_retried_by_default() -> None:
+    """The interruption is raised after one request."""
     async with serving(_CUT, _GOOD) as server, client(_DIALECT, server.url) as made:
         with pytest.raises(StreamInterrupted):
             await made.stream("hi").collect()
     assert len(server.seen) == 1
 
 
-async def test_where_it_is_wanted_an_interrupted_stream_begins_anew() -> None:
-    """Its events start over, and the response is that of the last attempt."""
+async def test_interrupted_streams_can_be_restarted() -> None:
+    """The events start over, and the response is that of the last attempt."""
     retries = Retries(interrupted=True)
     events: list[Event] = []
     async with (
@@ -297,8 +297,8 @@ async def test_where_it_is_wanted_an_interrupted_stream_begins_anew() -> None:
     assert len(server.seen) == 3
 
 
-async def test_attempts_have_an_end_there_too() -> None:
-    """The last failure is raised, with what that attempt had."""
+async def test_restarts_are_limited() -> None:
+    """The last failure is raised, with the partial response of that attempt."""
     retries = Retries(interrupted=True)
     async with serving(_CUT) as server, client(_DIALECT, server.url, retries=retries) as made:
         with pytest.raises(StreamInterrupted) as raised:
@@ -310,8 +310,8 @@ async def test_attempts_have_an_end_there_too() -> None:
 # --- reading
 
 
-async def test_a_stream_is_gone_through_once() -> None:
-    """A second time is an error, during and after the first."""
+async def test_a_stream_is_iterated_once() -> None:
+    """A second iteration is an error, during and after the first."""
     async with serving(_GOOD) as server, client(_DIALECT, server.url) as made:
         stream = made.stream("hi")
         async for _ in stream:
@@ -328,7 +328,7 @@ async def test_a_stream_is_gone_through_once() -> None:
 
 
 async def test_a_stream_has_one_reader() -> None:
-    """The second is told so, and does no harm to the first."""
+    """A second reader gets an error, and doesn't affect the first."""
     go = asyncio.Event()
     async with (
         serving(streamed(go, *frames(_DIALECT))) as server,
@@ -343,8 +343,8 @@ async def test_a_stream_has_one_reader() -> None:
         assert (await first).text == TEXT
 
 
-async def test_nothing_is_sent_before_somebody_listens() -> None:
-    """A stream that nobody goes through costs nothing, and leaves nothing to warn of."""
+async def test_nothing_is_sent_before_iteration() -> None:
+    """A stream that isn't iterated sends nothing and gives no warning."""
     async with serving(_GOOD) as server, client(_DIALECT, server.url) as made:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
@@ -356,8 +356,8 @@ async def test_nothing_is_sent_before_somebody_listens() -> None:
         assert made.stream("hi").response.choices == ()
 
 
-async def test_a_connection_is_used_again_after_a_stream() -> None:
-    """Where its body was read to the end."""
+async def test_a_connection_is_reused_after_a_stream() -> None:
+    """If its body was read to the end."""
     async with serving(_GOOD) as server, client(_DIALECT, server.url) as made:
         for _ in range(3):
             async with made.stream("hi") as stream:
@@ -367,8 +367,8 @@ async def test_a_connection_is_used_again_after_a_stream() -> None:
 
 
 @pytest.mark.parametrize("way", ["break", "close", "with", "aclosing", "dropped"])
-async def test_whoever_leaves_early_closes_the_connection(way: str) -> None:
-    """At once, in whichever way: the server sees it while it is still sending."""
+async def test_leaving_a_stream_early_closes_the_connection(way: str) -> None:
+    """At once, in every way: the server notices while it is still sending."""
     reply = streamed(*frames(_DIALECT)[:3], Fault.HANG)
     async with serving(reply) as server, client(_DIALECT, server.url) as made:
         stream = made.stream("hi")
@@ -393,7 +393,7 @@ async def test_whoever_leaves_early_closes_the_connection(way: str) -> None:
 
 
 async def test_closing_a_client_ends_its_streams() -> None:
-    """They are interrupted, with what they had; nothing is opened anew."""
+    """They are interrupted with their partial response; no connection is opened."""
     reply = streamed(*frames(_DIALECT)[:3], Fault.HANG)
     async with serving(reply) as server:
         made = client(_DIALECT, server.url)
@@ -413,8 +413,8 @@ async def _drained(stream: ResponseStream) -> None:
         pass
 
 
-async def test_a_stream_that_another_task_closes_ends_for_its_reader() -> None:
-    """Before its head has come, too; nothing stays open."""
+async def test_closing_a_stream_in_another_task_ends_its_reader() -> None:
+    """Even before its head has arrived; nothing stays open."""
     never = asyncio.Event()
     for reply in ([never], streamed(*frames(_DIALECT)[:3], Fault.HANG)):
         async with serving(reply) as server, client(_DIALECT, server.url) as made:
@@ -430,11 +430,11 @@ async def test_a_stream_that_another_task_closes_ends_for_its_reader() -> None:
             assert len(asyncio.all_tasks()) == 1
 
 
-# --- time
+# --- timeouts
 
 
-async def test_the_total_covers_the_whole_stream() -> None:
-    """It is our own timeout, and hits neither the readers' own waits nor their own code."""
+async def test_the_total_timeout_covers_the_whole_stream() -> None:
+    """It is our own timeout, and doesn't affect the reader's own awaits."""
     reply = streamed(*frames(_DIALECT)[:3], Fault.HANG)
     timeouts = Timeouts(total=1)
     async with (
@@ -443,15 +443,15 @@ async def test_the_total_covers_the_whole_stream() -> None:
         made.stream("hi") as stream,
     ):
         await anext(stream)
-        await asyncio.sleep(1.1)  # not cancelled: this is no waiting for the server
+        await asyncio.sleep(1.1)  # not cancelled: it isn't waiting for the server
         with pytest.raises(errors.TimeoutError, match="total"):
             await _drained(stream)
         assert TEXT.startswith(stream.response.text)
         await server.until_idle()
 
 
-async def test_readers_may_take_their_time() -> None:
-    """A pause of the reader is none of the server's."""
+async def test_a_slow_reader_is_no_timeout() -> None:
+    """Pauses of the reader don't count as the server's."""
     pieces = frames(_DIALECT)
     timeouts = Timeouts(between_chunks=0.5)
     go = asyncio.Event()
@@ -469,7 +469,7 @@ async def test_readers_may_take_their_time() -> None:
 
 
 async def test_a_stream_that_stalls_is_an_interruption() -> None:
-    """With what it had; and the connection is closed."""
+    """The error has the partial response; the connection is closed."""
     reply = streamed(*frames(_DIALECT)[:4], Fault.HANG)
     timeouts = Timeouts(between_chunks=0.5)
     async with serving(reply) as server, client(_DIALECT, server.url, timeouts=timeouts) as made:
@@ -479,11 +479,11 @@ async def test_a_stream_that_stalls_is_an_interruption() -> None:
     assert raised.value.partial.text == said(_DIALECT, frames(_DIALECT)[:4]).text
 
 
-# --- transports of one's own
+# --- custom transports
 
 
 class _Failing:
-    """A transport, and its reply: some pieces, and then an error."""
+    """A transport and its reply: some chunks, then an error."""
 
     status, headers = 200, EMPTY
 
@@ -504,10 +504,10 @@ class _Failing:
 
 
 @pytest.mark.parametrize("total", [None, 20.0])
-async def test_whatever_error_a_transport_raises_within_an_answer_interrupts_it(
+async def test_any_error_of_a_transport_within_an_answer_is_an_interruption(
     total: float | None,
 ) -> None:
-    """What had arrived is not lost, and the reply is closed."""
+    """The part that arrived isn't lost, and the reply is closed."""
     pieces = frames(_DIALECT)[:4]
     transport = _Failing(pieces, ConfigError("the tape is torn"))
     made = client(_DIALECT, "http://tape", transport=transport, timeouts=Timeouts(total=total))
@@ -517,7 +517,7 @@ async def test_whatever_error_a_transport_raises_within_an_answer_interrupts_it(
     assert transport.is_closed
 
 
-async def test_an_error_that_a_transport_raises_before_the_answer_stays_what_it_is() -> None:
+async def test_a_transport_error_before_the_answer_is_unchanged() -> None:
     """Nothing was interrupted."""
     transport = _Failing([], ConfigError("the tape is torn"))
     with pytest.raises(ConfigError, match="torn"):
@@ -528,8 +528,8 @@ async def test_an_error_that_a_transport_raises_before_the_answer_stays_what_it_
 # --- sizes
 
 
-async def test_a_stream_has_a_limit() -> None:
-    """One that never ends is ended."""
+async def test_a_stream_has_a_size_limit() -> None:
+    """An endless stream is interrupted at `max_bytes`."""
     pieces, go = frames(_DIALECT), asyncio.Event()
     reply = streamed(*pieces[:3], go, *[pieces[2]] * 100, Fault.HANG)
     async with (
@@ -545,8 +545,8 @@ async def test_a_stream_has_a_limit() -> None:
     assert raised.value.partial.text
 
 
-async def test_bytes_that_are_no_events_have_a_limit_too() -> None:
-    """Nothing was said, but asking again would give the same."""
+async def test_bytes_without_events_have_a_limit_too() -> None:
+    """It isn't retried: the same would happen again."""
     reply: list[Step] = streamed(b": " + b"x" * 10_000 + b"\n\n")
     async with serving(reply) as server, client(_DIALECT, server.url, max_bytes=4000) as made:
         with pytest.raises(errors.TransportError, match="max_bytes"):
@@ -554,8 +554,8 @@ async def test_bytes_that_are_no_events_have_a_limit_too() -> None:
     assert len(server.seen) == 1
 
 
-async def test_a_rate_limit_in_a_json_body_under_200_is_one() -> None:
-    """Where a stream was asked for."""
+async def test_a_rate_limit_in_a_json_body_with_status_200_is_one() -> None:
+    """In answer to a streaming request."""
     wire = {"error": {"message": "x", "type": "rate_limit_error"}}
     async with (
         serving(plain(wire)) as server,

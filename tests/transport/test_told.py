@@ -1,4 +1,4 @@
-"""What errors tell: whom we asked, and what the provider said, for those who may see it."""
+"""Contents of errors: provider, host and model, and the provider's message on request."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tests.transport.servers import Fault, Step, chunk, plain, serving, streamed
 
 _ONCE = Retries(attempts=1)
 _KEY = "sk-proj-0123456789abcdefghij"
-_MISSPELLED: dict[str, Any] = {"temprature": 1}  # or else type checkers find it
+_MISSPELLED: dict[str, Any] = {"temprature": 1}  # so that type checkers don't find it
 _SAID = "Ana's diagnosis is too long"
 
 
@@ -42,7 +42,7 @@ def _hidden() -> Iterator[None]:
 
 
 def refusal(text: str, status: int = 400) -> list[Step]:
-    """An error as OpenAI writes it."""
+    """An error in OpenAI's form."""
     return plain({"error": {"message": text, "type": "invalid_request_error"}}, status)
 
 
@@ -58,13 +58,13 @@ def _pickled(error: ProviderError) -> ProviderError:
     return pickle.loads(pickle.dumps(error))  # type: ignore[no-any-return]  # noqa: S301 - our own
 
 
-# --- whom we asked
+# --- provider, host and model
 
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("dialect", DIALECTS)
 async def test_errors_name_provider_and_host(dialect: str, *, stream: bool) -> None:
-    """Of answers and streams, refused, broken off or never begun, in every dialect."""
+    """Plain and streamed, rejected, interrupted or never started, in every dialect."""
     for script in (plain({"error": {"message": "no"}}, 500), [Fault.CLOSE], [Fault.RESET]):
         async with serving(script) as server, client(dialect, server.url, retries=_ONCE) as made:
             with pytest.raises(errors.DragomanError) as raised:
@@ -77,7 +77,7 @@ async def test_errors_name_provider_and_host(dialect: str, *, stream: bool) -> N
 
 
 async def test_errors_name_the_model() -> None:
-    """As it was asked for; one that is no name but a sentence is not shown."""
+    """As in the request; a name with blanks is not shown."""
     async with serving(refusal("no")) as server:
         assert "[openai:gpt-5 at 127.0.0.1:" in str(await failure(server.url))
         odd = await failure(server.url, model="openai:my password is 1234")
@@ -85,8 +85,8 @@ async def test_errors_name_the_model() -> None:
     assert "password" not in str(odd)
 
 
-async def test_a_stream_that_breaks_off_names_them() -> None:
-    """In the interruption, once, and in its cause."""
+async def test_an_interrupted_stream_names_them() -> None:
+    """Once in the interruption, and in its cause."""
     frame = b'data: {"choices": [{"index": 0, "delta": {"content": "a"}}]}\n\n'
     bad = b'data: {"error": {"message": "down"}}\n\n'
     async with (
@@ -101,8 +101,8 @@ async def test_a_stream_that_breaks_off_names_them() -> None:
     assert " at 127.0.0.1" in str(raised.value.__cause__)
 
 
-async def test_clients_of_a_gateway_are_not_told_who_is_behind_it() -> None:
-    """Nor what the provider said."""
+async def test_clients_of_a_gateway_do_not_see_the_provider() -> None:
+    """Nor its message."""
     async with serving(refusal(_SAID)) as server:
         error = await failure(server.url)
     for name in DIALECTS:
@@ -112,11 +112,11 @@ async def test_clients_of_a_gateway_are_not_told_who_is_behind_it() -> None:
         assert _SAID not in json.dumps(told)
 
 
-# --- what the provider said
+# --- the provider's message
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_the_provider_s_words_are_kept_and_not_shown(*, stream: bool) -> None:
+async def test_the_providers_message_is_kept_and_not_shown(*, stream: bool) -> None:
     """Not in the text, the repr, the fields, a traceback or a log."""
     async with serving(refusal(_SAID)) as server:
         error = await failure(server.url, stream=stream)
@@ -129,7 +129,7 @@ async def test_the_provider_s_words_are_kept_and_not_shown(*, stream: bool) -> N
     assert not [text for text in shown if "Ana" in text]
 
 
-async def test_it_survives_copies() -> None:
+async def test_it_survives_copying() -> None:
     """Pickled or copied."""
     async with serving(refusal(_SAID)) as server:
         error = await failure(server.url)
@@ -138,7 +138,7 @@ async def test_it_survives_copies() -> None:
 
 
 async def test_reveal_shows_it() -> None:
-    """In the text, within a block or from a switch on."""
+    """In the text, within a block or permanently."""
     async with serving(refusal(_SAID)) as server:
         error = await failure(server.url)
     with dragoman.reveal():
@@ -153,7 +153,7 @@ async def test_reveal_shows_it() -> None:
 def test_reveal_is_for_a_block_a_process_or_by_the_environment(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The innermost decides; a block in one task shows nothing to others."""
+    """The innermost setting counts; a block in one task doesn't affect others."""
     assert not is_revealed()
     for value, shown in (("1", True), ("0", False), ("", False), ("false", False), ("yes", True)):
         monkeypatch.setenv("DRAGOMAN_REVEAL", value)
@@ -182,7 +182,7 @@ def test_reveal_is_for_a_block_a_process_or_by_the_environment(
 
 @pytest.mark.parametrize("odd", [None, 1, "yes", [True]])
 def test_reveal_takes_true_or_false(odd: Any) -> None:
-    """Anything else is a mistake, and shows nothing."""
+    """Anything else is an error, and reveals nothing."""
     with pytest.raises(errors.InvalidInputError):
         dragoman.reveal(odd)
     assert not is_revealed()
@@ -190,7 +190,7 @@ def test_reveal_takes_true_or_false(odd: Any) -> None:
 
 @pytest.mark.parametrize("stream", [False, True])
 async def test_keys_that_a_provider_repeats_are_masked(*, stream: bool) -> None:
-    """Ours, whatever it looks like, and whatever looks like one."""
+    """Our own key in any form, and anything that looks like a key."""
     said = f"Incorrect API key provided: {_KEY}; tried gsk_abcdefgh1234 and zzzz-secret"
     async with serving(refusal(said, 401)) as server:
         made = Client(
@@ -216,8 +216,8 @@ async def test_keys_that_a_provider_repeats_are_masked(*, stream: bool) -> None:
         "sk-****************abcd", "AKIA0123456789ABCDEF", "api_key=abcd1234efgh5678",
     ],
 )  # fmt: skip
-def test_what_looks_like_a_key_is_masked(text: str) -> None:
-    """Wherever it stands; the words around it stay."""
+def test_text_that_looks_like_a_key_is_masked(text: str) -> None:
+    """Anywhere; the text around it stays."""
     found = masked(f"before {text} after")
     assert "***" in found
     assert found.startswith("before ")
@@ -233,13 +233,13 @@ def test_what_looks_like_a_key_is_masked(text: str) -> None:
         "messages.0.content.1.text: Field required", "claude-sonnet-4-5-20250929 is overloaded",
     ],
 )  # fmt: skip
-def test_what_is_no_key_stays(text: str) -> None:
-    """Models' names, paths and codes are what people need."""
+def test_text_that_is_no_key_stays(text: str) -> None:
+    """Model names, paths and codes are useful."""
     assert masked(text) == text
 
 
 async def test_recordings_hold_no_key_that_a_provider_repeats(tmp_path: Path) -> None:
-    """Not in a body, nor in two pieces of one."""
+    """Not even split over two chunks."""
     path = tmp_path / "made.jsonl"
     whole = json.dumps({"error": {"message": f"bad key {_KEY}"}}).encode()
     cut = whole.index(_KEY.encode()) + 9
@@ -260,8 +260,8 @@ async def test_recordings_hold_no_key_that_a_provider_repeats(tmp_path: Path) ->
 # --- misspelled names
 
 
-async def test_a_misspelled_model_is_told_the_nearest() -> None:
-    """When the provider doesn't know it: names that we don't know may be new."""
+async def test_a_misspelled_model_gets_a_suggestion() -> None:
+    """Only if the provider doesn't know it: names unknown to us may be new."""
     missing = {
         "error": {"message": "The model `gpt-5-mni` does not exist", "code": "model_not_found"}
     }
@@ -281,22 +281,22 @@ async def test_a_misspelled_model_is_told_the_nearest() -> None:
         (lambda: dragoman.Agent("openai:gpt-5", **_MISSPELLED), "temperature"),
     ],
 )
-def test_other_names_too(ask: Callable[[], object], near: str) -> None:
+def test_other_names_get_suggestions_too(ask: Callable[[], object], near: str) -> None:
     """Providers, dialects and settings."""
     with pytest.raises(errors.DragomanError, match=rf"did you mean {near}\?"):
         ask()
 
 
 @pytest.mark.parametrize("odd", ["", "x" * 10_000, "\0", None, 3])
-def test_what_is_no_name_is_near_to_nothing(odd: object) -> None:
-    """And takes no time."""
+def test_invalid_names_get_no_suggestion(odd: object) -> None:
+    """Also for other types, and quickly for long ones."""
     assert closest(odd, ["openai", "anthropic"]) is None
 
 
-# --- how long
+# --- timeouts
 
 
-async def test_a_head_that_comes_byte_by_byte_is_not_waited_for() -> None:
+async def test_a_slow_head_times_out() -> None:
     """Each byte comes in time; the head does not."""
     pieces = [bytes([byte]) for byte in b"HTTP/1.1 200 OK\r\nX-Slow: yes\r\n" * 40]
 
@@ -317,8 +317,8 @@ async def test_a_head_that_comes_byte_by_byte_is_not_waited_for() -> None:
                 await asking
 
 
-async def test_an_attempt_has_a_time_of_its_own() -> None:
-    """After it the next one is made; the total is for all of them."""
+async def test_an_attempt_has_its_own_timeout() -> None:
+    """After it the next attempt is made; the total covers all of them."""
     ok = plain(body("openai-chat"))
     slow: list[Step] = [b"HTTP/1.1 200 OK\r\nContent-Length: 999\r\n\r\n{", Fault.HANG]
     timeouts = Timeouts(attempt=0.2)
@@ -336,8 +336,8 @@ async def test_an_attempt_has_a_time_of_its_own() -> None:
             await made.send("hi")
 
 
-def test_whole_answers_end_some_day_and_streams_when_they_stall() -> None:
-    """Unless somebody says otherwise."""
+def test_plain_answers_have_a_default_total_and_streams_have_none() -> None:
+    """`total` sets both."""
     usual = Timeouts()
     assert usual.answer_total is not None
     assert usual.stream_total is None

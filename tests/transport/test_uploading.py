@@ -1,4 +1,4 @@
-"""Files for messages to name."""
+"""Uploading files for use in messages."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ PNG = b"\x89PNG\r\n\x1a\n"
 
 
 def client(vendor: Vendor, model: str, path: str = "", **options: Any) -> Client:
-    """A client of a vendor on loopback."""
+    """A client of a provider on loopback."""
     return Client(model, base_url=f"{vendor.url}{path}", key="k", **options)
 
 
 def forms(came: Came) -> dict[str, Mail]:
-    """The parts of a form, read by the standard library."""
+    """The parts of a form, parsed by the standard library."""
     head = f"Content-Type: {came.headers['Content-Type']}\r\n\r\n".encode()
     mail = message_from_bytes(head + came.body)
     parts = [part for part in mail.walk() if not part.is_multipart()]
@@ -42,7 +42,7 @@ def forms(came: Came) -> dict[str, Mail]:
 
 
 async def test_openai_takes_a_form() -> None:
-    """For use in messages; the part names the file, and where it is."""
+    """With the purpose of use in messages; the part has the file's id and provider."""
     async with (
         serving(lambda _: Goes({"id": "file-1", "object": "file"})) as vendor,
         client(vendor, "openai:m", "/v1") as made,
@@ -62,7 +62,7 @@ async def test_openai_takes_a_form() -> None:
 
 
 async def test_anthropic_takes_a_form() -> None:
-    """With the header that files need there."""
+    """With the beta header that files need."""
     async with (
         serving(lambda _: Goes({"id": "file_2", "type": "file"})) as vendor,
         client(vendor, "anthropic:m") as made,
@@ -81,14 +81,14 @@ async def test_anthropic_takes_a_form() -> None:
 
 
 class Google:
-    """Google's protocol: announced, uploaded, looked at."""
+    """Google's protocol: start, upload, poll."""
 
     def __init__(self, *states: str) -> None:
         self.states = list(states)
         self.url = ""
 
     def __call__(self, came: Came) -> Goes:
-        """What it says to each step."""
+        """The reply to each step."""
         if came.headers.get("X-Goog-Upload-Command") == "start":
             where = "https://elsewhere.invalid/upload/v1beta/files?upload_id=u1"
             return Goes({}, headers={"X-Goog-Upload-URL": where})
@@ -97,7 +97,7 @@ class Google:
 
 
 async def test_google_takes_two_steps() -> None:
-    """The second to the same host, whatever address it is told: the key goes nowhere else."""
+    """The second goes to the same host, whatever URL is returned: the key goes nowhere else."""
     async with serving(Google("ACTIVE")) as vendor, client(vendor, "google:m") as made:
         part = await made.upload(PDF, name="Übung.pdf")
         encoded = made.encode(Request(model="m", messages=(Message.user(part),)))
@@ -115,8 +115,8 @@ async def test_google_takes_two_steps() -> None:
     assert encoded.body["contents"][0]["parts"][0]["fileData"]["fileUri"].endswith("/files/f1")
 
 
-async def test_a_film_is_waited_for() -> None:
-    """Google looks at it first; the part comes when it can be used."""
+async def test_a_video_is_waited_for() -> None:
+    """Google processes it first; the part is returned when it can be used."""
     waits: list[float] = []
 
     async def sleep(seconds: float) -> None:
@@ -131,8 +131,8 @@ async def test_a_film_is_waited_for() -> None:
     assert waits == [0.5, 1.0]
 
 
-async def test_a_film_that_is_never_ready_ends_in_an_error() -> None:
-    """One that failed at once, one that takes for ever at last."""
+async def test_a_video_that_is_never_ready_is_an_error() -> None:
+    """One that failed at once, one that takes too long after the timeout."""
 
     async def sleep(seconds: float) -> None:
         assert seconds <= 5
@@ -145,7 +145,7 @@ async def test_a_film_that_is_never_ready_ends_in_an_error() -> None:
 
 
 async def test_files_come_from_paths_and_media_too(tmp_path: Path) -> None:
-    """Types and names are seen, unless they are said."""
+    """Types and names are detected unless given."""
     path = tmp_path / "notes.md"
     path.write_bytes(b"# Notes")
     async with (
@@ -174,8 +174,8 @@ async def test_files_come_from_paths_and_media_too(tmp_path: Path) -> None:
         (b"x", {"name": 3}),
     ],
 )
-async def test_what_is_no_file_is_not_sent(source: Any, options: Any) -> None:
-    """It is the caller's mistake."""
+async def test_invalid_files_are_not_sent(source: Any, options: Any) -> None:
+    """They are errors of the caller."""
     async with serving(lambda _: Goes({})) as vendor, client(vendor, "openai:m") as made:
         with pytest.raises(InvalidInputError):
             await made.upload(source, **options)
@@ -189,8 +189,8 @@ async def test_providers_without_uploads_say_so() -> None:
             await made.upload(PDF)
 
 
-async def test_errors_are_told() -> None:
-    """The provider's, and its silence about where to upload to."""
+async def test_errors_are_raised() -> None:
+    """The provider's, and a reply without an upload URL."""
     async with serving(lambda _: failed(403)) as vendor, client(vendor, "openai:m") as made:
         with pytest.raises(PermissionDenied):
             await made.upload(PDF)
@@ -204,7 +204,7 @@ async def test_errors_are_told() -> None:
 
 
 async def test_an_upload_can_be_replayed(tmp_path: Path) -> None:
-    """The same file makes the same request, however the form is cut."""
+    """The same file gives the same request, whatever the boundary."""
     path = tmp_path / "x.jsonl"
     async with serving(lambda _: Goes({"id": "file-1"})) as vendor:
         modes: list[Mode] = ["record", "replay"]

@@ -1,4 +1,4 @@
-"""A provider on loopback: a function from what came to what goes back, on aiohttp's server."""
+"""A provider on loopback, defined by a function from request to reply, on aiohttp's server."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NONE: Mapping[str, str] = {}
 
 @dataclass(frozen=True)
 class Came:
-    """A request as it came in."""
+    """A request that the server received."""
 
     method: str
     path: str
@@ -27,13 +27,13 @@ class Came:
 
     @property
     def json(self) -> Any:
-        """The body."""
+        """The request body, parsed."""
         return json.loads(self.body)
 
 
 @dataclass(frozen=True)
 class Goes:
-    """What goes back: JSON, or pieces that are sent one by one."""
+    """A reply: JSON, or chunks that are sent one by one."""
 
     body: Any = None
     status: int = 200
@@ -55,7 +55,7 @@ class Vendor:
 
 @asynccontextmanager
 async def serving(answer: Callable[[Came], Goes]) -> AsyncGenerator[Vendor]:
-    """A server that answers so, while the block runs."""
+    """Serve these replies while the block runs."""
     vendor = Vendor("")
 
     async def handle(request: web.Request) -> web.StreamResponse:
@@ -85,7 +85,7 @@ async def _sent(request: web.Request, goes: Goes) -> web.StreamResponse:
         if goes.until is not None and place == len(goes.pieces) - 1:
             await goes.until.wait()
         await response.write(piece)
-        await asyncio.sleep(0.005)  # so that pieces stay pieces; nothing depends on it
+        await asyncio.sleep(0.005)  # so that chunks stay separate; nothing depends on it
     if goes.is_cut:
         assert request.transport is not None
         request.transport.abort()
@@ -94,25 +94,25 @@ async def _sent(request: web.Request, goes: Goes) -> web.StreamResponse:
     return response
 
 
-# --- what OpenAI says
+# --- OpenAI's responses
 
 
 def said(text: str = "Hello", model: str = "m") -> Goes:
-    """An answer of Chat Completions."""
+    """A Chat Completions response."""
     message = {"role": "assistant", "content": text}
     choice = {"index": 0, "message": message, "finish_reason": "stop"}
     return Goes({"id": "c1", "object": "chat.completion", "model": model, "choices": [choice]})
 
 
 def streamed(*words: str, **options: Any) -> Goes:
-    """The same, as a stream."""
+    """The same response, streamed."""
     ends = b"" if options.get("is_cut") else _chunk({}, "stop") + b"data: [DONE]\n\n"
     pieces = [_chunk({"role": "assistant", "content": word}, None) for word in words]
     return Goes(pieces=[*pieces, ends] if ends else pieces, **options)
 
 
 def failed(status: int, code: str = "odd", **headers: str) -> Goes:
-    """An error of OpenAI's."""
+    """An OpenAI error."""
     error = {"message": "hush: sk-secret", "type": code, "code": code}
     return Goes({"error": error}, status, headers)
 

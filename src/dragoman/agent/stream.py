@@ -181,7 +181,7 @@ class AgentStream(Generic[OutT_co]):
         return found
 
     def _leaves(self, task: asyncio.Task[Any] | None, cancels: int) -> bool:
-        """Whether `close` sent the reader away, and nobody else cancelled it."""
+        """Whether only `close` cancelled the reader."""
         if self._has_left is None or task is None:
             return False
         self._has_left.set()

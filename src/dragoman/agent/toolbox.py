@@ -183,9 +183,17 @@ def _made(each: Any) -> Tool[..., Any] | Handoff[Any] | AnyTool | Toolset:
     if isinstance(each, Toolset):
         return each
     msg = f"a tool must be a function or a ToolDefinition, not {type(each).__name__}"
-    if hasattr(each, "as_tool"):
+    if hasattr(each, "as_handoff"):
         msg += ": use as_tool(name, description) or as_handoff(…) for an agent"
+    elif held := _held_function(each):
+        msg += f": pass the function itself, its attribute `{held}`"
     raise InvalidInputError(msg)
+
+
+def _held_function(each: object) -> str | None:
+    """The attribute in which another library's tool keeps its function."""
+    names = ("func", "coroutine", "function")  # LangChain's two, pydantic-ai's
+    return next((name for name in names if callable(getattr(each, name, None))), None)
 
 
 def _expect_distinct(definitions: list[AnyTool]) -> None:

@@ -41,7 +41,11 @@ _SECONDS = click.FloatRange(0, min_open=True)
               help="Answer in a JSON list: an object with `items` of this schema.")  # fmt: skip
 @click.option("-x", "--extract", is_flag=True, help="Print only the answer's first code block.")
 @click.option("-c", "--continue", "is_continued", is_flag=True, help="Continue the latest chat.")
-@click.option("--session", metavar="NAME", help="Continue the chat with this name, or start it.")
+@click.option(
+    "--session", metavar="NAME",
+    help="Continue the chat with this name, or start it. AGENT/CHAT or a digest continues any"
+    " stored session.",
+)  # fmt: skip
 @store_options
 @click.option("--no-history", is_flag=True, help="Don't store the question and the answer.")
 @click.option("--stream/--no-stream", default=None,

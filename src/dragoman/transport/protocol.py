@@ -137,7 +137,7 @@ def too_much(most: int) -> TransportError:
 async def within(
     seconds: float | None, work: Coroutine[Any, Any, T], why: str = "the total limit"
 ) -> T:
-    """The result of the work, if it doesn't take longer than that."""
+    """Await the work; raises a timeout error after that many seconds."""
     if seconds is None:
         return await work
     timer = asyncio.timeout(seconds)

@@ -1,4 +1,4 @@
-"""Types of every kind, each with a value of it and the JSON of that."""
+"""Types of every kind, each with a value and its JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON that is still coming in."""
+"""Reading incomplete JSON while it streams in."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ TEXTS = st.builds(
 
 
 def is_prefix(part: Any, whole: Any) -> bool:
-    """Whether a value may be what has come so far of another."""
+    """Whether a value may be the received part of another."""
     if isinstance(part, str) and isinstance(whole, str):
         return whole.startswith(part)
     if isinstance(part, dict) and isinstance(whole, dict):
@@ -50,17 +50,19 @@ def _are(parts: Any, wholes: Any) -> bool:
 
 
 @given(TEXTS, st.data())
-def test_a_cut_text_gives_a_prefix(text: str, data: st.DataObject) -> None:
-    """Wherever a text is cut, what is shown is what the whole begins with."""
+def test_a_truncated_text_gives_a_prefix(text: str, data: st.DataObject) -> None:
+    """Wherever a text is cut, the value shown is a prefix of the whole."""
     cut = data.draw(st.integers(0, len(text)))
     shown = partial_json(text[:cut])
-    is_number = text[:1] in "-0123456789"  # alone, one can't be told from the beginning of another
+    is_number = (
+        text[:1] in "-0123456789"
+    )  # alone, a surrogate can't be told from the first half of a pair
     assert shown is UNSET or is_number or is_prefix(shown, json.loads(text))
 
 
 @given(TEXTS)
-def test_a_whole_text_gives_its_value(text: str) -> None:
-    """A complete text is read exactly as the standard library reads it."""
+def test_a_complete_text_gives_its_value(text: str) -> None:
+    """It is read exactly as the standard library reads it."""
     assert repr(partial_json(text)) == repr(json.loads(text))
 
 
@@ -108,13 +110,13 @@ def test_splitting_does_not_change_the_value(text: str, data: st.DataObject) -> 
         ("Sure!", UNSET),
     ],
 )
-def test_what_is_shown(text: str, value: Any) -> None:
-    """Strings come as far as they are; what may still change, or is no JSON, is left out."""
+def test_values_shown_so_far(text: str, value: Any) -> None:
+    """Strings are shown as received; values that may still change and invalid JSON are not."""
     assert partial_json(text) == value
 
 
-def test_what_is_hostile_is_bounded() -> None:
-    """Levels beyond the limit, and numbers beyond all measure, end what is shown."""
+def test_hostile_input_is_bounded() -> None:
+    """Nesting beyond the limit and huge numbers end the preview."""
     deep = partial_json("[" * 1_000_000)
     for _ in range(MAX_DEPTH - 1):
         (deep,) = deep
@@ -123,21 +125,21 @@ def test_what_is_hostile_is_bounded() -> None:
 
 
 class Counted(PartialJson):
-    """Counts what its copies hold."""
+    """Counts the items that its copies hold."""
 
     copied = 0
 
     def copy(self) -> Any:
-        """As ever."""
+        """Copy and count."""
         Counted.copied += self.size
         return super().copy()
 
 
 @pytest.mark.parametrize(("start", "piece"), [("[", "1, "), ('["', "x"), ("[", '{"a": []},')])
-def test_a_preview_costs_what_the_stream_costs(
+def test_a_preview_is_linear_in_the_stream(
     start: str, piece: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of a long stream in tiny pieces only so much is copied as is in proportion to it."""
+    """For a long stream in tiny pieces, the copied amount is proportional to its length."""
     monkeypatch.setattr("dragoman.agent.output.previews.PartialJson", Counted)
     sizes: list[int] = []
     for length in (20_000, 40_000):
@@ -149,7 +151,7 @@ def test_a_preview_costs_what_the_stream_costs(
 
 
 def test_a_preview_shows_final_values() -> None:
-    """Shown values don't change; nothing is shown twice, and the wrapping is never shown."""
+    """Shown values don't change, nothing is shown twice, and the wrapper is never shown."""
     preview, shown = Preview(is_wrapped=True), list[Any]()
     for delta in ["Here:\n```json\n", '{"resu', 'lt": [', "1", ", ", '"a', "b", '"]', "}", "\n```"]:
         value = preview.feed(delta)
@@ -159,8 +161,8 @@ def test_a_preview_shows_final_values() -> None:
     assert preview.close() is UNSET
 
 
-def test_a_preview_ends_with_the_whole() -> None:
-    """What was held back for its size comes at the end."""
+def test_a_preview_ends_with_the_complete_value() -> None:
+    """Parts held back for their size come at the end."""
     preview = Preview(is_wrapped=False)
     text = json.dumps({"text": "x" * 50_000})
     shown = [preview.feed(character) for character in text]

@@ -1,4 +1,4 @@
-"""Types that an answer is to be of: what the model is told, and how its answer is read."""
+"""Output types: the schema for the model, and how its answer is read."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ def typed(kind: Any) -> TypedOutput:
 
 
 def wire(output: TypedOutput, plain: Any) -> Any:
-    """A plain value as the model was asked for it."""
+    """A plain value in the form requested from the model."""
     return {"result": plain} if output.is_wrapped else plain
 
 
 def complaint(output: TypedOutput, text: str) -> str:
-    """What the model is told about a text that is no use."""
+    """The feedback that the model gets for an invalid text."""
     with pytest.raises(Misfit) as caught:
         output.read(text)
     assert caught.value.__cause__ is caught.value.__context__ is None
@@ -49,7 +49,7 @@ def complaint(output: TypedOutput, text: str) -> str:
 
 @pytest.mark.parametrize("name", sorted(KINDS))
 def test_every_kind_is_read(name: str) -> None:
-    """From text, in a fence, among words, from arguments, and without its wrapping."""
+    """From text, in a code fence, within prose, from arguments, and without its wrapper."""
     kind, value, plain = KINDS[name]
     output = typed(kind)
     text = json.dumps(wire(output, plain))
@@ -71,7 +71,7 @@ def test_every_kind_is_read(name: str) -> None:
 @pytest.mark.parametrize("name", sorted(KINDS))
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_every_dialect_takes_every_kind(dialect: str, name: str) -> None:
-    """As the answer's form or as a tool, whichever is chosen: accepted, and nothing bent."""
+    """Natively or as a tool, each is accepted, and the schema isn't weakened."""
     output, speaker = typed(KINDS[name][0]), dragoman.dialect(dialect)
     is_native = output.mode_for(speaker.target, has_tools=False) == "native"
     fields: dict[str, Any] = {"output": output.output} if is_native else {"tools": (output.tool,)}
@@ -83,29 +83,29 @@ def test_every_dialect_takes_every_kind(dialect: str, name: str) -> None:
     assert not [reason for reason in reasons if any(words in reason for words in bent)]
 
 
-def test_free_names_go_through_a_tool_where_forms_are_always_strict() -> None:
-    """Claude's native form can't hold a dict with any keys, so it is asked through a tool."""
+def test_open_dicts_use_a_tool_if_native_schemas_are_always_strict() -> None:
+    """Claude's native output doesn't allow arbitrary keys, so a tool is used."""
     claude, openai = (dragoman.dialect(name).target for name in ("anthropic", "openai-chat"))
     assert typed(dict[str, int]).mode_for(claude, has_tools=False) == "tool"
     assert typed(City).mode_for(claude, has_tools=False) == "native"
     assert typed(dict[str, int]).mode_for(openai, has_tools=False) == "native"
 
 
-def test_text_is_no_typed_output() -> None:
+def test_text_is_not_typed_output() -> None:
     """`str` and None mean the model's text."""
     assert TypedOutput.of(str) is None
     assert TypedOutput.of(None) is None
 
 
 @pytest.mark.parametrize("kind", [1, "int", object(), [1], len, {1: 2}, complex, lambda *all: all])
-def test_what_is_no_type(kind: Any) -> None:
-    """Whatever JSON can't describe is refused, in our own words."""
+def test_unsupported_types_are_rejected(kind: Any) -> None:
+    """Types that JSON can't describe are rejected with our own error."""
     with pytest.raises(InvalidInputError):
         TypedOutput.of(kind)
 
 
 def test_modes_are_checked_and_kept() -> None:
-    """A mode that was chosen goes before what the target can do."""
+    """An explicit mode takes precedence over the target's default."""
     output = TypedOutput.of(int, "two_phase")
     assert output is not None
     assert output.mode_for(None, has_tools=False) == "two_phase"
@@ -128,16 +128,16 @@ def test_modes_are_checked_and_kept() -> None:
         ({"schemas.outputs": ("text",), "schemas.refuses_json_with_tools": True}, True, "tool"),
     ],
 )
-def test_the_mode_is_what_the_target_can_do(changes: Any, has_tools: bool, mode: str) -> None:
-    """Native where it can be, in two phases where tools exclude it, else through a tool."""
+def test_the_mode_depends_on_the_target(changes: Any, has_tools: bool, mode: str) -> None:
+    """Native if possible, in two phases if tools exclude it, else through a tool."""
     target = dragoman.dialect("gemini").target.with_flags(changes)
     assert mode_for(target, has_tools) == mode
     assert mode_for(None, has_tools) == "tool"
     assert mode_for(target, has_tools, "tool") == "tool"
 
 
-def test_the_tool_finds_a_name() -> None:
-    """A user's tool keeps its name, and ours takes another."""
+def test_the_output_tool_avoids_name_conflicts() -> None:
+    """A user's tool keeps its name, and ours gets another."""
     output = typed(City)
     assert output.tool.name == "return_result"
     assert output.tool.strict is True
@@ -147,7 +147,7 @@ def test_the_tool_finds_a_name() -> None:
 
 
 def test_names_and_descriptions() -> None:
-    """The form of the answer is named as every provider allows, and described by its author."""
+    """The schema's name is valid for every provider, and the description is the author's."""
     assert (typed(City).output.name, typed(City).output.description) == ("City", "A city.")
     assert (typed(SCHEMA).output.name, typed(SCHEMA).output.description) == (
         "A_total",
@@ -156,15 +156,15 @@ def test_names_and_descriptions() -> None:
     assert typed(list[int]).output.name == "result"
 
 
-def test_the_order_of_a_union_counts() -> None:
-    """`str | datetime` and its reverse are equal to Python, but not read alike."""
+def test_the_order_of_a_union_matters() -> None:
+    """`str | datetime` and its reverse are equal in Python, but are read differently."""
     text = '{"result": "2024-05-31T00:00:00Z"}'
     assert typed(str | dt.datetime).read(text) == "2024-05-31T00:00:00Z"
     assert typed(dt.datetime | str).read(text) == dt.datetime(2024, 5, 31, tzinfo=dt.UTC)
 
 
-def test_notes_that_cannot_be_hashed() -> None:
-    """They are taken all the same."""
+def test_unhashable_annotations() -> None:
+    """They are accepted as well."""
     assert typed(Annotated[int, ["a"]]).read("3") == 3
 
 
@@ -191,8 +191,8 @@ def test_mismatches_are_reported_without_the_value(kind: Any, text: str, words: 
     assert SECRET not in said
 
 
-def test_validators_speak_to_the_model() -> None:
-    """A custom validator's words go to the model, without what they quote of the value."""
+def test_messages_of_validators_reach_the_model() -> None:
+    """The text of a custom validator is sent, without the values that it quotes."""
     stay = {"first": "2024-05-31", "last": "2024-05-30", "guest": SECRET}
     for output in (typed(Stay), typed(Stay | None)):
         said = complaint(output, json.dumps(wire(output, stay)))
@@ -225,7 +225,7 @@ class Picky(str):
 
 
 def test_exceptions_of_user_classes_are_contained() -> None:
-    """What a user's class raises is caught, and its text is not repeated."""
+    """They are caught, and their text is not repeated."""
     said = complaint(typed(Even), json.dumps({"number": 3, "note": SECRET}))
     assert "number must be even (…)" in said
     said = complaint(typed(Picky), json.dumps(SECRET))
@@ -233,8 +233,8 @@ def test_exceptions_of_user_classes_are_contained() -> None:
     assert SECRET not in said
 
 
-def test_the_first_that_fits_is_taken() -> None:
-    """Among several values in a text; one that is wrapped as asked goes before one that is not."""
+def test_the_first_valid_value_is_taken() -> None:
+    """Among several values in a text; a wrapped value takes precedence."""
     assert typed(City).read(
         '[1] {"a": 2} {"name": "A", "people": 1} {"name": "B", "people": 2}'
     ) == (City("A", 1))
@@ -243,12 +243,12 @@ def test_the_first_that_fits_is_taken() -> None:
 
 
 def test_of_duplicate_keys_the_last_wins() -> None:
-    """As everywhere."""
+    """As in Python's `json`."""
     assert typed(int).read('{"result": 1, "result": 2}') == 2
 
 
-def test_calls_whose_arguments_are_no_object() -> None:
-    """They are read as an answer would be."""
+def test_calls_whose_arguments_are_not_an_object() -> None:
+    """They are read like an answer."""
     assert typed(list[int]).read_call(make_call("c", "return_result", raw="[1, 2]")) == [1, 2]
     with pytest.raises(Misfit):
         typed(list[int]).read_call(make_call("c", "return_result", raw="{oops"))
@@ -257,14 +257,14 @@ def test_calls_whose_arguments_are_no_object() -> None:
 @pytest.mark.parametrize(
     "text", ["[" * 10_000_000, "[1" * 2_000_000, '{"a' * 2_000_000, "[1] " * 99]
 )
-def test_hostile_texts_are_refused(text: str) -> None:
-    """However long and deep: one sentence comes back."""
+def test_hostile_texts_are_rejected(text: str) -> None:
+    """However long or deep, the feedback is one sentence."""
     assert len(complaint(typed(City), text)) < 300
 
 
 @given(st.text() | st.text('{}[]",:1`\\ '))
-def test_any_text_is_read_or_refused(text: str) -> None:
-    """No other exception gets out."""
+def test_any_text_is_read_or_rejected(text: str) -> None:
+    """No other exception is raised."""
     with contextlib.suppress(Misfit):
         assert isinstance(typed(list[int]).read(text), list)
 

@@ -1,4 +1,4 @@
-"""The gateway that the tests of one process attack, one after the other."""
+"""The gateway that all tests of one process attack."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
 
 @pytest.fixture(params=FRONTS)
 def front(request: pytest.FixtureRequest) -> str:
-    """Each dialect that clients speak."""
+    """Each dialect of clients."""
     return str(request.param)
 
 

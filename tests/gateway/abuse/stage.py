@@ -1,4 +1,4 @@
-"""A real `dragoman serve` before a server that misbehaves when asked to, and raw clients."""
+"""A real `dragoman serve` in front of a server that misbehaves on request, and raw clients."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _PATHS = {"openai-chat": "/v1", "openai-responses": "/v1"}
 
 
 def configuration(upstream: HostileUpstream, **server: Any) -> str:
-    """A file in which models called `BACK.…` are asked in that dialect, each of them at a price."""
+    """A file in which models called `BACK.…` use that dialect, each with a price."""
     settings = {"log": "json", "traffic": "off", "max_body": MAX_BODY, **server}
     lines = ["[server]", *(f"{name} = {json.dumps(value)}" for name, value in settings.items())]
     for back, kind in KINDS.items():
@@ -46,7 +46,7 @@ def configuration(upstream: HostileUpstream, **server: Any) -> str:
 
 
 class Raw(NamedTuple):
-    """The answers on a connection that was then closed, and what was left over."""
+    """The responses on a connection that was then closed, and the remaining bytes."""
 
     answers: list[Answer]
     rest: bytes
@@ -67,18 +67,18 @@ class Stage:
         return socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE)
 
     def send(self, data: bytes, *, half_closes: bool = False) -> Raw:
-        """Send bytes, and read what is answered until the gateway closes."""
+        """Send bytes, and read the responses until the gateway closes the connection."""
         with self.connect() as connection:
             try:
                 connection.sendall(data)
                 if half_closes:
                     connection.shutdown(socket.SHUT_WR)
-            except OSError:  # it was refused before all of it was sent
+            except OSError:  # it was rejected before all of it was sent
                 pass
             return read_raw(connection)
 
     def post(self, front: str, body: Any, *headers: tuple[str, str], **options: Any) -> Answer:
-        """One request of a client, on a connection of its own; a body may be any bytes."""
+        """One request on a new connection; the body may be any bytes."""
         path = options.pop("path", None) or path_for(front, **options)
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
         found = self.send(request(path, data, *headers))
@@ -87,7 +87,7 @@ class Stage:
         return found.answers[0]
 
     def ask(self, front: str, back: str = "openai-chat", how: str = "good", **options: Any) -> Any:
-        """A proper request, for a model that behaves in some way."""
+        """A valid request, for a model with some behaviour."""
         model = f"{back}.{how}"
         is_stream = options.pop("stream", False)
         body = {**body_for(front, CANARY, stream=is_stream, model=model), **options}
@@ -97,7 +97,7 @@ class Stage:
         return answer
 
     def serves(self, front: str = "openai-chat", back: str = "openai-chat") -> None:
-        """The next good request is served, whole or, every other time, streamed."""
+        """The next valid request is served, alternately plain and streamed."""
         self._served += 1
         stream = bool(self._served % 2)
         answer = self.ask(front, back, stream=stream)
@@ -106,18 +106,18 @@ class Stage:
 
     @property
     def memory(self) -> int:
-        """The bytes that the gateway holds."""
+        """The memory of the gateway, in bytes."""
         text = Path(f"/proc/{self.running.process.pid}/status").read_text()
         [found] = _LISTENS.findall(text)
         return int(found) * 1024
 
     def logged(self) -> list[dict[str, Any]]:
-        """The lines of its log that are complete."""
+        """The complete lines of its log."""
         lines = self._log.read_text().split("\n")[:-1]
         return [json.loads(line) for line in lines]
 
     def check_silence(self) -> None:
-        """Nothing of its own failed, and neither log nor screen holds what must stay secret."""
+        """There was no internal error, and neither log nor terminal contains a secret."""
         text = self._log.read_text() + "".join(self.running.screen)
         for secret in (PROVIDER_KEY, CANARY, "Traceback", "a request failed with"):
             assert secret not in text, text[max(0, text.index(secret) - 400) :][:800]
@@ -125,7 +125,7 @@ class Stage:
 
 @contextmanager
 def staged(folder: Path, **server: Any) -> Generator[Stage]:
-    """A gateway in a process of its own, until the block ends."""
+    """A gateway in a separate process, until the block ends."""
     with HostileUpstream() as upstream:
         text = configuration(upstream, **server)
         with process(folder, text, env={"ABUSE_KEY": PROVIDER_KEY}) as running:
@@ -135,7 +135,7 @@ def staged(folder: Path, **server: Any) -> Generator[Stage]:
         made.check_silence()
 
 
-# --- requests and answers as bytes
+# --- requests and responses as bytes
 
 
 def request(path: str, body: bytes = b"", *headers: tuple[str, str], method: str = "POST") -> bytes:
@@ -153,7 +153,7 @@ def request(path: str, body: bytes = b"", *headers: tuple[str, str], method: str
 
 
 def read_raw(connection: socket.socket) -> Raw:
-    """Everything until the other side closes, as answers."""
+    """Everything until the other side closes, as responses."""
     data = bytearray()
     try:
         while piece := connection.recv(1 << 20):
@@ -164,7 +164,7 @@ def read_raw(connection: socket.socket) -> Raw:
 
 
 def parsed(data: bytes) -> Raw:
-    """The answers in some bytes; what is no whole answer is left over."""
+    """The responses in some bytes; an incomplete one is returned as the rest."""
     answers: list[Answer] = []
     stream = BytesIO(data)
     while data[stream.tell() :].startswith(b"HTTP/1."):
@@ -181,7 +181,7 @@ def parsed(data: bytes) -> Raw:
 
 
 class _Bytes:
-    """Received bytes, in the form that `http.client` wants a socket."""
+    """Received bytes, in the form that `http.client` expects of a socket."""
 
     def __init__(self, stream: BytesIO) -> None:
         self._stream = stream
@@ -202,11 +202,11 @@ class _Bytes:
         """Nothing is written."""
 
     def close(self) -> None:
-        """The bytes after this answer are still wanted."""
+        """The bytes after this response are still needed."""
 
 
 def refused(front: str, answer: Answer, *statuses: int) -> str:
-    """Check that an answer is an error in the front's own form; returns its text."""
+    """Check that a response is an error in the front's form; returns its text."""
     where = (front, answer.status, answer.body[:600])
     assert answer.status in statuses, where
     assert answer.headers["content-type"].startswith("application/json"), where

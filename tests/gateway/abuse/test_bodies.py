@@ -1,4 +1,4 @@
-"""Bodies that are no request: too large, too deep, no JSON, no text."""
+"""Invalid bodies: too large, too deep, not JSON, not text."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ SHAPES: dict[str, bytes] = {
 
 
 @pytest.mark.parametrize("kind", SHAPES)
-def test_what_is_no_request_is_refused(stage: Stage, front: str, kind: str) -> None:
-    """It never reaches a provider, and the refusal quotes nothing of it."""
+def test_invalid_bodies_are_rejected(stage: Stage, front: str, kind: str) -> None:
+    """They never reach a provider, and the error quotes nothing."""
     asked = len(stage.upstream.asked)
     answer = stage.post(front, SHAPES[kind])
     refused(front, answer, 400, 404)
@@ -52,7 +52,7 @@ def test_what_is_no_request_is_refused(stage: Stage, front: str, kind: str) -> N
 
 @pytest.mark.parametrize("kind", ["lists", "objects", "numbers"])
 def test_deep_and_wide_conversations(stage: Stage, front: str, kind: str) -> None:
-    """A proper request with something endless in the place of its conversation is refused."""
+    """A request whose conversation is endlessly nested or long is rejected."""
     endless = {
         "lists": b"[" * 20_000 + b"]" * 20_000,
         "objects": b'{"content":' * 20_000 + b"1" + b"}" * 20_000,
@@ -63,8 +63,8 @@ def test_deep_and_wide_conversations(stage: Stage, front: str, kind: str) -> Non
     stage.serves(front)
 
 
-def test_oversized_bodies_are_refused(stage: Stage, front: str) -> None:
-    """Beyond the limit a body is not read: with its length, and without one."""
+def test_oversized_bodies_are_rejected(stage: Stage, front: str) -> None:
+    """Beyond the limit a body is not read, with or without its length."""
     before = stage.memory
     body = json.dumps(body_for(front, "x" * MAX_BODY * 2)).encode()
     refused(front, stage.post(front, body), 413)
@@ -79,7 +79,7 @@ def test_oversized_bodies_are_refused(stage: Stage, front: str) -> None:
 
 
 def test_many_small_chunks_are_one_body(stage: Stage, front: str) -> None:
-    """A body in chunks of one byte is read as it is."""
+    """A body in chunks of one byte is read normally."""
     body = json.dumps(body_for(front, CANARY)).encode()
     chunks = b"".join(b"1;%s\r\n%c\r\n" % (b"x" * 100, byte) for byte in body) + b"0\r\n\r\n"
     assert stage.post(front, chunks, ("transfer-encoding", "chunked")).status == 200
@@ -92,8 +92,8 @@ TYPES = (
 
 
 @pytest.mark.parametrize("number", range(len(TYPES)))
-def test_the_type_of_a_body_does_not_matter(stage: Stage, front: str, number: int) -> None:
-    """A body is JSON in UTF-8, whatever its header claims."""
+def test_the_content_type_does_not_matter(stage: Stage, front: str, number: int) -> None:
+    """A body is JSON in UTF-8, whatever its header says."""
     answer = stage.post(front, body_for(front, CANARY), ("content-type", TYPES[number]))
     assert answer.status == 200, answer
 
@@ -119,7 +119,7 @@ _more = st.sampled_from([
 
 @pytest.mark.parametrize("back", ["openai-chat", "anthropic", "gemini"])
 def test_generated_bodies(stage: Stage, front: str, back: str) -> None:
-    """Any values in a request's fields give an answer, or a refusal in the front's form."""
+    """Any values in a request's fields give an answer, or an error in the front's form."""
     _generate(stage, front, back, 6)
 
 

@@ -1,4 +1,4 @@
-"""Clients that leave: at every point, the request to the provider ends with them."""
+"""Clients that disconnect: at every point, the request to the provider ends with them."""
 
 from __future__ import annotations
 
@@ -20,8 +20,10 @@ COUNT = 4
 @pytest.mark.parametrize("how", POINTS)
 @pytest.mark.parametrize("back", ["own", "anthropic", "openai-chat"])
 @pytest.mark.parametrize("way", ["close", "reset"])
-def test_leaving_cancels_upstream(stage: Stage, front: str, back: str, how: str, way: str) -> None:
-    """As many requests to the provider end as clients have left, wherever the answer was."""
+def test_disconnecting_cancels_the_upstream_request(
+    stage: Stage, front: str, back: str, how: str, way: str
+) -> None:
+    """For every client that disconnects, one upstream request ends, at any point of the answer."""
     model = f"{front if back == 'own' else back}.{how}"
     body = json.dumps(body_for(front, CANARY, stream=True, model=model)).encode()
     data = request(path_for(front, stream=True, model=model), body)
@@ -42,8 +44,8 @@ def test_leaving_cancels_upstream(stage: Stage, front: str, back: str, how: str,
     stage.serves(front)
 
 
-def test_leaving_within_a_request(stage: Stage, front: str) -> None:
-    """A client that leaves before its request is complete has asked nobody."""
+def test_disconnecting_within_a_request(stage: Stage, front: str) -> None:
+    """A client that disconnects before its request is complete causes no upstream request."""
     body = json.dumps(body_for(front, CANARY)).encode()
     data = request(path_for(front), body)
     asked = len(stage.upstream.asked)

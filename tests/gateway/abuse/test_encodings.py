@@ -1,4 +1,4 @@
-"""Compressed bodies: what is valid is read, what expands without end is refused in time."""
+"""Compressed bodies: valid ones are read, decompression bombs are rejected in time."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ PACKED: dict[str, Callable[[bytes], tuple[list[tuple[str, str]], bytes]]] = {
 
 @pytest.mark.parametrize("kind", PACKED)
 def test_compressed_bodies_are_read(stage: Stage, front: str, kind: str) -> None:
-    """Every form that clients may send gives the body."""
+    """Every encoding that clients may send."""
     headers, data = PACKED[kind](json.dumps(body_for(front, CANARY)).encode())
     answer = stage.post(front, data, *headers)
     assert answer.status == 200, answer
@@ -81,8 +81,8 @@ BOMBS = {
 
 
 @pytest.mark.parametrize("kind", BOMBS)
-def test_bombs_are_refused(stage: Stage, front: str, kind: str) -> None:
-    """A small body that expands beyond the limit, or to nothing at all, takes no memory."""
+def test_bombs_are_rejected(stage: Stage, front: str, kind: str) -> None:
+    """A small body that expands beyond the limit, or to nothing, takes no memory."""
     stage.serves(front)
     before = stage.memory
     encoding, data, status = BOMBS[kind]
@@ -91,8 +91,8 @@ def test_bombs_are_refused(stage: Stage, front: str, kind: str) -> None:
     stage.serves(front)
 
 
-def test_a_wide_window_is_refused(stage: Stage, front: str) -> None:
-    """A frame of zstd that wants a window beyond what HTTP allows gets none."""
+def test_a_large_window_is_rejected(stage: Stage, front: str) -> None:
+    """For a zstd frame with a window beyond what HTTP allows."""
     assert _WIDE[:4] == b"\x28\xb5\x2f\xfd"
     wide = _WIDE[:4] + bytes([_WIDE[4] & 0xDF, 0xA8]) + b"\x01\x00\x00"  # 2**31 bytes
     refused(front, stage.post(front, wide, ("content-encoding", "zstd")), 400)

@@ -1,4 +1,4 @@
-"""Requests whose framing is wrong or doubtful: one refusal, and nothing smuggled behind it."""
+"""Requests with invalid or ambiguous framing: one error, and no request smuggling."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ BROKEN: dict[str, tuple[list[tuple[str, str]], bytes]] = {
 
 
 @pytest.mark.parametrize("kind", BROKEN)
-def test_broken_framing_is_refused(stage: Stage, front: str, kind: str) -> None:
-    """One refusal in the front's form, and the connection closes: what follows is no request."""
+def test_invalid_framing_is_rejected(stage: Stage, front: str, kind: str) -> None:
+    """One error in the front's form, and the connection closes: the rest is not a request."""
     headers, body = BROKEN[kind]
     found = stage.send(request(path_for(front), body, *headers))
     assert len(found.answers) == 1, found
@@ -68,8 +68,8 @@ LIES = {
 
 
 @pytest.mark.parametrize("kind", LIES)
-def test_a_false_length_hurts_nobody(stage: Stage, front: str, kind: str) -> None:
-    """A body that is not as long as its header says is refused, or its client has left."""
+def test_a_false_length_affects_no_other_client(stage: Stage, front: str, kind: str) -> None:
+    """The body is rejected, or its client has disconnected."""
     body = json.dumps(body_for(front, CANARY)).encode()
     more, _, statuses = LIES[kind]
     length = 0 if more is None else len(body) + more
@@ -84,16 +84,16 @@ def test_a_false_length_hurts_nobody(stage: Stage, front: str, kind: str) -> Non
     stage.serves(front)
 
 
-def test_trailers_are_no_headers(stage: Stage, front: str) -> None:
-    """Fields after the body don't count: nobody in front of the gateway has looked at them."""
+def test_trailers_are_not_headers(stage: Stage, front: str) -> None:
+    """They are ignored: no proxy in front of the gateway has checked them."""
     body = json.dumps(body_for(front, CANARY)).encode()
     chunks = b"%x\r\n%s\r\n0\r\nhost: evil.example\r\norigin: http://evil.example\r\n\r\n"
     [answer] = stage.send(request(path_for(front), chunks % (len(body), body), CHUNKED)).answers
     assert answer.status == 200, answer
 
 
-def test_a_refusal_is_not_answered_twice(stage: Stage, front: str) -> None:
-    """A request that was refused before its body came gets no second answer for that body."""
+def test_a_rejected_request_is_answered_once(stage: Stage, front: str) -> None:
+    """A body that arrives after the error gets no second response."""
     with stage.connect() as connection:
         connection.sendall(request(f"{path_for(front)}x", b"", CHUNKED, ("connection", "")))
         received = b""
@@ -113,7 +113,7 @@ GOOD = [request(path_for(front), json.dumps(body_for(front)).encode()) for front
 
 @pytest.mark.parametrize("seed", range(5))
 def test_damaged_requests(stage: Stage, seed: int) -> None:
-    """Requests with bytes changed, cut, repeated and put together are never a failure."""
+    """Requests with changed, cut, repeated and joined bytes cause no internal error."""
     _damage(stage, random.Random(seed), 60)
 
 

@@ -1,4 +1,4 @@
-"""Guessing keys: every form of a wrong one is refused alike, and guessing is slowed down."""
+"""Guessing keys: every wrong key gets the same error, and guessing is rate-limited."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Locked:
 
 @pytest.fixture
 def locked(tmp_path: Path) -> Iterator[Locked]:
-    """A gateway of its own: who guesses is slowed down for a minute."""
+    """A separate gateway: guessing is blocked for a minute."""
     if not Path("/proc/self/status").exists():
         pytest.skip("reads Linux's /proc")
     with staged(tmp_path, keys=f"sqlite:///{tmp_path / 'keys.db'}") as made:
@@ -59,8 +59,8 @@ def _wrong(secret: str) -> dict[str, tuple[str, str]]:
     }
 
 
-def test_wrong_keys_are_refused_alike(locked: Locked) -> None:
-    """Whatever is wrong with a key, the answer says the same, and never what would be right."""
+def test_wrong_keys_get_the_same_error(locked: Locked) -> None:
+    """Whatever is wrong with a key, the text is the same, and never says what would be right."""
     stage = locked.stage
     ways = _wrong(locked.secret)
     for number, (kind, header) in enumerate(ways.items()):
@@ -74,10 +74,10 @@ def test_wrong_keys_are_refused_alike(locked: Locked) -> None:
         assert stage.post(front, body_for(front, CANARY), good).status == 200
 
 
-def test_guessing_is_slowed_down(locked: Locked) -> None:
-    """After twenty wrong keys in a minute the address waits, in every front's words.
+def test_guessing_is_rate_limited(locked: Locked) -> None:
+    """After twenty wrong keys in a minute the address is blocked, on every front.
 
-    A key that was right before still works.
+    A key that was verified before still works.
     """
     stage = locked.stage
     good = ("x-api-key", locked.secret)
@@ -92,8 +92,8 @@ def test_guessing_is_slowed_down(locked: Locked) -> None:
     assert stage.post("anthropic", body_for("anthropic"), good).status == 200
 
 
-def test_refused_before_the_body(locked: Locked) -> None:
-    """Who has no key can't make the gateway read, unpack or parse anything."""
+def test_rejected_before_the_body(locked: Locked) -> None:
+    """Without a key, the gateway reads, decompresses and parses nothing."""
     stage = locked.stage
     for front in FRONTS:
         refused(front, stage.post(front, b"[" * 500_000), 401)

@@ -1,4 +1,4 @@
-"""Names of models that are attacks: on logs, headers, metrics, URLs, or on memory."""
+"""Model names as attacks: on logs, headers, metrics, URLs, or memory."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def _post(stage: Stage, front: str, name: object, **options: object) -> object:
 
 
 @pytest.mark.parametrize("kind", NAMES)
-def test_hostile_names_are_refused(stage: Stage, front: str, kind: str) -> None:
-    """No such model, in the front's words; its name is nowhere in the log but as one clean word."""
+def test_hostile_names_are_rejected(stage: Stage, front: str, kind: str) -> None:
+    """The error is that there is no such model; the log has the name as one harmless word."""
     asked = len(stage.upstream.asked)
     answer = _post(stage, front, NAMES[kind])
     refused(front, answer, 400, 404, 405, 414)  # type: ignore[arg-type]
@@ -49,8 +49,8 @@ def test_hostile_names_are_refused(stage: Stage, front: str, kind: str) -> None:
 @pytest.mark.parametrize(
     "name", ["good?x=/../#", "good/../../x", "good%2f..%2f", "good\x1b[2J", "good é"]
 )
-def test_names_that_a_pattern_matches(stage: Stage, front: str, name: str) -> None:
-    """A name that a route's pattern lets pass stays one name: no other path, no other query."""
+def test_names_that_match_a_pattern(stage: Stage, front: str, name: str) -> None:
+    """A name that a route's pattern accepts stays one path segment, without a query."""
     for back in ("gemini", "openai-chat"):
         stage.upstream.asked.clear()
         _post(stage, front, f"{back}.{name}")
@@ -66,7 +66,7 @@ def test_names_that_a_pattern_matches(stage: Stage, front: str, name: str) -> No
 
 
 def test_many_names_take_no_memory(stage: Stage, front: str) -> None:
-    """Names are the client's: what is kept about them is bounded, and so are the metrics."""
+    """What is kept about clients' names is bounded, and so are the metrics."""
     stage.serves(front)
     for number in range(100):
         _post(stage, front, f"{number}-{'x' * 400}")

@@ -1,4 +1,4 @@
-"""Paths, methods and hosts that no proper client sends: refused in the front's own words."""
+"""Unusual paths, methods and hosts are rejected in the front's form."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ def _body(front: str) -> bytes:
 
 
 @pytest.mark.parametrize("kind", PATHS)
-def test_odd_paths_are_refused(stage: Stage, front: str, kind: str) -> None:
-    """A path that is nearly an endpoint's is none, and leads nowhere else."""
+def test_odd_paths_are_rejected(stage: Stage, front: str, kind: str) -> None:
+    """A path that only resembles an endpoint's leads nowhere."""
     asked = len(stage.upstream.asked)
     [answer] = stage.send(request(PATHS[kind](path_for(front)), _body(front))).answers
     if kind in {"bytes", "backslashes", "NUL", "encoded slashes"}:
         assert answer.status in {400, 404}
-        assert answer.json["error"]  # what the path was is not known
+        assert answer.json["error"]  # the path is unknown
     else:
         refused(front, answer, 404, 405, 414)
     assert len(stage.upstream.asked) == asked
@@ -55,15 +55,15 @@ def test_odd_paths_are_refused(stage: Stage, front: str, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", SERVED)
-def test_unusual_paths_are_served(stage: Stage, front: str, kind: str) -> None:
-    """What HTTP allows is no attack."""
+def test_unusual_but_valid_paths_are_served(stage: Stage, front: str, kind: str) -> None:
+    """Whatever HTTP allows."""
     [answer] = stage.send(request(SERVED[kind](path_for(front)), _body(front))).answers
     assert answer.status == 200, answer
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_wrong_methods_are_refused(stage: Stage, front: str, method: str) -> None:
-    """A method that an endpoint doesn't have is a 405 that names those it has."""
+def test_wrong_methods_are_rejected(stage: Stage, front: str, method: str) -> None:
+    """With a 405 that lists the allowed ones."""
     [answer] = stage.send(request(path_for(front), _body(front), method=method)).answers
     refused(front, answer, 405)
     assert "POST" in answer.headers["allow"]
@@ -72,8 +72,8 @@ def test_wrong_methods_are_refused(stage: Stage, front: str, method: str) -> Non
 
 
 @pytest.mark.parametrize("method", NO_METHODS)
-def test_no_methods_are_refused(stage: Stage, front: str, method: str) -> None:
-    """What is no method of HTTP is malformed."""
+def test_unknown_methods_are_rejected(stage: Stage, front: str, method: str) -> None:
+    """They are malformed requests."""
     [answer] = stage.send(request(path_for(front), _body(front), method=method)).answers
     assert answer.status == 400
     assert answer.json["error"]
@@ -81,7 +81,7 @@ def test_no_methods_are_refused(stage: Stage, front: str, method: str) -> None:
 
 
 def test_head_has_no_body(stage: Stage, front: str) -> None:
-    """A refused HEAD has the headers of its refusal, and nothing after them."""
+    """A rejected HEAD has the headers of its error, and no body."""
     raw = stage.send(request(path_for(front), method="HEAD"))
     head, _, body = raw.rest.partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 405 ")
@@ -106,8 +106,8 @@ HOSTS = {
 
 
 @pytest.mark.parametrize("kind", HOSTS)
-def test_foreign_hosts_and_origins_are_refused(stage: Stage, front: str, kind: str) -> None:
-    """Without keys, a web page can't use the gateway, whatever it calls itself."""
+def test_foreign_hosts_and_origins_are_rejected(stage: Stage, front: str, kind: str) -> None:
+    """Without keys, a web page can't use the gateway, whatever its headers."""
     [answer] = stage.send(request(path_for(front), _body(front), *HOSTS[kind])).answers
     refused(front, answer, 400, 403)
     stage.serves(front)
@@ -125,13 +125,13 @@ UPGRADES = {
 
 @pytest.mark.parametrize("kind", UPGRADES)
 def test_other_upgrades_are_ignored(stage: Stage, front: str, kind: str) -> None:
-    """A request that also asks for an upgrade is served with its body: Java's client does it."""
+    """A request with an upgrade header is served with its body, as Java's client needs it."""
     [answer] = stage.send(request(path_for(front), _body(front), *UPGRADES[kind])).answers
     assert answer.status == 200, answer
 
 
 def test_an_upgrade_in_pieces_is_ignored(stage: Stage, front: str) -> None:
-    """The same in packets of any size, and the connection goes on."""
+    """In packets of any size; the connection stays usable."""
     head = [("upgrade", "h2c"), ("connection", "upgrade")]
     data = request(path_for(front), _body(front), *head)
     for size in (1, 7, len(data) - len(_body(front))):

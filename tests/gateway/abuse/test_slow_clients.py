@@ -1,4 +1,4 @@
-"""Clients that are slow on purpose: each is dropped in its time, and others don't wait for them."""
+"""Clients that are slow on purpose are disconnected in time, and don't delay others."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.gateway.client_requests import body_for, path_for
 
 @pytest.fixture(scope="module")
 def impatient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    """A gateway that waits for nobody longer than a second."""
+    """A gateway with timeouts of one second."""
     if not Path("/proc/self/status").exists():
         pytest.skip("reads Linux's /proc")
     folder = tmp_path_factory.mktemp("impatient")
@@ -27,7 +27,7 @@ def impatient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
 
 
 def _drip(connection: socket.socket, data: bytes) -> None:
-    """Send byte by byte until the other side has had enough."""
+    """Send byte by byte until the other side closes."""
     try:
         for byte in data:
             connection.sendall(bytes([byte]))
@@ -37,7 +37,7 @@ def _drip(connection: socket.socket, data: bytes) -> None:
 
 
 def test_slow_headers(impatient: Stage, front: str) -> None:
-    """Headers that arrive byte by byte are a 408 in the words of the path, which came first."""
+    """Headers that arrive byte by byte give a 408 in the form of the path, which came first."""
     with impatient.connect() as connection:
         connection.sendall(f"POST {path_for(front)} HTTP/1.1\r\nx: ".encode())
         _drip(connection, b"y" * 200)
@@ -64,7 +64,7 @@ def test_slow_bodies(impatient: Stage, front: str, how: str) -> None:
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_clients_that_do_not_read(impatient: Stage, front: str, stream: bool) -> None:
-    """A client that takes nothing of a large answer loses its connection; memory is free again."""
+    """A client that reads nothing of a large answer is disconnected; the memory is freed."""
     model = "openai-chat.large"
     body = json.dumps(body_for(front, CANARY, stream=stream, model=model)).encode()
     data = request(path_for(front, stream=stream, model=model), body)
@@ -81,7 +81,7 @@ def test_clients_that_do_not_read(impatient: Stage, front: str, stream: bool) ->
 
 
 def test_many_slow_clients_at_once(impatient: Stage) -> None:
-    """A good request is served while hundreds of slow ones hang."""
+    """A valid request is served while hundreds of slow ones wait."""
     held = [impatient.connect() for _ in range(300)]
     for number, each in enumerate(held):
         each.sendall(b"POST /v1/messages HTTP/1.1\r\n" if number % 2 else b"")
@@ -93,7 +93,7 @@ def test_many_slow_clients_at_once(impatient: Stage) -> None:
 
 
 def _connections(stage: Stage) -> int:
-    """The connections of clients that the gateway holds, without the one that asks."""
+    """The number of client connections of the gateway, except the one that asks."""
     text = stage.send(request("/metrics", method="GET")).answers[0].body.decode()
     [line] = [each for each in text.splitlines() if each.startswith("dragoman_connections")]
     return int(float(line.split()[-1])) - 1

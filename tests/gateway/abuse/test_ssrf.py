@@ -1,4 +1,4 @@
-"""Addresses in requests: the gateway passes them on, or refuses, and never opens one itself."""
+"""URLs in requests: the gateway forwards or rejects them, and never opens one itself."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.gateway.client_requests import body_for
 
 
 class Trap:
-    """Listens on all addresses of this machine, and counts who comes."""
+    """Listens on all addresses of this machine, and counts connections."""
 
     def __init__(self) -> None:
         self._listening = socket.create_server(("0.0.0.0", 0))  # noqa: S104 - every notation leads here
@@ -32,13 +32,13 @@ class Trap:
                 connection.close()
 
     def close(self) -> None:
-        """Listen no more."""
+        """Stop listening."""
         self._listening.close()
 
 
 @pytest.fixture(scope="module")
 def trap() -> Iterator[Trap]:
-    """A server that nobody may ask."""
+    """A server that must not be contacted."""
     made = Trap()
     yield made
     made.close()
@@ -67,7 +67,7 @@ SCHEMES = (
 
 
 def _media(front: str, url: str) -> list[object]:
-    """Content with an image and a document at an address, as far as the dialect has them."""
+    """Content with an image and a document by URL, as far as the dialect has them."""
     match front:
         case "openai-chat":
             return [{"type": "image_url", "image_url": {"url": url}},
@@ -103,8 +103,8 @@ def _with_media(front: str, model: str, url: str) -> dict[str, object]:
 @pytest.mark.parametrize(
     "back", ["openai-chat", "openai-responses", "anthropic", "gemini", "ollama"]
 )
-def test_media_addresses_are_never_opened(stage: Stage, trap: Trap, front: str, back: str) -> None:
-    """Whatever the address, the gateway asks nobody but the provider."""
+def test_media_urls_are_never_opened(stage: Stage, trap: Trap, front: str, back: str) -> None:
+    """Whatever the URL, the gateway only contacts the provider."""
     model = f"{back}.good"
     for number, host in enumerate(HOSTS):
         scheme = SCHEMES[number % len(SCHEMES)]
@@ -127,8 +127,8 @@ NAMES = (
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_model_name_is_no_address(stage: Stage, trap: Trap, front: str, name: str) -> None:
-    """Only routes decide where a request goes: a name can't bring a server, a file or a program."""
+def test_a_model_name_is_not_a_url(stage: Stage, trap: Trap, front: str, name: str) -> None:
+    """Only routes decide where a request goes: a name can't select a server, file or program."""
     model = name.format(port=trap.port)
     path = None
     if front == "gemini":
@@ -153,8 +153,8 @@ FIELDS = (
 )
 
 
-def test_addresses_in_fields_and_headers(stage: Stage, trap: Trap, front: str) -> None:
-    """A request can't name the server that answers it."""
+def test_urls_in_fields_and_headers(stage: Stage, trap: Trap, front: str) -> None:
+    """A request can't choose the server that answers it."""
     url = f"http://127.0.0.1:{trap.port}/v1"
     body = body_for(front, CANARY) | dict.fromkeys(FIELDS, url)
     headers = [

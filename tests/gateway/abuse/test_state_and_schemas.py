@@ -1,4 +1,4 @@
-"""Forged sealed state, and schemas that are attacks: refused or harmless, in bounded time."""
+"""Forged sealed state and hostile schemas: rejected or harmless, in bounded time."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _with_state(front: str, model: str, state: str) -> Any:
 
 @pytest.mark.parametrize("kind", FORGED)
 def test_forged_state(stage: Stage, front: str, kind: str) -> None:
-    """State that a client made up is an ordinary signature or dropped: never a failure."""
+    """State that a client invented is an ordinary signature or dropped: never an internal error."""
     for back in BACKS:
         model = f"{back}.good"
         answer = stage.post(front, _with_state(front, model, FORGED[kind]), model=model)
@@ -84,7 +84,7 @@ def _nested(depth: int) -> dict[str, Any]:
 
 
 def _wide_refs(count: int) -> dict[str, Any]:
-    """Each definition refers to the next one twice: written out, it would be 2**count."""
+    """Each definition refers to the next one twice: expanded, its size would be 2**count."""
     ref = [{"$ref": f"#/$defs/d{n + 1}"} for n in range(count)]
     defs: dict[str, Any] = {
         f"d{n}": {"type": "object", "properties": {"a": ref[n], "b": ref[n]}} for n in range(count)
@@ -132,7 +132,7 @@ def _with_tool(front: str, model: str, schema: Any) -> Any:
 
 @pytest.mark.parametrize("kind", SCHEMAS)
 def test_hostile_schemas(stage: Stage, front: str, kind: str) -> None:
-    """A schema is data: nothing follows its addresses, expands it or runs its patterns."""
+    """No URL in it is followed, nothing is expanded, and no pattern is run."""
     for back in BACKS:
         model = f"{back}.good"
         began = time.monotonic()

@@ -1,4 +1,4 @@
-"""Servers behind the gateway that are broken or hostile: an error in the front's words, in time."""
+"""Broken or hostile servers behind the gateway: an error in the front's form, in time."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BACKS = tuple(KINDS)
 
 
 def _pairs(seed: int) -> list[tuple[str, str]]:
-    """Each front before its own dialect, and before another, which differs from test to test."""
+    """Each front with its own dialect, and with another, which differs from test to test."""
     shifted = 1 + seed % (len(BACKS) - 1)
     others = [(each, BACKS[(n + shifted) % len(BACKS)]) for n, each in enumerate(FRONTS)]
     return [*zip(FRONTS, FRONTS, strict=True), *others]
@@ -42,13 +42,13 @@ SLOW_CASES = [
 
 
 def _check_failed(front: str, answer: Answer, stream: bool) -> None:
-    """An error before the answer has a status; after it has begun, the stream ends in an error."""
+    """An error before the answer has a status; after its start, the stream ends in an error."""
     assert SECRET not in repr(answer.headers)
     if answer.status != 200:
         assert SECRET.encode() not in answer.body, answer
         refused(front, answer, 400, 404, 413, 500, 502, 503, 504, 529)
         return
-    assert stream, answer  # and its frames may have passed through, until the first error
+    assert stream, answer  # frames before the first error may have been passed through
     assert b'"error"' in answer.body or b'"response.failed"' in answer.body, answer
     with pytest.raises(Exception):  # noqa: B017, PT011 - each dialect has its own error
         text_in(front, answer, stream=True)
@@ -56,7 +56,7 @@ def _check_failed(front: str, answer: Answer, stream: bool) -> None:
 
 @pytest.mark.parametrize(("how", "front", "back"), CASES)
 def test_failures_are_reported(stage: Stage, how: str, front: str, back: str) -> None:
-    """A broken answer is never a complete one, and shows nothing of what the provider wrote."""
+    """A broken answer is never complete, and reveals nothing of the provider's text."""
     for stream in (False, True):
         _check_failed(front, stage.ask(front, back, how, stream=stream), stream)
     stage.serves(front, back)
@@ -65,7 +65,7 @@ def test_failures_are_reported(stage: Stage, how: str, front: str, back: str) ->
 @pytest.mark.slow
 @pytest.mark.parametrize(("how", "front", "back"), SLOW_CASES)
 def test_endless_and_slow_answers_end(stage: Stage, how: str, front: str, back: str) -> None:
-    """An answer that never ends, stalls, or expands, ends in an error; memory is bounded."""
+    """An answer that never ends, stalls, or expands gives an error; memory is bounded."""
     before = stage.memory
     for stream in (False, True):
         _check_failed(front, stage.ask(front, back, how, stream=stream), stream)
@@ -75,7 +75,7 @@ def test_endless_and_slow_answers_end(stage: Stage, how: str, front: str, back: 
 
 @pytest.mark.parametrize("how", WORKING)
 def test_unusual_answers_are_read(stage: Stage, front: str, how: str) -> None:
-    """What HTTP and the dialects allow reaches the client, without the provider's own headers."""
+    """Whatever HTTP and the dialects allow reaches the client, without the provider's headers."""
     for back in BACKS:
         for stream in (False, True):
             answer = stage.ask(front, back, how, stream=stream)
@@ -87,7 +87,7 @@ def test_unusual_answers_are_read(stage: Stage, front: str, how: str) -> None:
 
 
 def test_headers_are_not_injected(stage: Stage, front: str) -> None:
-    """A provider's header with a line end in it is no header of ours."""
+    """A provider's header with a line break adds no header."""
     for back in BACKS:
         for stream in (False, True):
             answer = stage.ask(front, back, "injected_header", stream=stream)
@@ -96,13 +96,13 @@ def test_headers_are_not_injected(stage: Stage, front: str) -> None:
     stage.serves(front)
 
 
-def test_no_utf8_is_no_text(stage: Stage, front: str) -> None:
-    """Bytes that are no text pass as they are, or are an error, or U+FFFD: never another text."""
+def test_invalid_utf8_is_not_text(stage: Stage, front: str) -> None:
+    """Such bytes are passed through, an error, or U+FFFD: never another text."""
     for back in BACKS:
         for stream in (False, True):
             answer = stage.ask(front, back, "no_utf8", stream=stream)
             if b"\xff\xfe" in answer.body:
-                assert front == back  # passed through as it came
+                assert front == back  # passed through unchanged
             elif answer.status == 200 and b'"error"' not in answer.body:
                 assert text_in(front, answer, stream=stream) == SAID.replace("Old", "\ufffd\ufffd")
             elif answer.status != 200:
@@ -110,8 +110,8 @@ def test_no_utf8_is_no_text(stage: Stage, front: str) -> None:
     stage.serves(front)
 
 
-def test_the_key_goes_to_its_provider_only(stage: Stage) -> None:
-    """A redirect is not followed: nobody else gets the conversation or the key."""
+def test_the_key_is_only_sent_to_its_provider(stage: Stage) -> None:
+    """A redirect is not followed: no other server gets the conversation or the key."""
     asked = len(stage.upstream.asked)
     stage.ask("openai-chat", "openai-chat", "redirects")
     heads = [each.head for each in stage.upstream.asked[asked:]]
@@ -120,6 +120,6 @@ def test_the_key_goes_to_its_provider_only(stage: Stage) -> None:
 
 
 def test_logs_are_json(stage: Stage) -> None:
-    """Whatever the providers sent, each line of the log is an object of one line."""
+    """Whatever the providers sent, each log line is one JSON object."""
     stage.serves()
     assert all(json.loads(json.dumps(line)) == line for line in stage.logged())

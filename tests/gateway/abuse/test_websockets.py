@@ -17,7 +17,7 @@ TEXT, BINARY, CLOSE, PING = 1, 2, 8, 9
 
 
 def handshake(path: str = "/v1/responses", **changes: str) -> bytes:
-    """The opening of a connection."""
+    """The opening handshake of a connection."""
     headers = {
         "upgrade": "websocket", "connection": "Upgrade", "sec-websocket-version": "13",
         "sec-websocket-key": base64.b64encode(os.urandom(16)).decode(),
@@ -27,7 +27,7 @@ def handshake(path: str = "/v1/responses", **changes: str) -> bytes:
 
 
 def frame(code: int, data: bytes, *, fin: bool = True, mask: bool = True, rsv: int = 0) -> bytes:
-    """A frame, proper or not."""
+    """A frame, valid or not."""
     head = bytes([(0x80 if fin else 0) | rsv << 4 | code])
     flag = 0x80 if mask else 0
     if len(data) < 126:
@@ -40,7 +40,7 @@ def frame(code: int, data: bytes, *, fin: bool = True, mask: bool = True, rsv: i
 
 
 def opened(stage: Stage) -> socket.socket:
-    """A connection that was accepted."""
+    """An accepted connection."""
     connection = stage.connect()
     connection.sendall(handshake())
     received = b""
@@ -51,7 +51,7 @@ def opened(stage: Stage) -> socket.socket:
 
 
 def until_closed(connection: socket.socket) -> bytes:
-    """What comes until the other side closes."""
+    """Everything until the other side closes."""
     received = b""
     try:
         while piece := connection.recv(65536):
@@ -88,7 +88,7 @@ CLOSED: dict[str, bytes] = {
 
 @pytest.mark.parametrize("kind", CLOSED)
 def test_bad_frames_close_the_connection(stage: Stage, kind: str) -> None:
-    """Nothing is answered to what is no message, and the next client is served."""
+    """There is no answer, and the next client is served."""
     asked = len(stage.upstream.asked)
     with opened(stage) as connection:
         connection.sendall(CLOSED[kind])
@@ -113,8 +113,8 @@ BAD = {
 
 
 @pytest.mark.parametrize("kind", BAD)
-def test_bad_messages_are_refused(stage: Stage, kind: str) -> None:
-    """An error event in OpenAI's form; the connection goes on with the next turn."""
+def test_bad_messages_are_rejected(stage: Stage, kind: str) -> None:
+    """With an error event in OpenAI's form; the connection stays open for the next turn."""
     with opened(stage) as connection:
         connection.sendall(frame(TEXT, BAD[kind]))
         answer = connection.recv(65536)
@@ -128,8 +128,8 @@ def test_bad_messages_are_refused(stage: Stage, kind: str) -> None:
     stage.serves("openai-responses")
 
 
-def test_a_message_in_many_pieces_is_one(stage: Stage) -> None:
-    """Fragments of one byte, with pings between them, are a message."""
+def test_a_fragmented_message_is_one(stage: Stage) -> None:
+    """Fragments of one byte, with pings between them."""
     pieces = b"".join(
         frame(TEXT if number == 0 else 0, bytes([byte]), fin=number == len(TURN) - 1)
         + (frame(PING, b"") if number % 16 == 0 else b"")
@@ -144,7 +144,7 @@ def test_a_message_in_many_pieces_is_one(stage: Stage) -> None:
 
 
 def test_floods(stage: Stage) -> None:
-    """Thousands of pings, or of turns, on one connection: memory is bounded, others are served."""
+    """Thousands of pings or turns on one connection: memory is bounded, others are served."""
     before = stage.memory
     with opened(stage) as connection:
         connection.sendall(frame(PING, b"x" * 100) * 5000)
@@ -156,7 +156,7 @@ def test_floods(stage: Stage) -> None:
 
 
 def test_no_close(stage: Stage) -> None:
-    """Clients that vanish in the middle of a turn leave nothing behind."""
+    """Clients that vanish during a turn leave nothing behind."""
     before = stage.upstream.cancelled
     waiting = TURN.replace(b"openai-chat.good", b"openai-chat.waits_in_stream")
     held = [opened(stage) for _ in range(3)]
@@ -185,8 +185,8 @@ HANDSHAKES = {
 
 
 @pytest.mark.parametrize("kind", HANDSHAKES)
-def test_bad_handshakes_are_refused(stage: Stage, kind: str) -> None:
-    """A connection that may not be opened is refused by HTTP, in OpenAI's form."""
+def test_bad_handshakes_are_rejected(stage: Stage, kind: str) -> None:
+    """By HTTP, with an error in OpenAI's form."""
     data, status = HANDSHAKES[kind]
     [answer] = stage.send(data).answers
     assert answer.status == status
@@ -195,8 +195,8 @@ def test_bad_handshakes_are_refused(stage: Stage, kind: str) -> None:
 
 
 @pytest.mark.parametrize("changes", [{"sec_websocket_version": "7"}, {"sec_websocket_key": "x"}])
-def test_malformed_handshakes_are_refused(stage: Stage, changes: dict[str, str]) -> None:
-    """A handshake of another version, or with a key that is none, opens nothing."""
+def test_malformed_handshakes_are_rejected(stage: Stage, changes: dict[str, str]) -> None:
+    """Another version, or an invalid key."""
     [answer] = stage.send(handshake(**changes)).answers
     assert answer.status in {400, 426}
     stage.serves("openai-responses")

@@ -1,4 +1,4 @@
-"""A server behind the gateway on raw sockets: as bad as the name of the model asks for."""
+"""A raw-socket server behind the gateway that misbehaves as the model's name says."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ BEHAVIOURS: dict[str, Behaviour] = {}
 
 
 def behaviour(function: Behaviour) -> Behaviour:
-    """Register a way to answer."""
+    """Register a behaviour."""
     BEHAVIOURS[function.__name__] = function
     return function
 
 
 class HostileUpstream:
-    """Listens on a port of its own until closed; each connection has a thread."""
+    """Listens on its own port until closed; each connection has a thread."""
 
     def __init__(self) -> None:
         self._listening = socket.create_server(("127.0.0.1", 0), backlog=512)
@@ -89,7 +89,7 @@ class HostileUpstream:
                     return
 
     def _wait(self, asked: Asked, connection: socket.socket) -> None:
-        """Answer a part, then wait until the gateway gives up."""
+        """Send a part, then wait until the gateway gives up."""
         if asked.how != "waits":
             frames = _frames(asked)
             connection.sendall(_head("200 OK", _type_of(asked), "connection: close"))
@@ -170,7 +170,7 @@ def _send(asked: Asked, at: socket.socket, body: bytes, *more: str, status: str 
 
 @behaviour
 def good(asked: Asked, at: socket.socket) -> None:
-    """As a provider should."""
+    """A correct answer."""
     _send(asked, at, _whole(asked))
 
 
@@ -184,12 +184,12 @@ def _chunked(*pieces: bytes) -> bytes:
 
 @behaviour
 def closes(_asked: Asked, _at: socket.socket) -> None:
-    """Says nothing."""
+    """Close without an answer."""
 
 
 @behaviour
 def garbage(_asked: Asked, at: socket.socket) -> None:
-    """No HTTP."""
+    """Bytes that aren't HTTP."""
     at.sendall(f"\x16\x03\x01 {SECRET} \0\xff\r\n\r\n".encode("latin-1") * 50)
 
 
@@ -201,7 +201,7 @@ def old_http(asked: Asked, at: socket.socket) -> None:
 
 @behaviour
 def endless_head(_asked: Asked, at: socket.socket) -> None:
-    """Headers without end."""
+    """Endless headers."""
     at.sendall(b"HTTP/1.1 200 OK\r\n")
     while True:
         at.sendall(b"x-more: %s\r\n" % (b"y" * 8000))
@@ -209,21 +209,21 @@ def endless_head(_asked: Asked, at: socket.socket) -> None:
 
 @behaviour
 def endless_1xx(_asked: Asked, at: socket.socket) -> None:
-    """Interim answers without end."""
+    """Endless interim responses."""
     while True:
         at.sendall(b"HTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\n" * 100)
 
 
 @behaviour
 def early_hints(asked: Asked, at: socket.socket) -> None:
-    """Interim answers, then the answer."""
+    """Interim responses, then the answer."""
     at.sendall(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\n")
     good(asked, at)
 
 
 @behaviour
 def injected_header(asked: Asked, at: socket.socket) -> None:
-    """Header values that would be headers of ours."""
+    """Header values that try to inject headers."""
     body = _whole(asked)
     more = (
         f"content-length: {len(body)}",
@@ -235,7 +235,7 @@ def injected_header(asked: Asked, at: socket.socket) -> None:
 
 @behaviour
 def odd_headers(asked: Asked, at: socket.socket) -> None:
-    """Headers of a provider that are valid, and not for our clients."""
+    """Valid headers of a provider that are not for our clients."""
     more = (
         "set-cookie: a=b",
         f"server: {SECRET}",
@@ -247,14 +247,14 @@ def odd_headers(asked: Asked, at: socket.socket) -> None:
 
 @behaviour
 def redirects(asked: Asked, at: socket.socket) -> None:
-    """Elsewhere, with the body and the key."""
+    """A redirect to another server, which would get the body and the key."""
     where = f"location: http://127.0.0.1:{at.getsockname()[1]}/trap"  # here: it would be noticed
     _send(asked, at, SECRET.encode(), where, status="307 Moved")
 
 
 @behaviour
 def trailing(asked: Asked, at: socket.socket) -> None:
-    """More than the answer: the next one, as if somebody had asked."""
+    """More than the answer: a second one, as if it had been requested."""
     body = _whole(asked)
     head = _head("200 OK", _type_of(asked), f"content-length: {len(body)}")
     at.sendall(head + body + b"HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\nforged")
@@ -262,7 +262,7 @@ def trailing(asked: Asked, at: socket.socket) -> None:
 
 @behaviour
 def cut_length(asked: Asked, at: socket.socket) -> None:
-    """Less than its length says."""
+    """Fewer bytes than the content length."""
     body = _whole(asked)
     at.sendall(_head("200 OK", _type_of(asked), f"content-length: {len(body) + 9}") + body[:-20])
 
@@ -277,7 +277,7 @@ def cut_chunks(asked: Asked, at: socket.socket) -> None:
 
 @behaviour
 def bad_chunks(asked: Asked, at: socket.socket) -> None:
-    """Chunks of no length."""
+    """Chunks without a length."""
     head = _head("200 OK", _type_of(asked), "transfer-encoding: chunked")
     at.sendall(head + b"-5\r\n" + SECRET.encode() + b"\r\n0\r\n\r\n")
 
@@ -295,20 +295,20 @@ def bomb(asked: Asked, at: socket.socket) -> None:
 
 @behaviour
 def unknown_encoding(asked: Asked, at: socket.socket) -> None:
-    """Packed in a way that nobody asked for."""
+    """An encoding that was not requested."""
     _send(asked, at, SECRET.encode(), "content-encoding: rot13")
 
 
 @behaviour
 def html(_asked: Asked, at: socket.socket) -> None:
-    """A page of some proxy."""
+    """An HTML page of some proxy."""
     body = f"<html>{SECRET}</html>".encode()
     at.sendall(_head("200 OK", "text/html", f"content-length: {len(body)}") + body)
 
 
 @behaviour
 def empty(asked: Asked, at: socket.socket) -> None:
-    """Nothing, successfully."""
+    """Nothing, with status 200."""
     _send(asked, at, b"")
 
 
@@ -320,7 +320,7 @@ def no_content(_asked: Asked, at: socket.socket) -> None:
 
 @behaviour
 def no_json(asked: Asked, at: socket.socket) -> None:
-    """No JSON in the frames."""
+    """Frames that aren't JSON."""
     end = b"\n\n"
     _send(
         asked, at, (b"data: {" + SECRET.encode() + end) if asked.stream else b"{" + SECRET.encode()
@@ -337,14 +337,14 @@ def wrong_json(asked: Asked, at: socket.socket) -> None:
 
 @behaviour
 def no_utf8(asked: Asked, at: socket.socket) -> None:
-    """Bytes that are no text."""
+    """Invalid UTF-8."""
     body = _whole(asked).replace(b"Old", b"\xff\xfe")
     _send(asked, at, body)
 
 
 @behaviour
 def deep(asked: Asked, at: socket.socket) -> None:
-    """Nested without end."""
+    """Endless nesting."""
     body = b'{"a":' * 100_000
     framed = body if asked.back == "ollama" else b"data: " + body + b"\n\n"
     _send(asked, at, framed + b"\n" if asked.stream else body)
@@ -352,7 +352,7 @@ def deep(asked: Asked, at: socket.socket) -> None:
 
 @behaviour
 def hidden_error(asked: Asked, at: socket.socket) -> None:
-    """An error in an answer that claims to be one."""
+    """An error in an answer with status 200."""
     error = {
         "error": {"message": SECRET, "type": "server_error", "code": 500, "status": "INTERNAL"}
     }
@@ -377,7 +377,7 @@ def quoting_error(asked: Asked, at: socket.socket) -> None:
 
 @behaviour
 def huge_error(_asked: Asked, at: socket.socket) -> None:
-    """An error as large as a film."""
+    """A huge error."""
     at.sendall(_head("500 Oops", "application/json", "connection: close"))
     for _ in range(2048):
         at.sendall(b"x" * 65536)
@@ -394,7 +394,7 @@ def endless_frame(asked: Asked, at: socket.socket) -> None:
 
 @behaviour
 def comments(asked: Asked, at: socket.socket) -> None:
-    """Comments and empty lines around the frames: allowed."""
+    """Comments and empty lines around the frames, which are allowed."""
     filler = b"\n" * 50 if asked.back == "ollama" else b": ping\n\n" * 50
     body = filler + filler.join(_frames(asked)) + filler if asked.stream else _whole(asked)
     _send(asked, at, body)
@@ -402,7 +402,7 @@ def comments(asked: Asked, at: socket.socket) -> None:
 
 @behaviour
 def stalls(asked: Asked, at: socket.socket) -> None:
-    """The beginning of an answer, and then nothing for longer than anybody waits."""
+    """The beginning of an answer, then nothing."""
     body = _whole(asked)
     at.sendall(_head("200 OK", _type_of(asked), f"content-length: {len(body)}") + body[:40])
     select.select([at], [], [], 20)
@@ -410,7 +410,7 @@ def stalls(asked: Asked, at: socket.socket) -> None:
 
 @behaviour
 def silent(_asked: Asked, at: socket.socket) -> None:
-    """No answer for longer than anybody waits."""
+    """No answer."""
     select.select([at], [], [], 20)
 
 

@@ -44,7 +44,7 @@ to = "behind:{model}"
 
 
 class Gateway:
-    """A gateway that is running, and what it logs."""
+    """A running gateway, and its log."""
 
     def __init__(self, url: str, key: str, log: Path) -> None:
         self.url = url
@@ -52,7 +52,7 @@ class Gateway:
         self._log = log
 
     def records(self, least: int) -> list[dict[str, Any]]:
-        """A record of each request; there have to be so many, which are written in a while."""
+        """The log records of that many requests, which are written after a while."""
         found: list[dict[str, Any]] = []
         for _ in range(1000):
             lines = self._log.read_text().splitlines()
@@ -65,7 +65,7 @@ class Gateway:
 
 @contextmanager
 def gateway(folder: Path, coder: Coder) -> Generator[Gateway]:
-    """A gateway with one key, behind which everything is asked of this model."""
+    """A gateway with one key that routes everything to this model."""
     folder.mkdir(parents=True, exist_ok=True)
     keys = f"sqlite:///{folder}/keys.db"
     key = asyncio.run(_key(keys))
@@ -89,7 +89,7 @@ async def _key(url: str) -> str:
 
 @contextmanager
 def dead_end() -> Generator[tuple[str, list[str]]]:
-    """A proxy that lets nobody out of this machine, and notes where they wanted to go."""
+    """A proxy that blocks all external traffic, and records the targets."""
     wanted: list[str] = []
     with create_server(("127.0.0.1", 0)) as listening:
 

@@ -14,14 +14,14 @@ pytestmark = pytest.mark.slow
 
 
 def plan(work: Path) -> Plan:
-    """The task in the words of its tools, which want whole paths."""
+    """The task for its tools, which need absolute paths."""
     read = [Step("Read", {"file_path": str(work / name)}) for name in ("one.txt", "two.txt")]
     write = Step("Write", {"file_path": str(work / "out.txt"), "content": "{words}"})
     return Plan((read[0], read[1]), write)
 
 
 def run(npm: Npm, at: Desk) -> Ran:
-    """Claude Code does the task."""
+    """Run Claude Code on the task."""
     program = npm(CLAUDE_CODE, "claude")
     env = {
         "ANTHROPIC_BASE_URL": at.served.url,
@@ -49,7 +49,7 @@ BACKS = [
 
 @pytest.mark.parametrize("back", BACKS)
 def test_claude_code_does_its_task(npm: Npm, tmp_path: Path, back: str) -> None:
-    """It reads two files at once, writes a third with what was in them, and answers."""
+    """It reads two files in parallel, writes a third with their contents, and answers."""
     with desk(tmp_path, Coder(back, plan(tmp_path / "home" / "task"))) as at:
         ran = run(npm, at)
         assert ran.code == 0, ran.complained[-3000:]
@@ -63,8 +63,8 @@ def test_claude_code_does_its_task(npm: Npm, tmp_path: Path, back: str) -> None:
 
 
 @pytest.mark.parametrize("back", ["openai-chat", "anthropic"])
-def test_a_cut_stream_is_an_error(npm: Npm, tmp_path: Path, back: str) -> None:
-    """Claude Code says that it failed, or asks again; half an answer is no answer."""
+def test_an_interrupted_stream_is_an_error(npm: Npm, tmp_path: Path, back: str) -> None:
+    """Claude Code reports a failure, or retries; a partial answer is not accepted."""
     with desk(tmp_path, Coder(back, plan(tmp_path / "home" / "task"), cuts=99)) as at:
         ran = run(npm, at)
         assert ran.code != 0

@@ -52,7 +52,7 @@ SCRIPTED = Plan(
 
 
 def run(npm: Npm, at: Desk, *, websockets: bool, model: str = "gpt-5.5") -> Ran:
-    """Codex does the task."""
+    """Run Codex on the task."""
     program = npm(CODEX, "codex")
     home = at.home / ".codex"
     home.mkdir()
@@ -67,7 +67,7 @@ def run(npm: Npm, at: Desk, *, websockets: bool, model: str = "gpt-5.5") -> Ran:
 @pytest.mark.parametrize("back", ["anthropic", "gemini", "openai-chat", "openai-responses"])
 @pytest.mark.parametrize("websockets", [False, True], ids=["http", "websocket"])
 def test_codex_does_its_task(npm: Npm, tmp_path: Path, back: str, *, websockets: bool) -> None:
-    """It reads two files at once, patches a third with what was in them, and answers."""
+    """It reads two files in parallel, patches a third with their contents, and answers."""
     with desk(tmp_path, Coder(back, PLAN)) as at:
         ran = run(npm, at, websockets=websockets)
         assert ran.code == 0, ran.complained[-3000:]
@@ -80,7 +80,7 @@ def test_codex_does_its_task(npm: Npm, tmp_path: Path, back: str, *, websockets:
 
 @pytest.mark.parametrize("back", ["anthropic", "openai-chat"])
 def test_codex_runs_programs_of_the_model(npm: Npm, tmp_path: Path, back: str) -> None:
-    """As with the models that it is made for: its tools stand among the messages, in groups."""
+    """As with the models it is made for, whose tools are grouped among the messages."""
     with desk(tmp_path, Coder(back, SCRIPTED)) as at:
         ran = run(npm, at, websockets=True, model="gpt-6.1-sol")
         assert ran.code == 0, ran.complained[-3000:]
@@ -91,13 +91,13 @@ def test_codex_runs_programs_of_the_model(npm: Npm, tmp_path: Path, back: str) -
 
 
 def expect_requests(at: Desk, ran: Ran, *, websockets: bool) -> None:
-    """Each request came once; over a WebSocket all on one, with a prewarm and no fallback."""
+    """Each request came once; a WebSocket has one connection, with a prewarm and no fallback."""
     told = at.served.records(3 + websockets)
     assert len(at.coder.requests) == 3
     assert [each["status"] for each in told] == [200] * (3 + websockets)
     assert [each["kind"] for each in told] == ["responses"] * (3 + websockets)
     assert not any("error" in each for each in told)
-    # The prewarm asks no model, and there is one over a WebSocket only.
+    # The prewarm calls no model, and only exists over a WebSocket.
     assert sum("provider" not in each for each in told) == websockets
     log = ran.complained.lower()
     assert log.count("successfully connected to responses websocket") == websockets
@@ -107,8 +107,10 @@ def expect_requests(at: Desk, ran: Ran, *, websockets: bool) -> None:
 
 @pytest.mark.parametrize("back", ["anthropic", "openai-responses"])
 @pytest.mark.parametrize("websockets", [False, True], ids=["http", "websocket"])
-def test_a_cut_stream_is_an_error(npm: Npm, tmp_path: Path, back: str, *, websockets: bool) -> None:
-    """Codex says that it failed; what it had of the answer is no answer."""
+def test_an_interrupted_stream_is_an_error(
+    npm: Npm, tmp_path: Path, back: str, *, websockets: bool
+) -> None:
+    """Codex reports a failure; the partial answer is not accepted."""
     with desk(tmp_path, Coder(back, PLAN, cuts=99)) as at:
         ran = run(npm, at, websockets=websockets)
         assert ran.code != 0

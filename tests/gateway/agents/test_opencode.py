@@ -29,16 +29,16 @@ _PATCH = "*** Begin Patch\n*** Add File: out.txt\n+{words}\n*** End Patch"
 
 
 def plan(work: Path, front: str) -> Plan:
-    """The task in the words of its tools, which want whole paths."""
+    """The task for its tools, which need absolute paths."""
     read = [Step("read", {"filePath": str(work / name)}) for name in ("one.txt", "two.txt")]
-    if front == "openai-responses":  # OpenAI's models have another tool to write
+    if front == "openai-responses":  # OpenAI's models have another tool for writing
         return Plan((read[0], read[1]), Step("apply_patch", {"patchText": _PATCH}))
     write = Step("write", {"filePath": str(work / "out.txt"), "content": "{words}"})
     return Plan((read[0], read[1]), write)
 
 
 def config_for(at: Desk, front: str) -> dict[str, Any]:
-    """What stands in opencode.json."""
+    """The content of opencode.json."""
     name, path = FRONTS[front]
     provider: dict[str, Any] = {
         "options": {"baseURL": f"{at.served.url}{path}", "apiKey": at.served.key}
@@ -60,7 +60,7 @@ def config_for(at: Desk, front: str) -> dict[str, Any]:
 
 
 def run(npm: Npm, at: Desk, front: str) -> Ran:
-    """Opencode does the task."""
+    """Run opencode on the task."""
     program = npm(OPENCODE, "opencode")
     (at.work / "opencode.json").write_text(json.dumps(config_for(at, front)))
     env = {
@@ -89,7 +89,7 @@ PAIRS = [
 
 @pytest.mark.parametrize(("front", "back"), PAIRS)
 def test_opencode_does_its_task(npm: Npm, tmp_path: Path, front: str, back: str) -> None:
-    """It reads two files at once, writes a third with what was in them, and answers."""
+    """It reads two files in parallel, writes a third with their contents, and answers."""
     with desk(tmp_path, Coder(back, plan(tmp_path / "home" / "task", front))) as at:
         ran = run(npm, at, front)
         assert ran.code == 0, ran.complained[-3000:]
@@ -99,8 +99,8 @@ def test_opencode_does_its_task(npm: Npm, tmp_path: Path, front: str, back: str)
 
 
 @pytest.mark.parametrize(("front", "back"), [("openai-chat", "anthropic"), ("gemini", "gemini")])
-def test_a_cut_stream_is_asked_again(npm: Npm, tmp_path: Path, front: str, back: str) -> None:
-    """Opencode notices, and asks once more: half an answer is no answer."""
+def test_an_interrupted_stream_is_retried(npm: Npm, tmp_path: Path, front: str, back: str) -> None:
+    """Opencode sends the request once more: a partial answer is not accepted."""
     with desk(tmp_path, Coder(back, plan(tmp_path / "home" / "task", front), cuts=1)) as at:
         run(npm, at, front)
         assert len(at.coder.requests) == 4

@@ -1,4 +1,4 @@
-"""The models that can be asked for, as places list them."""
+"""The available models, as the providers list them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LAB = '[providers.{0}]\nkind = "openai-compatible"\nbase_url = "http://{0}/v1"\n
 
 
 class ListReply:
-    """The answer of a place that has these models."""
+    """The reply of a provider with these models."""
 
     def __init__(self, models: list[str]) -> None:
         self.status = 200
@@ -32,7 +32,7 @@ class ListReply:
 
 
 class Lists:
-    """A network where each host has models; those that have none don't answer, or not in time."""
+    """A network where each host has models; hosts without models don't answer, or not in time."""
 
     def __init__(self, **models: list[str] | None) -> None:
         self.models = models
@@ -57,7 +57,7 @@ class Lists:
 
 
 class Clock:
-    """A clock that stands still until it is moved."""
+    """A clock that only moves when told to."""
 
     now = 0.0
 
@@ -67,7 +67,7 @@ class Clock:
 
 
 def config(text: str, *labs: str) -> GatewayConfig:
-    """A configuration with places of these names."""
+    """A configuration with providers of these names."""
     return parse_config("".join(map(LAB.format, labs)) + text, {})
 
 
@@ -77,16 +77,16 @@ def names(config: GatewayConfig, network: Lists, seconds: float = 5.0) -> list[s
     return [info.id for info in asyncio.run(catalogue.models())]
 
 
-def test_without_routes_names_are_plain_and_with_their_place() -> None:
-    """Of each place that answers; those that don't are left out."""
+def test_without_routes_names_are_plain_and_prefixed() -> None:
+    """For each provider that answers; others are left out."""
     found = names(config("", "a", "b", "gone"), Lists(a=["x", "y"], b=["y"]))
     assert [each for each in found if "local:" not in each] == [
         "a:x", "a:y", "b:y", "echo:", "x", "y",
     ]  # fmt: skip
 
 
-def test_with_routes_their_names_and_what_their_patterns_take() -> None:
-    """Aliases first, then exact names, then the models of places that patterns lead to."""
+def test_with_routes_their_names_and_matches_of_patterns() -> None:
+    """Aliases first, then exact names, then the models of providers that patterns lead to."""
     text = """
 [[routes]]
 model = "gpt-*"
@@ -102,14 +102,14 @@ fast = "gpt-1"
     assert network.asked == ["a"]
 
 
-def test_a_place_that_takes_too_long_is_left_out() -> None:
-    """The others are listed all the same."""
+def test_a_slow_provider_is_left_out() -> None:
+    """The others are still listed."""
     text = "[[routes]]\nmodel='*'\nto=['slow', 'a']"
     assert names(config(text, "a", "slow"), Lists(a=["x"], slow=None), seconds=0.05) == ["x"]
 
 
-async def test_lists_are_remembered_for_minutes() -> None:
-    """Requests side by side ask once; later, the places are asked again."""
+async def test_lists_are_cached_for_minutes() -> None:
+    """Concurrent requests ask once; later, the providers are asked again."""
     clock, network = Clock(), Lists(a=["x"])
     settings = config("[[routes]]\nmodel='*'\nto='a'", "a")
     catalogue = Catalogue(settings, environ={}, transport=network, clock=clock)
@@ -122,8 +122,8 @@ async def test_lists_are_remembered_for_minutes() -> None:
     assert network.asked == ["a", "a"]
 
 
-async def test_an_unknown_name_is_reason_to_ask_again_but_not_each_time() -> None:
-    """Strangers who guess names cause a request to the places every ten seconds at the most."""
+async def test_an_unknown_name_refreshes_the_list_but_not_each_time() -> None:
+    """Guessing names causes at most one request every ten seconds."""
     clock, network = Clock(), Lists(a=["x"])
     settings = config("", "a")
     catalogue = Catalogue(settings, environ={}, transport=network, clock=clock)

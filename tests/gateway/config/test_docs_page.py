@@ -20,8 +20,8 @@ BLOCKS = re.findall(r"^```toml\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
 
 
 @pytest.mark.parametrize("block", BLOCKS)
-def test_every_file_of_the_page_is_loaded(block: str) -> None:
-    """As it stands there."""
+def test_every_file_of_the_page_can_be_loaded(block: str) -> None:
+    """Unchanged."""
     assert parse_config(block, {}).source is not None
 
 
@@ -31,12 +31,12 @@ def test_every_file_of_the_page_is_loaded(block: str) -> None:
     ids=["server", "providers", "timeouts", "settings", "budget"],
 )
 def test_every_field_is_on_the_page(fields: dict[str, object]) -> None:
-    """With its name in code."""
+    """As code."""
     assert [name for name in fields if not re.search(rf"`{name}`", TEXT)] == []
 
 
 def test_the_defaults_of_the_page_are_the_defaults() -> None:
-    """The first example of a server has them, but for stores and the like."""
+    """The first example has them, except for stores and the like."""
     block = next(each for each in BLOCKS if "drain_timeout" in each)
     given = parse_config(block, {}).server
     usual = ServerSettings()
@@ -46,6 +46,6 @@ def test_the_defaults_of_the_page_are_the_defaults() -> None:
 
 
 def test_the_fields_are_those_of_the_settings() -> None:
-    """What can be set can be read from the file."""
+    """Every setting can be read from the file."""
     assert set(FIELDS) == set(ServerSettings.__struct_fields__)
     assert set(_TIMEOUTS) == set(Timeouts.__struct_fields__)

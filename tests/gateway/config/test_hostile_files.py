@@ -1,4 +1,4 @@
-"""Generated files, sound and broken: each gives a configuration or a `ConfigFileError`."""
+"""Generated files, valid and broken: each gives a configuration or a `ConfigFileError`."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ ANY = st.one_of(LIKELY, LIKELY, SCALARS, VALUES)
 
 
 def table(header: str, fields: tuple[str, ...]) -> st.SearchStrategy[str]:
-    """A table with some of these fields, and anything as their values."""
+    """A table with some of these fields, and any values."""
     names = st.sampled_from(fields)
     rows = st.dictionaries(names, ANY, max_size=5)
     return rows.map(lambda each: "\n".join([header, *(f"{n} = {v}" for n, v in each.items())]))
@@ -60,7 +60,7 @@ FILES = st.lists(
 
 @st.composite
 def mutated(draw: st.DrawFn) -> str:
-    """A sound file in which something was cut, doubled or replaced."""
+    """A valid file in which something was cut, repeated or replaced."""
     text = draw(st.sampled_from([SMALLEST, EVERYTHING]))
     for _ in range(draw(st.integers(1, 4))):
         start, end = sorted(draw(st.integers(0, len(text))) for _ in range(2))
@@ -71,7 +71,7 @@ def mutated(draw: st.DrawFn) -> str:
 
 
 def loaded(text: str, environ: dict[str, str]) -> GatewayConfig | None:
-    """The configuration; None where problems were told, each at a place that there is."""
+    """The configuration; None if problems were reported, each at an existing position."""
     try:
         return parse_config(text, environ)
     except ConfigFileError as error:
@@ -87,7 +87,7 @@ def loaded(text: str, environ: dict[str, str]) -> GatewayConfig | None:
 
 
 def used(config: GatewayConfig) -> None:
-    """Put a configuration to use: whatever was accepted can be routed."""
+    """Use a configuration: whatever was accepted can be routed."""
     router = Router(config)
     for name in ("gpt-5", "m", "openai:x", "lab:x", "a", "", None):
         route = router.find(name)
@@ -96,8 +96,8 @@ def used(config: GatewayConfig) -> None:
 
 
 @given(st.one_of(FILES, documents()))
-def test_any_file_is_read_or_its_problems_are_told(text: str) -> None:
-    """Tables of ours with anything in them, and documents of all kinds."""
+def test_any_file_is_read_or_its_problems_are_reported(text: str) -> None:
+    """Our tables with any values, and any other documents."""
     config = loaded(text, {"LAB_KEY": "k"})
     if config is not None:
         used(config)
@@ -110,16 +110,16 @@ def test_any_file_is_read_or_its_problems_are_told(text: str) -> None:
 @example("[[providers]]")
 @example("providers.lab = []")
 @example("[[routes]]\nmodel='*'\nto='openai'\n[routes.to]")
-def test_a_damaged_file_is_read_or_its_problems_are_told(text: str) -> None:
-    """Cut, doubled and replaced anywhere."""
+def test_a_damaged_file_is_read_or_its_problems_are_reported(text: str) -> None:
+    """Cut, repeated and replaced anywhere."""
     config = loaded(text, {})
     if config is not None:
         used(config)
 
 
 @given(st.dictionaries(st.sampled_from(sorted(VARIABLES)), st.text(max_size=12), max_size=4))
-def test_any_environment_is_read_or_its_problems_are_told(environ: dict[str, str]) -> None:
-    """Variables with anything in them."""
+def test_any_environment_is_read_or_its_problems_are_reported(environ: dict[str, str]) -> None:
+    """Variables with any values."""
     config = loaded(SMALLEST, environ)
     if config is not None:
         used(config)
@@ -139,8 +139,8 @@ def test_any_environment_is_read_or_its_problems_are_told(environ: dict[str, str
         "[server]\n" + "\n".join(f"k{n} = 1" for n in range(5000)),
     ],
 )
-def test_large_files_take_a_moment(text: str) -> None:
-    """Whatever they hold; quadratic time would be minutes."""
+def test_large_files_are_fast(text: str) -> None:
+    """With any content; quadratic time would be minutes."""
     config = loaded(text, {})
     if config is not None:
         router = Router(config)

@@ -68,8 +68,8 @@ def test_keys_have_lines_and_columns(path: Path, line: int, column: int) -> None
     assert Positions(EXAMPLE).place_of(path, at_key=True) == (line, column)
 
 
-def test_values_have_places_of_their_own() -> None:
-    """Array items, too; what has no place is where what holds it is."""
+def test_values_have_their_own_positions() -> None:
+    """Array items, too; otherwise the position is that of the container."""
     positions = Positions(EXAMPLE)
     assert positions.place_of(("title",)) == (2, 9)
     assert positions.place_of(("routes", 1, "to", 0)) == (17, 3)
@@ -78,8 +78,8 @@ def test_values_have_places_of_their_own() -> None:
 
 
 @given(documents())
-def test_every_key_is_found_where_it_is_written(text: str) -> None:
-    """What stands at a key's place is that key, and every value has its place."""
+def test_every_key_is_at_its_position(text: str) -> None:
+    """The text at a key's position is that key, and every value has a position."""
     text = text.replace("\r\n", "\n")
     positions, data = Positions(text), tomllib.loads(text)
     assert {*positions.keys, *positions.values} == set(paths(data))
@@ -91,8 +91,8 @@ def test_every_key_is_found_where_it_is_written(text: str) -> None:
 
 
 @given(documents())
-def test_every_value_is_found_where_it_is_written(text: str) -> None:
-    """What stands at a value's place, read alone, is that value."""
+def test_every_value_is_at_its_position(text: str) -> None:
+    """The text at a value's position, parsed alone, is that value."""
     text = text.replace("\r\n", "\n")
     positions, data = Positions(text), tomllib.loads(text)
     for path, offset in positions.values.items():
@@ -107,8 +107,8 @@ def test_every_value_is_found_where_it_is_written(text: str) -> None:
 
 
 @given(st.text("[]{}=.,#\"'\\ \nab1", max_size=60))
-def test_what_is_not_toml_has_positions_as_far_as_it_goes(text: str) -> None:
-    """Nothing is raised: tomllib says what is wrong; what it takes is found in full."""
+def test_invalid_toml_has_positions_as_far_as_possible(text: str) -> None:
+    """Nothing is raised: tomllib reports the error; what it accepts is found completely."""
     positions = Positions(text)
     try:
         data = tomllib.loads(text)
@@ -127,8 +127,8 @@ def test_what_is_not_toml_has_positions_as_far_as_it_goes(text: str) -> None:
         "a = " + "[" * 33 + "1" + "]" * 33,
     ],
 )
-def test_what_nests_too_deep_is_refused_at_once(text: str) -> None:
-    """Before tomllib takes minutes, or all of the stack."""
+def test_deep_nesting_is_rejected_at_once(text: str) -> None:
+    """Before tomllib takes minutes, or overflows the stack."""
     assert Positions(text).too_deep is not None
 
 
@@ -147,8 +147,8 @@ def test_what_nests_too_deep_is_refused_at_once(text: str) -> None:
         "'" + "a" * 1_000_000,
     ],
 )
-def test_long_texts_take_time_in_proportion(text: str) -> None:
-    """A megabyte of anything is gone through in a moment; quadratic time would be hours."""
+def test_long_texts_take_linear_time(text: str) -> None:
+    """A megabyte of anything is fast; quadratic time would be hours."""
     assert Positions(text).line_and_column(0) == (1, 1)
 
 

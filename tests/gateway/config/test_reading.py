@@ -1,4 +1,4 @@
-"""`dragoman.toml` and the environment: what is read, and how problems are told."""
+"""`dragoman.toml` and the environment: what is read, and how problems are reported."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ fast = "gpt-5-mini"
 
 
 def problems(text: str, **environ: str) -> list[str]:
-    """What is wrong with a file, line by line."""
+    """The problems of a file, line by line."""
     with pytest.raises(ConfigFileError) as raised:
         parse_config(text, environ)
     assert isinstance(raised.value, ConfigError)
@@ -95,12 +95,12 @@ def problems(text: str, **environ: str) -> list[str]:
 
 
 def hops(config: GatewayConfig) -> list[list[tuple[str, str | None, int | None]]]:
-    """Where the routes go."""
+    """The targets of the routes."""
     return [[(h.place.name, h.model, h.weight) for h in route.to] for route in config.routes]
 
 
 def test_the_smallest_file() -> None:
-    """A place keeps the client's name, a model replaces it."""
+    """A provider keeps the client's model name, a model replaces it."""
     config = parse_config(SMALLEST, {"LAB_KEY": "k", "OPENAI_API_KEY": "o"})
     lab = config.places["lab"]
     assert config.server == ServerSettings()
@@ -134,8 +134,8 @@ def test_every_field_is_read() -> None:
     assert config.aliases == {"fast": "gpt-5-mini"}
 
 
-def test_settings_are_as_requests_take_them() -> None:
-    """`Request.with_settings` accepts what the file says."""
+def test_settings_are_those_of_requests() -> None:
+    """`Request.with_settings` accepts them."""
     route = parse_config(EVERYTHING, {}).routes[0]
     asked = BLANK.with_settings(**route.defaults, **route.fixed)
     assert (asked.sampling.max_tokens, asked.sampling.stop) == (500, ("END",))
@@ -143,7 +143,7 @@ def test_settings_are_as_requests_take_them() -> None:
     assert asked.thinking == ThinkingConfig(enabled=True, effort="low", visible=True)
 
 
-def test_all_problems_are_told_at_once_by_line() -> None:
+def test_all_problems_are_reported_at_once_by_line() -> None:
     """Each with its line and column, what is wrong and what would be right."""
     text = """\
 [server]
@@ -245,9 +245,7 @@ LAB = '[providers.lab]\nkind = "openai-compatible"\nbase_url = "http://h/v1"\n'
         ("a=" + "[" * 100, "1:35", "nested too deep"),
     ],
 )
-def test_problems_say_where_they_are_and_what_would_be_right(
-    text: str, place: str, said: str
-) -> None:
+def test_problems_have_a_position_and_a_correction(text: str, place: str, said: str) -> None:
     """One problem, one line."""
     lines = problems(text)
     assert len(lines) == 1, lines
@@ -286,7 +284,7 @@ SECRET = "sk-proj-abcdef0123456789"
     ],
 )
 def test_no_problem_quotes_a_key(text: str) -> None:
-    """Whatever was pasted where: it is pointed at, not shown."""
+    """Wherever it was pasted: only its position is reported."""
     with pytest.raises(ConfigFileError) as raised:
         parse_config(text, {})
     shown = f"{raised.value} {raised.value!r} {raised.value.problems} {raised.value.__dict__}"
@@ -295,18 +293,18 @@ def test_no_problem_quotes_a_key(text: str) -> None:
 
 
 def test_a_broken_table_is_one_problem() -> None:
-    """Routes that lead there are not blamed for it."""
+    """Routes to it are not reported as well."""
     text = "[providers.lab]\nkind='x'\n[[routes]]\nmodel='a'\nto=['lab', 'lab:m']"
     assert [line.split(":")[1] for line in problems(text)] == ["2"]
 
 
-def test_a_key_in_the_file_is_an_error_that_says_so() -> None:
-    """Keys are named by environment variable."""
+def test_a_key_in_the_file_is_an_error() -> None:
+    """It says to name an environment variable instead."""
     assert "set api_key_env to the variable" in problems(f'{LAB}api_key = "x"')[0]
 
 
-def test_nothing_of_a_configuration_shows_secrets() -> None:
-    """Neither the URLs of stores nor headers are in a repr."""
+def test_no_repr_of_a_configuration_shows_secrets() -> None:
+    """Neither URLs of stores nor headers."""
     text = '[server]\nkeys = "postgresql://me:hidden@h/db"\n' + LAB + 'headers = {x="hidden"}'
     config = parse_config(text, {})
     assert config.server.keys == "postgresql://me:hidden@h/db"
@@ -315,8 +313,8 @@ def test_nothing_of_a_configuration_shows_secrets() -> None:
     assert "hidden" not in str(config.warnings)
 
 
-def test_warnings_name_what_is_not_set() -> None:
-    """A key's variable that is not set is likely a mistake, and may be none."""
+def test_warnings_name_unset_variables() -> None:
+    """An unset key variable is likely a mistake, but not always."""
     config = parse_config(SMALLEST, {})
     assert [str(each) for each in config.warnings] == [
         "dragoman.toml:8:15: this environment variable is not set",
@@ -325,7 +323,7 @@ def test_warnings_name_what_is_not_set() -> None:
 
 
 def test_a_providers_key_is_not_sent_to_another_address() -> None:
-    """A place of one's own gets the key that it names, and no other."""
+    """A custom address only gets the key that it names."""
     around = {"OPENAI_API_KEY": "o", "MINE": "m"}
     text = '[providers.p]\nkind = "openai"\nbase_url = "http://h/v1"\n'
     place = parse_config(text, around).places["p"]
@@ -339,8 +337,8 @@ def test_a_providers_key_is_not_sent_to_another_address() -> None:
     assert other.places["p"].key(around) == "o"
 
 
-def test_the_environment_wins_over_the_file() -> None:
-    """Lists have commas, numbers are read as such; empty variables are none."""
+def test_the_environment_overrides_the_file() -> None:
+    """Lists have commas, numbers are parsed; empty variables are ignored."""
     config = parse_config(
         SMALLEST,
         {
@@ -367,7 +365,7 @@ def test_problems_of_the_environment_name_the_variable() -> None:
 
 
 def test_which_file_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The argument, else the variable, else `dragoman.toml` if it is there, else none."""
+    """The argument, else the variable, else `dragoman.toml` if it exists, else none."""
     monkeypatch.chdir(tmp_path)
     named, other = tmp_path / "named.toml", tmp_path / "other.toml"
     named.write_text("[server]\nport = 1")
@@ -396,8 +394,8 @@ def test_which_file_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         (b"#" * (2**20 + 1), "larger than 1 MiB"),
     ],
 )
-def test_a_file_that_cannot_be_read(tmp_path: Path, content: bytes | None, said: str) -> None:
-    """Says why, with its path."""
+def test_a_file_that_can_not_be_read(tmp_path: Path, content: bytes | None, said: str) -> None:
+    """The error has the path and the reason."""
     path = tmp_path / "dragoman.toml"
     if content is not None:
         path.write_bytes(content)
@@ -408,8 +406,8 @@ def test_a_file_that_cannot_be_read(tmp_path: Path, content: bytes | None, said:
         load_config(tmp_path, {})
 
 
-def test_without_routes_what_is_there_is_served() -> None:
-    """Makers with a key, local servers, hosts of others' models, then models in this process."""
+def test_without_routes_everything_found_is_served() -> None:
+    """Vendors with a key, local servers, other hosts, then in-process models."""
     around = {
         "OPENAI_API_KEY": "o", "GROQ_API_KEY": "g", "ANTHROPIC_API_KEY": " ",
         "AZURE_OPENAI_API_KEY": "a", "OLLAMA_HOST": "0.0.0.0:9",
@@ -423,29 +421,29 @@ def test_without_routes_what_is_there_is_served() -> None:
     assert config.routes == ()
 
 
-def test_declared_places_come_first_without_routes() -> None:
-    """And keep their settings."""
+def test_declared_providers_come_first_without_routes() -> None:
+    """They keep their settings."""
     config = parse_config(f"{LAB}\n[providers.openai]\nretries = 5", {"OPENAI_API_KEY": "o"})
     assert list(config.places)[:2] == ["lab", "openai"]
     assert config.places["openai"].retries == 5
 
 
-def test_with_routes_only_what_they_name_is_there() -> None:
+def test_with_routes_only_their_targets_are_served() -> None:
     """Nothing else is reachable, whatever keys are set."""
     around = {"OPENAI_API_KEY": "o", "GROQ_API_KEY": "g"}
     config = parse_config("[[routes]]\nmodel='a'\nto=['grok:x', 'echo:']", around)
     assert list(config.places) == ["xai", "echo:"]
 
 
-def test_a_place_is_the_same_object_wherever_it_is_named() -> None:
-    """Connections and health are kept by place."""
+def test_a_provider_is_the_same_object_everywhere() -> None:
+    """Connections and health are kept per provider."""
     config = parse_config(EVERYTHING, {})
     places: list[Place] = [hop.place for route in config.routes for hop in route.to]
     assert all(config.places[place.name] is place for place in places)
 
 
 def test_an_alias_of_a_broken_route_is_no_second_problem() -> None:
-    """What is wrong with a route is said once, not again for each alias of it."""
+    """The route's problem is reported once."""
     found = problems("""
         [[routes]]
         model = "gpt-*"
@@ -460,7 +458,7 @@ def test_an_alias_of_a_broken_route_is_no_second_problem() -> None:
 
 
 def test_a_misspelt_provider_of_a_price_is_a_warning() -> None:
-    """A price for a provider that nearly exists is reported; a model's own colon is none."""
+    """If a similar provider exists; a colon in a model's name is fine."""
     config = parse_config(
         """
         [providers.lab]

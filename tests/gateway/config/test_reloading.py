@@ -17,7 +17,7 @@ from dragoman.gateway.config.settings import GatewayConfig
 
 
 class Told:
-    """What was reported."""
+    """The reports."""
 
     def __init__(self) -> None:
         self.ports: list[int] = []
@@ -36,7 +36,7 @@ class Told:
 
 
 def write(path: Path, port: int | str) -> None:
-    """Replace the file, as careful editors do."""
+    """Replace the file atomically."""
     new = path.with_suffix(".new")
     new.write_text(f"[server]\nport = {port}\n")
     new.replace(path)
@@ -54,7 +54,7 @@ def reloader(path: Path, told: Told, interval: float = 3600.0) -> Reloader:
 
 
 async def test_a_changed_file_is_loaded_once(tmp_path: Path) -> None:
-    """And an unchanged one never."""
+    """An unchanged one never."""
     path, told = tmp_path / "dragoman.toml", Told()
     write(path, 1)
     watching = reloader(path, told)
@@ -66,8 +66,8 @@ async def test_a_changed_file_is_loaded_once(tmp_path: Path) -> None:
     assert told.ports == [2]
 
 
-async def test_a_bad_file_keeps_the_old_configuration(tmp_path: Path) -> None:
-    """Its problems are told once; when it is mended, it is loaded."""
+async def test_an_invalid_file_keeps_the_old_configuration(tmp_path: Path) -> None:
+    """Its problems are reported once; when it is corrected, it is loaded."""
     path, told = tmp_path / "dragoman.toml", Told()
     write(path, 1)
     watching = reloader(path, told)
@@ -82,7 +82,7 @@ async def test_a_bad_file_keeps_the_old_configuration(tmp_path: Path) -> None:
 
 
 async def test_a_file_that_vanishes_changes_nothing(tmp_path: Path) -> None:
-    """Until it is back; asked for by name, its absence is a problem."""
+    """Until it is back; if named explicitly, its absence is a problem."""
     path, told = tmp_path / "dragoman.toml", Told()
     write(path, 1)
     watching = reloader(path, told)
@@ -96,8 +96,8 @@ async def test_a_file_that_vanishes_changes_nothing(tmp_path: Path) -> None:
     assert told.ports == [2]
 
 
-def test_a_file_that_appears_has_changed(tmp_path: Path) -> None:
-    """The default file may be made later."""
+def test_a_file_that_appears_is_a_change(tmp_path: Path) -> None:
+    """The default file may be created later."""
     path = tmp_path / "dragoman.toml"
     watch = FileWatch(None, {}, default=path)
     assert not watch.has_changed()
@@ -106,8 +106,8 @@ def test_a_file_that_appears_has_changed(tmp_path: Path) -> None:
     assert not FileWatch(Path("a\0b"), {}).has_changed()
 
 
-async def test_what_cannot_be_taken_on_is_a_problem(tmp_path: Path) -> None:
-    """A callback that refuses a configuration keeps nothing from being watched."""
+async def test_a_rejected_configuration_is_a_problem(tmp_path: Path) -> None:
+    """If the callback rejects it, the file is still watched."""
     path, told = tmp_path / "dragoman.toml", Told()
     write(path, 1)
 
@@ -121,7 +121,7 @@ async def test_what_cannot_be_taken_on_is_a_problem(tmp_path: Path) -> None:
 
 
 async def test_the_file_is_watched(tmp_path: Path) -> None:
-    """Without being asked."""
+    """Without a request."""
     path, told = tmp_path / "dragoman.toml", Told()
     write(path, 1)
     async with reloader(path, told, interval=0.01):
@@ -131,8 +131,8 @@ async def test_the_file_is_watched(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="there is no SIGHUP on Windows")
-async def test_sighup_loads_anew(tmp_path: Path) -> None:
-    """Even a file that has not changed; afterwards the signal is as it was."""
+async def test_sighup_reloads(tmp_path: Path) -> None:
+    """Even an unchanged file; afterwards the signal handler is restored."""
     path, told = tmp_path / "dragoman.toml", Told()
     write(path, 1)
     before = signal.getsignal(signal.SIGHUP)

@@ -1,4 +1,4 @@
-"""The router: which route a name has, in which order its hops are asked."""
+"""The router: the route of a name, and the order of its targets."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SMALL = Place(name="local:smollm2", model_url="local:smollm2")
 
 
 class Clock:
-    """A clock that stands still until it is moved."""
+    """A clock that only moves when told to."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -35,7 +35,7 @@ class Clock:
 
 
 class Listing(Catalogue):
-    """What places list, without asking them."""
+    """Model lists of providers, without requests."""
 
     def __init__(self, config: GatewayConfig, **lists: tuple[str, ...]) -> None:
         super().__init__(config)
@@ -52,7 +52,7 @@ def route(model: str, *hops: Hop | Place, name: str = "") -> RouteSettings:
 
 
 def router(*routes: RouteSettings, aliases: dict[str, str] | None = None) -> Router:
-    """A router of these routes, whose draws are the same each time."""
+    """A router of these routes, with the same random draws each time."""
     config = GatewayConfig(routes=routes, aliases=aliases or {})
     return Router(config, clock=Clock(), draw=Random(7).random)
 
@@ -63,18 +63,18 @@ def serving(*places: Place) -> Router:
 
 
 def found(table: Router, model: str | None) -> Route:
-    """The route that is known without asking anybody."""
+    """The route that is known without a request."""
     known = table.find(model)
     assert known is not None
     return known
 
 
 def asked(known: Route) -> list[tuple[str, str | None]]:
-    """Who is asked for what, in order."""
+    """The providers and models, in order."""
     return [(hop.place.name, hop.model) for hop in known.order()]
 
 
-def test_the_most_specific_route_wins() -> None:
+def test_the_most_specific_route_is_used() -> None:
     """Exact before patterns, then the longest literal part, then the order of the file."""
     table = router(
         route("*", LAB),
@@ -88,15 +88,15 @@ def test_the_most_specific_route_wins() -> None:
     assert routes == ["gpt-5", "gpt-*", "first", "second", "*", "*"]
 
 
-def test_names_are_matched_literally_but_for_stars() -> None:
-    """Brackets, question marks and dots stand for themselves."""
+def test_only_stars_are_special_in_patterns() -> None:
+    """Brackets, question marks and dots are literal."""
     table = router(route("a[b]?.c*", LAB))
     assert table.find("a[b]?.cd") is not None
     assert table.find("abx.cd") is None
 
 
-def test_a_place_keeps_the_clients_name_and_a_model_replaces_it() -> None:
-    """`lab` gets what the client said, `openai:gpt-5-mini` its own model."""
+def test_a_provider_keeps_the_clients_name_and_a_model_replaces_it() -> None:
+    """`lab` gets the client's model name, `openai:gpt-5-mini` its own model."""
     table = router(route("*", LAB, Hop(place=OPENAI, model="gpt-5-mini")))
     assert asked(found(table, "llama")) == [("lab", "llama"), ("openai", "gpt-5-mini")]
 
@@ -113,22 +113,22 @@ def test_a_place_keeps_the_clients_name_and_a_model_replaces_it() -> None:
         (":x", ":x", ":x"),
     ],
 )
-def test_a_prefix_is_removed_where_it_names_the_place(
+def test_a_prefix_is_removed_if_it_names_the_provider(
     name: str, at_lab: str, at_mirror: str
 ) -> None:
-    """By its name or its provider's; elsewhere it is part of the model's name."""
+    """By its name or its type; otherwise it is part of the model's name."""
     table = router(route("*", LAB, MIRROR))
     assert asked(found(table, name)) == [("lab", at_lab), ("mirror", at_mirror)]
 
 
-def test_an_alias_means_another_name() -> None:
-    """The place is asked for what is meant."""
+def test_an_alias_stands_for_another_name() -> None:
+    """The provider gets the other name."""
     table = router(route("gpt-*", OPENAI), aliases={"fast": "gpt-5-mini"})
     assert asked(found(table, "fast")) == [("openai", "gpt-5-mini")]
 
 
 def test_weights_are_shares_of_the_first_choice() -> None:
-    """The weighted ones are drawn, the plain ones follow in their order."""
+    """Weighted targets are drawn at random, the others follow in order."""
     table = router(
         route("*", Hop(place=LAB, weight=3), Hop(place=GROQ, weight=1), OPENAI, MIRROR),
     )
@@ -143,8 +143,8 @@ def test_a_weight_of_zero_is_a_last_resort_of_its_group() -> None:
     assert {asked(found(table, "x"))[0][0] for _ in range(100)} == {"groq"}
 
 
-def test_a_hop_that_failed_goes_last_for_longer_each_time() -> None:
-    """5 s, then 10 s; failures side by side count once, and an answer ends it."""
+def test_a_failed_target_goes_last_for_longer_each_time() -> None:
+    """5 s, then 10 s; concurrent failures count once, and an answer resets it."""
     clock = Clock()
     table = Router(GatewayConfig(routes=(route("*", LAB, OPENAI),)), clock=clock)
     known = found(table, "x")
@@ -163,7 +163,7 @@ def test_a_hop_that_failed_goes_last_for_longer_each_time() -> None:
 
 
 def test_retry_after_is_obeyed_within_bounds() -> None:
-    """A server that asks for a day is asked again after five minutes."""
+    """A server that asks for a day is tried again after five minutes."""
     clock = Clock()
     known = found(Router(GatewayConfig(routes=(route("*", LAB, OPENAI),)), clock=clock), "x")
     known.note_failure(known.hops[0], RateLimited("busy", retry_after=86400.0))
@@ -173,15 +173,15 @@ def test_retry_after_is_obeyed_within_bounds() -> None:
     assert asked(known)[0][0] == "lab"
 
 
-def test_an_error_that_does_not_pass_says_nothing_of_health() -> None:
-    """A wrong key is wrong for ever: the order of the file stands."""
+def test_a_permanent_error_does_not_affect_health() -> None:
+    """A wrong key stays wrong: the order of the file is kept."""
     known = found(router(route("*", LAB, OPENAI)), "x")
     known.note_failure(known.hops[0], AuthenticationError("no"))
     assert asked(known)[0][0] == "lab"
 
 
-def test_a_place_that_cannot_be_reached_goes_last_for_all_models() -> None:
-    """Until any of them is answered there."""
+def test_an_unreachable_provider_goes_last_for_all_models() -> None:
+    """Until any of them is answered."""
     table = router(route("*", LAB, OPENAI))
     first, second = found(table, "x"), found(table, "y")
     first.note_failure(first.hops[0], ConnectError("gone"))
@@ -191,7 +191,7 @@ def test_a_place_that_cannot_be_reached_goes_last_for_all_models() -> None:
 
 
 def test_health_is_shared_between_routes() -> None:
-    """The same model at the same place fails on every route that leads there."""
+    """The same model of the same provider fails on every route."""
     table = router(route("a", Hop(place=LAB, model="m"), OPENAI), route("b", LAB, OPENAI))
     found(table, "a").note_failure(found(table, "a").hops[0])
     shared = router(
@@ -202,8 +202,8 @@ def test_health_is_shared_between_routes() -> None:
     assert asked(found(shared, "c"))[0][0] == "groq"
 
 
-def test_names_of_strangers_take_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many are asked for, and however long they are."""
+def test_unknown_names_take_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many and however long."""
     monkeypatch.setattr(routing, "_MAX_CACHED_NAMES", 10)
     monkeypatch.setattr(health, "_MAX_TRACKED", 10)
     table = router(route("*", LAB, OPENAI))
@@ -216,8 +216,8 @@ def test_names_of_strangers_take_bounded_memory(monkeypatch: pytest.MonkeyPatch)
     assert len(table._health._failing) <= 10
 
 
-def test_without_routes_every_place_is_served() -> None:
-    """Under `place:model`, and under plain names that a maker lists."""
+def test_without_routes_every_provider_is_served() -> None:
+    """As `provider:model`, and by plain names that a vendor lists."""
     table = serving(LAB, OPENAI, ECHO, SMALL)
     assert asked(found(table, "lab:llama")) == [("lab", "llama")]
     assert asked(found(table, "gpt-5")) == [("openai", "gpt-5")]
@@ -231,21 +231,21 @@ def test_without_routes_every_place_is_served() -> None:
 @pytest.mark.parametrize(
     "name", ["local:/etc/passwd", "local:~/x.gguf", "scripted:/etc/passwd", "local:", "anthropic:x"]
 )
-async def test_clients_open_no_files_and_no_other_places(name: str) -> None:
-    """Only what the operator named is served."""
+async def test_clients_can_not_open_files_or_other_providers(name: str) -> None:
+    """Only what the operator configured is served."""
     table = serving(ECHO, SMALL)
     with pytest.raises(ModelNotFound):
         await table.resolve(name)
 
 
-def test_a_place_comes_before_another_of_the_same_provider() -> None:
-    """`openai:` means the place of that name, wherever it stands."""
+def test_a_configured_provider_overrides_a_known_one() -> None:
+    """`openai:` means the configured one of that name, wherever it is listed."""
     assert asked(found(serving(MIRROR, OPENAI), "openai:gpt-5")) == [("openai", "gpt-5")]
     assert asked(found(serving(MIRROR), "openai:gpt-5")) == [("mirror", "gpt-5")]
 
 
 async def test_plain_names_are_found_by_asking() -> None:
-    """The first place that lists it; Ollama's `:latest` may be left out."""
+    """The first provider that lists it; Ollama's `:latest` may be omitted."""
     config = GatewayConfig(places={"groq": GROQ, "lab": LAB})
     listing = Listing(config, groq=("openai/gpt-oss", "both"), lab=("llama:latest", "both"))
     table = Router(config, listing)
@@ -258,7 +258,7 @@ async def test_plain_names_are_found_by_asking() -> None:
     assert await listing.holder("both") == ListedModel(GROQ, "both")
 
 
-async def test_an_unknown_name_gets_the_closest_ones() -> None:
+async def test_an_unknown_name_gets_suggestions() -> None:
     """With and without routes; the error is a 404."""
     config = GatewayConfig(places={"lab": LAB})
     tables = (Router(config, Listing(config, lab=("llama-4",))), router(route("llama-4", LAB)))
@@ -270,7 +270,7 @@ async def test_an_unknown_name_gets_the_closest_ones() -> None:
 
 
 async def test_a_request_without_a_model_needs_a_default() -> None:
-    """The route `*`, or the only place there is."""
+    """The route `*`, or the only provider."""
     assert asked(found(serving(LAB), None)) == [("lab", None)]
     for table in (serving(LAB, OPENAI), router(route("gpt-*", OPENAI))):
         with pytest.raises(ModelNotFound, match="does not name a model"):

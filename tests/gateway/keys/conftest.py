@@ -1,4 +1,4 @@
-"""The same tests on every store: a fresh place on each, and a clock that is set by hand."""
+"""The same tests on every store, with a new location on each and a manual clock."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NOON = 1_794_916_800.0  # 2026-11-17 12:00 UTC
 
 
 class Clock:
-    """A clock that moves when it is told to."""
+    """A clock that only moves when told to."""
 
     def __init__(self, now: float = NOON) -> None:
         self.now = now
@@ -30,7 +30,7 @@ class Clock:
 
 
 class Place:
-    """An empty store, which can be opened many times."""
+    """An empty store that can be opened repeatedly."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -38,7 +38,7 @@ class Place:
 
     @asynccontextmanager
     async def opened(self, **options: Any) -> AsyncGenerator[Keys]:
-        """The keys there; as another process would open them."""
+        """Its keys, as another process would open them."""
         keys = await Keys.open(self.url, **{"clock": self.clock, **options})
         try:
             yield keys

@@ -19,7 +19,7 @@ _STEPS = 60
 
 
 def drawn_limits(draw: random.Random) -> dict[str, object]:
-    """Some of the limits that a key may have, tight enough to matter."""
+    """Some limits of a key, tight enough to matter."""
     units: dict[Kind, Decimal] = {"tokens": Decimal(1), "cost": Decimal("0.001")}
     periods: list[Period] = ["total", "day", "month"]
     budgets = [
@@ -37,14 +37,14 @@ def drawn_limits(draw: random.Random) -> dict[str, object]:
 
 
 def drawn_pause(draw: random.Random) -> float:
-    """Seconds to the next step; sometimes a day, sometimes back."""
+    """Seconds to the next step; sometimes a day, sometimes negative."""
     return draw.choice(
         [0.0, 0.0, 0.1, 1.0, 7.5, 30.0, 61.0, 119.0, 3600.0, 86_400.0, -5.0, -4000.0]
     )
 
 
 async def told_by(place: Place, seed: int) -> Told:
-    """What a store answers to the requests of a seed."""
+    """The decisions of a store for the requests of a seed."""
     draw = random.Random(seed)
     told: Told = []
     async with place.opened() as keys:
@@ -60,7 +60,7 @@ async def told_by(place: Place, seed: int) -> Told:
 
 
 async def step(keys: Keys, key: KeyRecord, held: list[Reservation], draw: random.Random) -> object:
-    """One request or the end of one; what came of it."""
+    """One request or the end of one, and its outcome."""
     tokens, cost = draw.randrange(80), Decimal(draw.randrange(90)) / 1000
     action, place = draw.random(), draw.randrange(100)
     try:
@@ -78,7 +78,7 @@ async def step(keys: Keys, key: KeyRecord, held: list[Reservation], draw: random
 
 
 def answers(name: str, folder: Path, seed: int) -> Told:
-    """What a fresh store of a kind answers."""
+    """The decisions of a new store of a kind."""
     with PLACES[name](folder) as url:
         return asyncio.run(told_by(Place(url), seed))
 
@@ -86,7 +86,7 @@ def answers(name: str, folder: Path, seed: int) -> Told:
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("other", ["postgres", "redis"])
 def test_stores_decide_alike(other: str, seed: int, tmp_path: Path) -> None:
-    """Whatever limits a key has, and whichever way the clock goes."""
+    """For any limits, and a clock that moves either way."""
     (tmp_path / "one").mkdir()
     assert answers(other, tmp_path, seed) == answers("sqlite", tmp_path / "one", seed)
 

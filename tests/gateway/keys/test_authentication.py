@@ -1,4 +1,4 @@
-"""Who presents a key: hostile texts, guessing, and what is remembered."""
+"""Presented keys: hostile texts, guessing, and caching."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.gateway.keys.conftest import NOON, Clock
 
 
 class CountingStore(SQLiteKeyStore):
-    """A store that counts how often it is asked for a key."""
+    """A store that counts lookups."""
 
     def __init__(self) -> None:
         super().__init__(MEMORY)
@@ -43,12 +43,12 @@ async def opened(**options: Any) -> AsyncGenerator[tuple[Keys, CountingStore]]:
 
 
 def patient() -> Throttle:
-    """Nobody is throttled."""
+    """A keyring without throttling."""
     return Throttle(10**9)
 
 
-def test_secrets_are_told_from_everything_else() -> None:
-    """By their form and checksum: each wrong or missing letter is noticed."""
+def test_secrets_are_recognized() -> None:
+    """By their form and checksum: each wrong or missing character is noticed."""
     id = new_id()
     secret = new_secret(id)
     assert (len(secret), id_of(secret)) == (SECRET_LENGTH, id)
@@ -60,8 +60,8 @@ def test_secrets_are_told_from_everything_else() -> None:
 
 
 @given(st.text() | st.from_regex(r"drg_[0-9a-z]{12}_[0-9A-Za-z]{49}", fullmatch=True))
-def test_whatever_is_presented_is_refused(presented: str) -> None:
-    """With the same words, and without its text in the error."""
+def test_any_other_text_is_rejected(presented: str) -> None:
+    """With the same error, which doesn't quote it."""
 
     async def work() -> None:
         async with opened(throttle=patient()) as (keys, _):
@@ -79,7 +79,7 @@ def test_whatever_is_presented_is_refused(presented: str) -> None:
      "drg_' OR 1=1; --_" + "a" * 49, "drg_aaaaaaaaaaaa_" + "\u0661" * 49, "*", "drg_%_%"],
 )  # fmt: skip
 async def test_hostile_keys_do_not_reach_the_store(presented: str) -> None:
-    """What is not of the form of a key is refused before."""
+    """Texts that don't have the form of a key are rejected before."""
     async with opened() as (keys, store):
         with pytest.raises(AuthenticationError):
             await keys.authenticate(presented)
@@ -87,7 +87,7 @@ async def test_hostile_keys_do_not_reach_the_store(presented: str) -> None:
 
 
 async def test_another_keys_secret_is_wrong() -> None:
-    """A well-made secret with the id of a key that exists."""
+    """A well-formed secret with the id of an existing key."""
     async with opened() as (keys, store):
         record, secret = await keys.create()
         with pytest.raises(AuthenticationError, match="not valid"):
@@ -96,8 +96,8 @@ async def test_another_keys_secret_is_wrong() -> None:
         assert await keys.authenticate(secret) == record
 
 
-async def test_a_key_is_remembered_for_seconds() -> None:
-    """A request costs no access to the store; a revoked key works no longer than that."""
+async def test_a_key_is_cached_for_seconds() -> None:
+    """A request needs no lookup; a revoked key works no longer than that."""
     ticks = Clock(0.0)
     async with opened() as (keys, store):
         record, secret = await keys.create()
@@ -113,8 +113,8 @@ async def test_a_key_is_remembered_for_seconds() -> None:
             await known.authenticate(secret, "")
 
 
-async def test_a_key_expires_while_it_is_remembered() -> None:
-    """At the moment that was said."""
+async def test_a_cached_key_expires() -> None:
+    """At its exact time."""
     clock = Clock()
     async with Keys(SQLiteKeyStore(MEMORY), clock=clock) as keys:
         _, secret = await keys.create(expires_at=NOON + 1)
@@ -125,7 +125,7 @@ async def test_a_key_expires_while_it_is_remembered() -> None:
 
 
 async def test_guessing_is_throttled() -> None:
-    """By who presents the keys; what was right before goes on."""
+    """By address; verified keys still work."""
     ticks = Clock(0.0)
     async with opened(throttle=Throttle(3, clock=ticks), remembered=0.0) as (keys, store):
         record, secret = await keys.create()
@@ -147,16 +147,16 @@ async def test_guessing_is_throttled() -> None:
             await keys.authenticate("nonsense", "10.0.0.1")
 
 
-def test_the_tables_of_an_attacked_process_do_not_grow() -> None:
-    """However many peers and keys there are."""
+def test_the_caches_of_an_attacked_process_are_bounded() -> None:
+    """However many addresses and keys there are."""
     throttle = Throttle()
     for n in range(30_000):
         throttle.note(str(n))
     assert len(throttle._failures) == 10_000
 
 
-async def test_no_secret_is_kept_or_shown() -> None:
-    """Neither in the store nor in memory, nor in what a record shows."""
+async def test_no_secret_is_stored_or_shown() -> None:
+    """Neither in the store nor in memory, nor in a record's repr."""
     async with opened() as (keys, store):
         record, secret = await keys.create()
         await keys.authenticate(secret)
@@ -168,8 +168,8 @@ async def test_no_secret_is_kept_or_shown() -> None:
         assert secret[-30:] not in shown
 
 
-async def test_revoking_while_requests_come() -> None:
-    """None that begins after the revocation is let in, where it was made."""
+async def test_revoking_during_requests() -> None:
+    """No later request is admitted by the process that revoked it."""
     async with opened() as (keys, _):
         record, secret = await keys.create()
         is_revoked = False
@@ -194,8 +194,8 @@ async def test_revoking_while_requests_come() -> None:
         await asyncio.gather(*(ask() for _ in range(10)), revoke())
 
 
-async def test_a_key_is_recalled_while_it_is_remembered() -> None:
-    """Without the store, until its time is over or it is revoked; never one with an end."""
+async def test_a_cached_key_can_be_recalled() -> None:
+    """Without the store, while it is cached and not revoked; never a key with an expiry."""
     now = [0.0]
     async with opened() as (keys, store):
         clock = Clock()

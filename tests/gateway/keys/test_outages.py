@@ -1,4 +1,4 @@
-"""A store that fails: nothing that was used is lost, and nothing is let in unchecked."""
+"""A failing key store: no usage is lost, and nothing is admitted unchecked."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TOOK = Spent(tokens_in=1, cost=COST, model="m", route="r")
 
 
 class FailingStore(SQLiteKeyStore):
-    """A store that can be out of reach, or do its work and lose the answer."""
+    """A store that can be unreachable, or lose its answer."""
 
     def __init__(self) -> None:
         super().__init__(MEMORY)
@@ -50,7 +50,7 @@ class FailingStore(SQLiteKeyStore):
         return await super().reserve(reservation, now)
 
     async def settle(self, charge: Charge, now: float) -> bool:
-        """Done; but while it is down the answer is lost."""
+        """Settle; while it is down the answer is lost."""
         done = await super().settle(charge, now)
         self.expect_up()
         return done
@@ -61,8 +61,8 @@ class FailingStore(SQLiteKeyStore):
         await super().add_usage(rows, token, now)
 
 
-async def test_nobody_is_let_in_while_the_store_is_down() -> None:
-    """Keys that are remembered work on, if they have no limits."""
+async def test_nobody_is_admitted_while_the_store_is_down() -> None:
+    """Cached keys without limits still work."""
     store = FailingStore()
     async with Keys(store, clock=Clock()) as keys:
         _, known = await keys.create()
@@ -81,8 +81,8 @@ async def test_nobody_is_let_in_while_the_store_is_down() -> None:
         assert [(row.key, row.requests) for row in await keys.usage()] == [(free.id, 1)]
 
 
-async def test_a_charge_is_tried_again_and_made_once(caplog: pytest.LogCaptureFixture) -> None:
-    """Though the store failed, or only its answer was lost."""
+async def test_a_charge_is_retried_and_made_once(caplog: pytest.LogCaptureFixture) -> None:
+    """Whether the store failed, or only its answer was lost."""
     store = FailingStore()
     with caplog.at_level(logging.WARNING, "dragoman.gateway"):
         async with Keys(store, clock=Clock()) as keys:
@@ -112,7 +112,7 @@ async def test_usage_that_was_sent_twice_counts_once(place: Place) -> None:
 
 
 async def test_a_reservation_that_was_sent_twice_is_one(place: Place) -> None:
-    """Where it was made and the answer was lost."""
+    """If it was made and the answer was lost."""
     if place.url.startswith("sqlite"):
         pytest.skip("a file always answers")
     async with place.opened() as keys:
@@ -122,7 +122,7 @@ async def test_a_reservation_that_was_sent_twice_is_one(place: Place) -> None:
         assert sum(each.requests for each in (await keys.standing(key)).held) == 1
 
 
-async def test_a_file_of_another_program_is_left_alone(tmp_path: Path) -> None:
+async def test_a_file_of_another_program_is_not_changed(tmp_path: Path) -> None:
     """Whether it is a database or not."""
     import sqlite3
 
@@ -142,8 +142,8 @@ async def test_a_file_of_another_program_is_left_alone(tmp_path: Path) -> None:
     "url",
     ["postgresql://nobody:secret-word@127.0.0.1:1/x?timeout=1", "redis://:secret-word@127.0.0.1:1"],
 )
-async def test_a_server_that_is_not_there_is_told_without_the_password(url: str) -> None:
-    """In a log, an error is read by many."""
+async def test_an_unreachable_server_is_reported_without_the_password(url: str) -> None:
+    """Errors end up in logs."""
     pytest.importorskip("psycopg" if url.startswith("post") else "redis")
     with pytest.raises(StoreError, match="can't be reached") as told:
         await Keys.open(url)
@@ -152,8 +152,8 @@ async def test_a_server_that_is_not_there_is_told_without_the_password(url: str)
     assert told.value.__context__ is None
 
 
-async def test_connections_that_were_cut_are_not_noticed(place: Place) -> None:
-    """As when a server is started again: the request is admitted and charged, once."""
+async def test_dropped_connections_are_not_noticed(place: Place) -> None:
+    """After a restart of the server, the request is admitted and charged once."""
     name = f"cut-{token_hex(6)}"
     if place.url.startswith("sqlite"):
         pytest.skip("a file has no connections")
@@ -173,7 +173,7 @@ async def test_connections_that_were_cut_are_not_noticed(place: Place) -> None:
 
 
 def cut(name: str, *, is_postgres: bool) -> None:
-    """End all connections of this name, from the server's side."""
+    """Close all connections of this name on the server."""
     if is_postgres:
         import psycopg
 
@@ -190,7 +190,7 @@ def cut(name: str, *, is_postgres: bool) -> None:
 
 
 async def test_usage_is_written_in_the_background() -> None:
-    """Without being asked for, and again after the store has failed."""
+    """Also again after the store has failed."""
     store = FailingStore()
     async with Keys(store, clock=Clock(), flush=0.001) as keys:
         key, _ = await keys.create()
@@ -202,8 +202,8 @@ async def test_usage_is_written_in_the_background() -> None:
             await asyncio.sleep(0.001)
 
 
-async def test_what_is_pending_is_written_at_the_end(tmp_path: Path) -> None:
-    """A gateway that is stopped loses nothing."""
+async def test_pending_usage_is_written_at_shutdown(tmp_path: Path) -> None:
+    """Nothing is lost."""
     url = f"sqlite:///{tmp_path / 'keys.db'}"
     keys = await Keys.open(url, flush=3600)
     key, _ = await keys.create()
@@ -214,7 +214,7 @@ async def test_what_is_pending_is_written_at_the_end(tmp_path: Path) -> None:
 
 
 async def test_a_request_of_a_key_without_limits_never_waits() -> None:
-    """Not even for the event loop: all is in memory."""
+    """Not even for the event loop: everything is in memory."""
     async with Keys(store_at("memory:")) as keys:
         _, secret = await keys.create(models=["m*"])
         await keys.authenticate(secret)

@@ -27,13 +27,13 @@ def started(place: Place, secret: str, log: Path, seed: int) -> subprocess.Popen
 
 
 def logged(logs: list[Path]) -> tuple[int, int]:
-    """How many settlements the workers noted, and their sum."""
+    """The number of settlements in the workers' logs, and their sum."""
     sums = [int(line) for log in logs for line in log.read_text().split("\n") if line]
     return len(sums), sum(sums)
 
 
 async def counted(place: Place) -> tuple[int, int, int, int]:
-    """Requests and sum of the usage, the sum that the budget was charged, what is still held."""
+    """Requests and total of the usage, the charged total, and what is still reserved."""
     keys = await Keys.open(place.url)
     [row] = await keys.usage()
     [key] = await keys.list()
@@ -46,10 +46,10 @@ async def counted(place: Place) -> tuple[int, int, int, int]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("workers", [8])
-def test_recorded_spend_is_the_sum_of_what_was_settled(
+def test_recorded_spend_is_the_sum_of_settlements(
     place: Place, tmp_path: Path, workers: int
 ) -> None:
-    """Over eight processes, which each check that nothing is admitted beyond the budget."""
+    """Over eight processes, each of which checks that the budget is not exceeded."""
     budget = Budget("cost", Decimal("0.4"))
     secret = asyncio.run(created(place, budget))
     logs = [tmp_path / f"log-{seed}" for seed in range(workers)]
@@ -63,7 +63,7 @@ def test_recorded_spend_is_the_sum_of_what_was_settled(
 
 @pytest.mark.slow
 def test_killed_workers_leave_a_consistent_store(place: Place, tmp_path: Path) -> None:
-    """What they acknowledged is counted, once; what they held lapses; the others go on."""
+    """Acknowledged charges count once; reservations expire; the others continue."""
     secret = asyncio.run(created(place, Budget("cost", Decimal("0.4"))))
     logs = [tmp_path / f"log-{seed}" for seed in range(8)]
     running = [started(place, secret, log, seed) for seed, log in enumerate(logs)]
@@ -73,7 +73,7 @@ def test_killed_workers_leave_a_consistent_store(place: Place, tmp_path: Path) -
             asyncio.run(asyncio.sleep(0.01))
         worker.send_signal(signal.SIGKILL)
         worker.wait()
-    # The rest of the budget may be held by the dead until their lease ends.
+    # Dead workers may hold the rest of the budget until their lease ends.
     for worker in running[4:]:
         worker.send_signal(signal.SIGKILL)
         worker.wait()
@@ -88,7 +88,7 @@ def test_killed_workers_leave_a_consistent_store(place: Place, tmp_path: Path) -
 
 
 async def lapsed(place: Place) -> None:
-    """What nobody renews is free again after a lease."""
+    """A reservation that isn't renewed expires after a lease."""
     keys = await Keys.open(place.url)
     [key] = await keys.list()
     later = keys._clock() + LEASE + 1

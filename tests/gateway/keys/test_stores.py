@@ -1,4 +1,4 @@
-"""What every store of keys does: admission, charges, leases, usage."""
+"""The behaviour of every key store: admission, charges, leases, usage."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CENT = Decimal("0.01")
 
 
 def spent(tokens: int = 0, cost: Decimal | None = CENT, model: str = "m") -> Spent:
-    """What a request took."""
+    """The usage of a request."""
     return Spent(tokens_in=tokens, cost=cost, model=model, route="r")
 
 
@@ -45,8 +45,8 @@ async def reserve(
 # --- keys
 
 
-async def test_a_created_key_is_known_by_its_secret_elsewhere(place: Place) -> None:
-    """Everything that was said of it comes back, on another worker too."""
+async def test_a_created_key_is_found_by_its_secret(place: Place) -> None:
+    """With all its fields, on another worker too."""
     budgets = (Budget("cost", Decimal("5.25"), "day"), Budget("tokens", Decimal(1000)))
     async with place.opened() as one, place.opened() as other:
         record, secret = await one.create(
@@ -58,8 +58,8 @@ async def test_a_created_key_is_known_by_its_secret_elsewhere(place: Place) -> N
         assert (record.budgets, record.created_at) == (budgets, NOON)
 
 
-async def test_a_revoked_key_is_refused(place: Place) -> None:
-    """At once where it was revoked, and on others when they ask again."""
+async def test_a_revoked_key_is_rejected(place: Place) -> None:
+    """At once where it was revoked, and elsewhere with the next lookup."""
     async with place.opened() as one, place.opened(remembered=0.0) as other:
         record, secret = await one.create()
         await one.authenticate(secret)
@@ -76,7 +76,7 @@ async def test_a_revoked_key_is_refused(place: Place) -> None:
 
 
 async def test_a_revoked_key_with_limits_reserves_nothing_more(place: Place) -> None:
-    """Even where it is still remembered: the store looks when it admits."""
+    """Even if it is cached: the store checks at admission."""
     async with place.opened() as one, place.opened() as other:
         key = await limited(one, max_concurrent=5)
         before = await reserve(other, key)
@@ -87,8 +87,8 @@ async def test_a_revoked_key_with_limits_reserves_nothing_more(place: Place) -> 
         assert [row.tokens_in for row in await one.usage(key.id)] == [7]
 
 
-async def test_only_keys_that_exist_can_be_revoked(place: Place) -> None:
-    """Whatever is given as an id."""
+async def test_only_existing_keys_can_be_revoked(place: Place) -> None:
+    """For any id."""
     async with place.opened() as keys:
         for id in ("abcdefghijkm", "", "x" * 10_000, "a'; DROP TABLE keys; --", "\0\ud800"):
             with pytest.raises(NotFound, match="keys list"):
@@ -98,8 +98,8 @@ async def test_only_keys_that_exist_can_be_revoked(place: Place) -> None:
 # --- budgets
 
 
-async def test_a_budget_admits_up_to_its_amount_and_not_beyond(place: Place) -> None:
-    """What is spent and what is reserved count together."""
+async def test_a_budget_admits_up_to_its_amount(place: Place) -> None:
+    """Spent and reserved amounts count together."""
     async with place.opened() as keys:
         key = await limited(keys, Budget("cost", Decimal("0.03")))
         first = await reserve(keys, key)
@@ -116,8 +116,8 @@ async def test_a_budget_admits_up_to_its_amount_and_not_beyond(place: Place) -> 
         assert (await keys.standing(key)).spent["total"] == (0, 20_000_000)
 
 
-async def test_a_budget_of_tokens_counts_prompt_and_answer(place: Place) -> None:
-    """Those from a cache and those of reasoning are among them, and count once."""
+async def test_a_token_budget_counts_input_and_output(place: Place) -> None:
+    """Cached and reasoning tokens are included once."""
     async with place.opened() as keys:
         key = await limited(keys, Budget("tokens", Decimal(100), "month"))
         taken = await reserve(keys, key, 60, None)
@@ -146,8 +146,8 @@ async def test_a_new_day_has_a_new_budget(place: Place) -> None:
         assert days == [("2026-11-17", 20_000_000), ("2026-11-18", 20_000_000)]
 
 
-async def test_a_month_ends_at_its_end(place: Place) -> None:
-    """Not thirty days after something."""
+async def test_a_month_is_a_calendar_month(place: Place) -> None:
+    """Not thirty days."""
     async with place.opened() as keys:
         key = await limited(keys, Budget("cost", CENT, "month"))
         await keys.settle(await reserve(keys, key), spent(cost=CENT))
@@ -159,7 +159,7 @@ async def test_a_month_ends_at_its_end(place: Place) -> None:
 
 
 async def test_an_unknown_cost_is_charged_as_estimated(place: Place) -> None:
-    """Never as nothing: else a budget could be spent many times."""
+    """Never as zero: otherwise a budget could be exceeded many times."""
     async with place.opened() as keys:
         key = await limited(keys, Budget("cost", 3 * CENT))
         await keys.settle(await reserve(keys, key, cost=2 * CENT), spent(cost=None))
@@ -169,8 +169,8 @@ async def test_an_unknown_cost_is_charged_as_estimated(place: Place) -> None:
             await reserve(keys, key, cost=2 * CENT)
 
 
-async def test_a_model_without_a_price_is_not_for_a_cost_budget(place: Place) -> None:
-    """Nobody could say when the budget is used up."""
+async def test_a_model_without_a_price_needs_a_key_without_cost_budget(place: Place) -> None:
+    """Otherwise the budget couldn't be enforced."""
     async with place.opened() as keys:
         key = await limited(keys, Budget("cost", CENT))
         with pytest.raises(PermissionDenied, match="price of this model is unknown"):
@@ -178,7 +178,7 @@ async def test_a_model_without_a_price_is_not_for_a_cost_budget(place: Place) ->
 
 
 async def test_more_may_be_spent_than_was_reserved(place: Place) -> None:
-    """It is charged all the same, and nothing is admitted afterwards."""
+    """It is charged completely, and nothing is admitted afterwards."""
     async with place.opened() as keys:
         key = await limited(keys, Budget("cost", 2 * CENT))
         await keys.settle(await reserve(keys, key), spent(cost=Decimal(7)))
@@ -188,7 +188,7 @@ async def test_more_may_be_spent_than_was_reserved(place: Place) -> None:
 
 
 async def test_an_empty_budget_admits_nothing_that_costs(place: Place) -> None:
-    """Zero is an amount."""
+    """Zero is a valid amount."""
     async with place.opened() as keys:
         key = await limited(keys, Budget("cost", Decimal(0)))
         with pytest.raises(QuotaExceeded):
@@ -212,7 +212,7 @@ async def test_large_sums_are_exact(place: Place) -> None:
 
 
 async def test_settling_twice_charges_once(place: Place) -> None:
-    """By the reservation's id, so that another worker may try as well."""
+    """By the reservation's id, so that another worker may retry."""
     async with place.opened() as one, place.opened() as other:
         key = await limited(one, Budget("cost", Decimal(1)))
         held = await reserve(one, key)
@@ -224,8 +224,8 @@ async def test_settling_twice_charges_once(place: Place) -> None:
         assert [row.requests for row in await one.usage(key.id)] == [1]
 
 
-async def test_what_was_released_is_not_charged_later(place: Place) -> None:
-    """And what it held is free again."""
+async def test_a_released_reservation_is_not_charged_later(place: Place) -> None:
+    """Its amount is available again."""
     async with place.opened() as keys:
         key = await limited(keys, Budget("cost", CENT))
         held = await reserve(keys, key)
@@ -236,8 +236,8 @@ async def test_what_was_released_is_not_charged_later(place: Place) -> None:
         await reserve(keys, key)
 
 
-async def test_reservations_of_a_crashed_worker_lapse(place: Place) -> None:
-    """After a lease; one that turns out to be alive is still charged, for a day."""
+async def test_reservations_of_a_crashed_worker_expire(place: Place) -> None:
+    """After a lease; if the worker is alive after all, it is still charged, within a day."""
     async with place.opened() as keys:
         key = await limited(keys, Budget("cost", CENT), max_concurrent=1)
         held = await reserve(keys, key)
@@ -251,7 +251,7 @@ async def test_reservations_of_a_crashed_worker_lapse(place: Place) -> None:
         assert (await keys.standing(key)).spent["total"] == (0, 5_000_000)
 
 
-async def test_renewed_reservations_do_not_lapse(place: Place) -> None:
+async def test_renewed_reservations_do_not_expire(place: Place) -> None:
     """However long an answer takes."""
     async with place.opened() as keys:
         key = await limited(keys, max_concurrent=1)
@@ -263,7 +263,7 @@ async def test_renewed_reservations_do_not_lapse(place: Place) -> None:
             await reserve(keys, key)
 
 
-async def test_what_lapsed_long_ago_is_forgotten(place: Place) -> None:
+async def test_old_reservations_are_removed(place: Place) -> None:
     """So that the store does not grow for ever."""
     async with place.opened() as keys:
         key = await limited(keys, max_concurrent=9)
@@ -280,7 +280,7 @@ async def test_what_lapsed_long_ago_is_forgotten(place: Place) -> None:
 
 
 async def test_requests_per_minute(place: Place) -> None:
-    """A minute's worth at once, then as they come back."""
+    """A minute's worth at once, then as the bucket refills."""
     async with place.opened() as keys:
         key = await limited(keys, requests_per_minute=6)
         for _ in range(6):
@@ -294,8 +294,8 @@ async def test_requests_per_minute(place: Place) -> None:
             await reserve(keys, key)
 
 
-async def test_tokens_per_minute_count_what_was_taken(place: Place) -> None:
-    """The estimate is held until it is known."""
+async def test_tokens_per_minute_count_actual_usage(place: Place) -> None:
+    """The estimate is reserved until it is known."""
     async with place.opened() as keys:
         key = await limited(keys, tokens_per_minute=100)
         held = await reserve(keys, key, 80)
@@ -312,7 +312,7 @@ async def test_tokens_per_minute_count_what_was_taken(place: Place) -> None:
         assert told.value.retry_after == pytest.approx(180, abs=0.01)
 
 
-async def test_a_request_larger_than_a_minute_is_told_so(place: Place) -> None:
+async def test_a_request_larger_than_a_minute_has_its_own_error(place: Place) -> None:
     """Waiting would not help."""
     async with place.opened() as keys:
         key = await limited(keys, tokens_per_minute=100)
@@ -322,7 +322,7 @@ async def test_a_request_larger_than_a_minute_is_told_so(place: Place) -> None:
 
 
 async def test_a_clock_that_is_set_back_blocks_nobody(place: Place) -> None:
-    """Rates begin anew; budgets of the earlier day are as they were."""
+    """Rates start over; budgets of the earlier day are unchanged."""
     async with place.opened() as keys:
         key = await limited(keys, Budget("cost", CENT, "day"), requests_per_minute=1)
         await keys.settle(await reserve(keys, key), spent(cost=CENT))
@@ -334,7 +334,7 @@ async def test_a_clock_that_is_set_back_blocks_nobody(place: Place) -> None:
         await reserve(keys, key, cost=Decimal(0))
 
 
-async def test_requests_at_a_time(place: Place) -> None:
+async def test_concurrent_requests(place: Place) -> None:
     """Over all workers."""
     async with place.opened() as one, place.opened() as other:
         key = await limited(one, max_concurrent=2)
@@ -346,7 +346,7 @@ async def test_requests_at_a_time(place: Place) -> None:
         await reserve(other, key)
 
 
-async def test_a_refused_request_leaves_nothing_behind(place: Place) -> None:
+async def test_a_rejected_request_leaves_nothing_behind(place: Place) -> None:
     """Neither a reservation, nor a request in the rates."""
     async with place.opened() as keys:
         key = await limited(keys, Budget("cost", CENT), requests_per_minute=2, tokens_per_minute=10)
@@ -364,8 +364,8 @@ async def test_a_refused_request_leaves_nothing_behind(place: Place) -> None:
 # --- usage
 
 
-async def test_usage_of_a_key_without_limits_is_there_when_asked_for(place: Place) -> None:
-    """Though requests ask the store for nothing."""
+async def test_usage_of_a_key_without_limits_is_up_to_date(place: Place) -> None:
+    """Although its requests don't use the store."""
     async with place.opened() as one, place.opened() as other:
         free, secret = await one.create()
         for model in ("b", "a", "b"):
@@ -383,7 +383,7 @@ async def test_usage_of_a_key_without_limits_is_there_when_asked_for(place: Plac
         assert (b.tokens_cached, b.tokens_reasoning, b.cost) == (4, 2, 2 * CENT)
 
 
-async def test_usage_is_grouped_and_begins_at_a_day(place: Place) -> None:
+async def test_usage_is_grouped_and_starts_at_a_day(place: Place) -> None:
     """By key, day, model or route."""
     async with place.opened() as keys:
         one, two = (await keys.create())[0], await limited(keys, max_concurrent=9)
@@ -398,8 +398,8 @@ async def test_usage_is_grouped_and_begins_at_a_day(place: Place) -> None:
         assert sum(row.requests for row in await keys.usage(by=["key"])) == 6
 
 
-async def test_names_that_a_store_cannot_hold_are_stored_in_part(place: Place) -> None:
-    """A client chooses the model's name."""
+async def test_names_that_a_store_can_not_hold_are_shortened(place: Place) -> None:
+    """Clients choose the model's name."""
     async with place.opened() as keys:
         key = await limited(keys, max_concurrent=9)
         free, _ = await keys.create()
@@ -410,8 +410,8 @@ async def test_names_that_a_store_cannot_hold_are_stored_in_part(place: Place) -
         assert max(len(row.model) for row in await keys.usage()) <= 800
 
 
-async def test_a_cancelled_request_holds_nothing(place: Place) -> None:
-    """A client that goes away while it is admitted leaves no reservation."""
+async def test_a_cancelled_request_reserves_nothing(place: Place) -> None:
+    """A client that disconnects during admission leaves no reservation."""
     async with place.opened() as keys:
         key = await limited(keys, max_concurrent=1)
         for _ in range(5):
@@ -425,8 +425,8 @@ async def test_a_cancelled_request_holds_nothing(place: Place) -> None:
         await reserve(keys, key)
 
 
-async def test_a_cancelled_settlement_is_made_all_the_same(place: Place) -> None:
-    """What the model took is owed, whether somebody waits for the answer or not."""
+async def test_a_cancelled_settlement_is_still_made(place: Place) -> None:
+    """Usage is charged, whether or not somebody waits for the answer."""
     async with place.opened() as keys:
         key = await limited(keys, max_concurrent=1)
         held = await reserve(keys, key)
@@ -440,8 +440,8 @@ async def test_a_cancelled_settlement_is_made_all_the_same(place: Place) -> None
         await reserve(keys, key)
 
 
-async def test_many_open_a_new_store_at_once(place: Place) -> None:
-    """As the workers of a gateway do when it starts."""
+async def test_concurrent_first_openings(place: Place) -> None:
+    """As the workers of a gateway do at startup."""
 
     async def work() -> None:
         async with place.opened() as keys:
@@ -452,8 +452,8 @@ async def test_many_open_a_new_store_at_once(place: Place) -> None:
         assert len(await keys.list()) == 4
 
 
-async def test_damaged_records_are_told_apart(place: Place) -> None:
-    """A record that can't be read is no reason to list none; its id is known."""
+async def test_damaged_records_are_reported_separately(place: Place) -> None:
+    """The others are listed; the id of a damaged one is known."""
     async with place.opened() as keys:
         kept, _ = await keys.create(name="kept")
         lost, _ = await keys.create(name="lost")

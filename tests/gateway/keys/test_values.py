@@ -1,4 +1,4 @@
-"""Records, amounts and patterns: what they refuse, and that money is exact."""
+"""Records, amounts and patterns: what they reject, and that money is exact."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ BAD: list[Any] = [
 
 @given(st.integers(0, 10**15))
 def test_nano_dollars_are_exact(nanos: int) -> None:
-    """There and back, in whatever context of decimals the program has."""
+    """In both directions, in any decimal context."""
     with localcontext() as context:
         context.prec = 3
         assert nanos_of(dollars_of(nanos)) == nanos
@@ -43,7 +43,7 @@ def test_fractions_are_rounded_up(cost: str, nanos: int) -> None:
 
 
 @pytest.mark.parametrize("amount", BAD)
-def test_amounts_that_are_none_are_refused(amount: Any) -> None:
+def test_invalid_amounts_are_rejected(amount: Any) -> None:
     """A negative charge would give money back."""
     with pytest.raises(InvalidInputError):
         nanos_of(amount)
@@ -54,7 +54,7 @@ def test_amounts_that_are_none_are_refused(amount: Any) -> None:
 
 @pytest.mark.parametrize("amount", BAD)
 async def test_hostile_amounts_change_nothing(amount: Any) -> None:
-    """Neither when a request is admitted, nor when it is settled."""
+    """Neither at admission nor at settlement."""
     hostile: Any = amount
     async with Keys(store_at("memory:")) as keys:
         for budgets in ((), (Budget("cost", Decimal(1)), Budget("tokens", Decimal(10)))):
@@ -85,7 +85,7 @@ async def test_hostile_amounts_change_nothing(amount: Any) -> None:
         {"max_concurrent": 10**9}, {"budgets": (Budget("cost", Decimal(1)),) * 2},
     ],
 )  # fmt: skip
-def test_records_that_make_no_sense_are_refused(fields: dict[str, Any]) -> None:
+def test_invalid_records_are_rejected(fields: dict[str, Any]) -> None:
     """Before they are stored."""
     with pytest.raises(InvalidInputError):
         KeyRecord(id="a", **fields)
@@ -94,13 +94,13 @@ def test_records_that_make_no_sense_are_refused(fields: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     "text", ["", "{}", "null", '{"id": 1}', "\ud800", '{"id":"a","name":"\\n"}']
 )
-def test_damaged_records_are_told(text: str) -> None:
+def test_damaged_records_are_reported(text: str) -> None:
     """Without their text."""
     with pytest.raises(Corrupt, match="create another"):
         decode_record(text, None)
 
 
-def test_records_come_back_as_they_were() -> None:
+def test_records_round_trip() -> None:
     """Amounts exactly."""
     record = KeyRecord(id="a", budgets=(Budget("cost", Decimal("0.10"), "day"),), expires_at=1.5)
     assert decode_record(encode_record(record), None) == record
@@ -109,8 +109,8 @@ def test_records_come_back_as_they_were() -> None:
     )
 
 
-def test_usage_in_buckets_becomes_tokens_in_and_out() -> None:
-    """Those from a cache are of the prompt, thinking is of the answer."""
+def test_usage_is_split_into_input_and_output() -> None:
+    """Cached tokens are input, thinking is output."""
     usage = Usage(input=1, cache_read=2, cache_write=4, output=8, thinking=16)
     assert Spent.of(usage, None, model="m", route="r") == Spent(
         tokens_in=7, tokens_out=24, tokens_cached=2, tokens_reasoning=16, model="m", route="r"
@@ -131,7 +131,7 @@ def test_patterns(pattern: str, text: str, is_match: bool) -> None:
     assert matches(pattern, text) is is_match
 
 
-def test_hostile_patterns_and_names_take_no_time() -> None:
+def test_hostile_patterns_and_names_are_fast() -> None:
     """There is no regular expression to blow up."""
     assert not matches("*a" * 50 + "b", "a" * 256)
     assert not may_use(("*",), "x" * 10_000_000)

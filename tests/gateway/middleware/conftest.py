@@ -1,4 +1,4 @@
-"""A gateway before a provider of every dialect and a model in its own process."""
+"""A gateway in front of a provider of every dialect and an in-process model."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Stage:
 
     @property
     def records(self) -> list[RequestRecord]:
-        """Of all requests: they are written when the client has its answer already."""
+        """The records of all requests: they are written after the client has its answer."""
         for _ in range(2000):
             if len(self._records) >= self.asked:
                 break
@@ -41,12 +41,12 @@ class Stage:
         return self._records
 
     def use(self, *values: Any, timeout: float = 20.0) -> None:
-        """Let these be the middleware."""
+        """Set the middleware."""
         found = [hooks_of(f"test{number}", value) for number, value in enumerate(values)]
         self.gateway.middleware = Middleware(found, timeout, "test") if found else None
 
     def reset(self) -> None:
-        """As at the start."""
+        """Restore the initial state."""
         self.use()
         self.records.clear()
         self.asked = 0
@@ -60,14 +60,14 @@ class Stage:
         self, front: str, text: str = "Where?", *, stream: bool = False, model: str = "anthropic",
         **headers: str,
     ) -> Answer:  # fmt: skip
-        """Ask a provider, by the name of its dialect."""
+        """Call a provider, by the name of its dialect."""
         self.asked += 1
         path = path_for(front, stream=stream, model=model)
         return ask(self.serving.url, path, body_for(front, text, stream=stream, model=model),
                    **headers)  # fmt: skip
 
     def text(self, front: str, *given: Any, stream: bool = False, **options: Any) -> str:
-        """The text of an answer that is complete."""
+        """The text of a complete answer."""
         answer = self.ask(front, *given, stream=stream, **options)
         assert answer.status == 200, answer.body
         return text_in(front, answer, stream=stream)
@@ -75,7 +75,7 @@ class Stage:
 
 @pytest.fixture(scope="package")
 def whole_stage() -> Iterator[Stage]:
-    """One for all tests: to start one takes longer than most of them."""
+    """One for all tests: starting one takes longer than most of them."""
     providers = {name: Provider(name) for name in KINDS}
     with ExitStack() as stack:
         places = {
@@ -97,7 +97,7 @@ def whole_stage() -> Iterator[Stage]:
 
 @pytest.fixture
 def stage(whole_stage: Stage) -> Iterator[Stage]:
-    """The same, as at the start."""
+    """The same, in its initial state."""
     whole_stage.reset()
     yield whole_stage
     whole_stage.reset()

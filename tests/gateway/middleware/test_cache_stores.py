@@ -1,4 +1,4 @@
-"""Where answers are kept: in memory within bounds, in Redis, which is not trusted."""
+"""Stores of cached answers: bounded memory, and Redis, which is not trusted."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def entry(key: bytes = KEY, body: bytes = b"{}", **changes: Any) -> Entry:
 
 
 def test_memory_is_bounded_in_bytes_and_entries() -> None:
-    """What was used last stays."""
+    """The least recently used entry is evicted."""
 
     async def check() -> None:
         cache = MemoryCache(50_000, max_entries=10)
@@ -52,8 +52,8 @@ def test_memory_is_bounded_in_bytes_and_entries() -> None:
     asyncio.run(check())
 
 
-def test_memory_forgets_in_time() -> None:
-    """An answer is as old as its route lets it be."""
+def test_memory_entries_expire() -> None:
+    """After the time that the route sets."""
 
     async def check() -> None:
         now = 0.0
@@ -68,8 +68,8 @@ def test_memory_forgets_in_time() -> None:
     asyncio.run(check())
 
 
-def test_values_are_read_with_suspicion() -> None:
-    """Anything but an answer to this very request is nothing, whatever the bytes."""
+def test_cached_values_are_validated() -> None:
+    """Anything but an answer to this very request is ignored, whatever the bytes."""
     good = encode(entry())
     assert decode(good, KEY) == entry()
     assert decode(good, b"other") is None
@@ -103,7 +103,7 @@ def test_values_are_read_with_suspicion() -> None:
         assert decode(magic + msgspec.msgpack.encode(value), KEY) is None
 
 
-def test_redis_keeps_answers_and_believes_nothing() -> None:
+def test_redis_stores_answers_and_is_not_trusted() -> None:
     """Round trip, time to live, values of another type, size or request."""
     from dragoman.gateway.caching.redis import RedisCache
 
@@ -128,10 +128,10 @@ def test_redis_keeps_answers_and_believes_nothing() -> None:
         asyncio.run(check(prefix))
 
 
-def test_a_redis_that_is_down_is_a_cache_without_answers(
+def test_an_unavailable_redis_is_an_empty_cache(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """No error: a line in the log, and a while without trying."""
+    """There is no error, but a log line, and a pause before the next attempt."""
     pytest.importorskip("redis")
     from dragoman.gateway.caching.redis import RedisCache
 
@@ -158,7 +158,7 @@ def _with_cache(config: GatewayConfig) -> GatewayConfig:
 
 
 def test_gateways_share_answers_in_redis() -> None:
-    """What one was told, another gives again, to the same request alone."""
+    """For the same request only."""
     provider = Provider("openai-chat")
     with fresh_prefix() as prefix, upstream(provider) as url:
         at = place("lab", "openai-compatible", url)
@@ -173,8 +173,8 @@ def test_gateways_share_answers_in_redis() -> None:
     assert seen == ["miss", "hit", "miss"]
 
 
-def test_a_gateway_whose_redis_is_down_asks_the_model() -> None:
-    """Its clients notice nothing."""
+def test_a_gateway_whose_redis_is_down_calls_the_model() -> None:
+    """Its clients don't notice."""
     pytest.importorskip("redis")
     provider = Provider("openai-chat")
     with upstream(provider) as url:

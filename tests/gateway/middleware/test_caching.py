@@ -1,4 +1,4 @@
-"""The response cache over real sockets: what is given again, to whom, and what never is."""
+"""The response cache over real sockets: what is cached, for whom, and what never is."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ both_ways = pytest.mark.parametrize("stream", [False, True])
 
 @pytest.fixture(autouse=True)
 def _fresh(stage: Stage) -> None:
-    """Nothing is kept from another test."""
+    """An empty cache."""
     stage.gateway.cache._store._kept.clear()  # type: ignore[attr-defined]
 
 
@@ -39,7 +39,7 @@ def _fresh(stage: Stage) -> None:
 def test_the_same_request_gets_the_same_answer_again(
     stage: Stage, front: str, stream: bool
 ) -> None:
-    """Byte for byte, without asking the model, and at no cost; the form of the stream stays."""
+    """Byte for byte, without a model call and cost; a stream stays a stream."""
     for back in dict.fromkeys(("anthropic", front, "here")):
         before = len(stage.records)
         model = f"cached-{back}"
@@ -73,7 +73,7 @@ def _body(**changes: Any) -> bytes:
 
 
 def test_requests_that_differ_in_anything_are_not_the_same(stage: Stage) -> None:
-    """Another byte, front, path, header or model: another answer, each asked for."""
+    """Another byte, front, path, header or model: each calls the model."""
     plain = _body()
     asked = [
         _raw(stage, plain),
@@ -93,8 +93,8 @@ def test_requests_that_differ_in_anything_are_not_the_same(stage: Stage) -> None
     assert again.headers[HEADER] == "hit"
 
 
-def test_names_that_come_twice_make_another_request(stage: Stage) -> None:
-    """JSON is not normalised: readers differ in which of two values they take."""
+def test_repeated_names_make_another_request(stage: Stage) -> None:
+    """JSON is not normalised: parsers differ in which of two values they use."""
     one = b'{"model":"cached-anthropic","max_tokens":9,"messages":[{"role":"user","content":"a"}]}'
     two = one[:-1] + b',"messages":[{"role":"user","content":"a"}]}'
     three = one.replace(b'"content":"a"', b'"content":"b","content":"a"')
@@ -134,8 +134,8 @@ class Keyring:
         self.released: list[Any] = []
 
 
-def test_answers_never_cross_keys_and_hits_cost_nothing(stage: Stage) -> None:
-    """Each key has its own; without one nothing is given; a hit is settled with zero."""
+def test_answers_are_never_shared_between_keys_and_hits_are_free(stage: Stage) -> None:
+    """Each key has its own; without a key there is none; a hit is settled with zero."""
     keyring = Keyring()
     stage.gateway.keys = keyring  # type: ignore[assignment]
     try:
@@ -161,23 +161,23 @@ def test_answers_never_cross_keys_and_hits_cost_nothing(stage: Stage) -> None:
     ],
     ids=lambda changes: next(iter(changes)),
 )
-def test_requests_with_state_are_not_kept(stage: Stage, changes: dict[str, Any]) -> None:
-    """What is stored or refers to something stored is asked each time."""
+def test_requests_with_state_are_not_cached(stage: Stage, changes: dict[str, Any]) -> None:
+    """Stored responses, and references to stored ones, always call the model."""
     model = "cached-openai-responses"
     body = json.dumps({"model": model, "input": "?", **changes}).encode()
     for _ in range(2):
         assert HEADER not in _raw(stage, body, "/v1/responses").headers
 
 
-def test_a_client_may_refuse_what_is_kept(stage: Stage) -> None:
-    """`cache-control: no-cache` asks the model."""
+def test_a_client_may_bypass_the_cache(stage: Stage) -> None:
+    """`cache-control: no-cache` calls the model."""
     _raw(stage, _body())
     assert HEADER not in _raw(stage, _body(), cache_control="no-cache").headers
     assert _raw(stage, _body()).headers[HEADER] == "hit"
 
 
 class Failing(Provider):
-    """Refuses the first request, or breaks off its stream."""
+    """Rejects the first request, or interrupts its stream."""
 
     async def __call__(self, request: web.Request) -> web.StreamResponse:
         """Answer."""
@@ -198,8 +198,8 @@ class Failing(Provider):
 
 @both_ways
 @pytest.mark.parametrize("front", ["anthropic", "openai-chat"])
-def test_only_complete_answers_are_kept(stage: Stage, front: str, stream: bool) -> None:
-    """Neither an error nor a stream that was cut is given again."""
+def test_only_complete_answers_are_cached(stage: Stage, front: str, stream: bool) -> None:
+    """Neither errors nor interrupted streams."""
     stage.providers["anthropic"].__class__ = Failing
     model = "cached-anthropic"
     assert b"error" in stage.ask(front, model=model, stream=stream).body
@@ -208,8 +208,8 @@ def test_only_complete_answers_are_kept(stage: Stage, front: str, stream: bool) 
     assert stage.ask(front, model=model, stream=stream).headers[HEADER] == "hit"
 
 
-def test_large_answers_pass_and_are_not_kept(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is over the limit is asked for each time; the memory holds nothing of it."""
+def test_large_answers_are_not_cached(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Above the limit, each request calls the model, and memory holds nothing of it."""
     monkeypatch.setattr("dragoman.gateway.caching.recording.MAX_BODY_BYTES", 1000)
     stage.providers["anthropic"].answers = [said(Text("x" * 2000))]
     for stream in (False, True):
@@ -220,8 +220,8 @@ def test_large_answers_pass_and_are_not_kept(stage: Stage, monkeypatch: pytest.M
     assert len(stage.gateway.cache._store) == 0  # type: ignore[arg-type]
 
 
-def test_a_changed_configuration_forgets(stage: Stage) -> None:
-    """Settings of a route and of its places are part of what is the same."""
+def test_a_changed_configuration_empties_the_cache(stage: Stage) -> None:
+    """Settings of a route and of its providers are part of the cache key."""
     config = stage.gateway.config
     _raw(stage, _body())
     try:
@@ -235,13 +235,13 @@ def test_a_changed_configuration_forgets(stage: Stage) -> None:
 
 
 class Gate(Provider):
-    """Answers when it is told to."""
+    """Answers when told to."""
 
     opened: threading.Event
     asked_now: threading.Semaphore
 
     async def wait(self) -> None:
-        """Until it is told to answer; by another thread."""
+        """Wait until it may answer, in another thread."""
         while not self.opened.is_set():  # noqa: ASYNC110 - that thread has no loop
             await asyncio.sleep(0.005)
 
@@ -261,15 +261,15 @@ def _gate(stage: Stage) -> Any:
 
 
 def _waiting(stage: Stage, count: int) -> None:
-    """Wait until so many requests wait for the answer to another."""
+    """Wait until that many requests wait for the answer to another."""
     flights = stage.gateway.cache._flights
     while sum(len(flight._waiting) for flight in list(flights._flying.values())) < count:
         threading.Event().wait(0.005)
 
 
 @both_ways
-def test_identical_requests_at_once_ask_once(stage: Stage, stream: bool) -> None:
-    """One asks, all get its answer."""
+def test_concurrent_identical_requests_call_the_model_once(stage: Stage, stream: bool) -> None:
+    """All get its answer."""
     gate = _gate(stage)
     with ThreadPoolExecutor(8) as pool:
         asked = [
@@ -285,8 +285,8 @@ def test_identical_requests_at_once_ask_once(stage: Stage, stream: bool) -> None
     assert len(stage.gateway.cache._flights) == 0
 
 
-def test_a_leader_that_leaves_lets_the_next_one_ask(stage: Stage) -> None:
-    """The others still get one answer, for which the model is asked once more."""
+def test_if_the_first_client_disconnects_the_next_one_calls_the_model(stage: Stage) -> None:
+    """The others still get one answer, with one more call."""
     gate = _gate(stage)
     body = json.dumps(body_for("openai-chat", model="cached-anthropic")).encode()
     host, port = stage.serving.url.removeprefix("http://").split(":")
@@ -307,8 +307,8 @@ def test_a_leader_that_leaves_lets_the_next_one_ask(stage: Stage) -> None:
     assert len(stage.gateway.cache._flights) == 0
 
 
-def test_a_leader_that_fails_lets_others_ask_and_not_one_after_the_other(stage: Stage) -> None:
-    """Each of those who wait gets an error of its own, and nobody waits for ever."""
+def test_if_the_first_request_fails_the_others_call_the_model_concurrently(stage: Stage) -> None:
+    """Each gets its own error, and nobody waits for ever."""
 
     class Down(Gate):
         async def __call__(self, request: web.Request) -> web.StreamResponse:
@@ -327,8 +327,8 @@ def test_a_leader_that_fails_lets_others_ask_and_not_one_after_the_other(stage: 
     assert len(stage.gateway.cache._flights) == 0
 
 
-def test_middleware_is_asked_before_the_cache_and_part_of_what_is_the_same(stage: Stage) -> None:
-    """A guard is asked at each hit; headers that it looks at make other requests."""
+def test_middleware_runs_before_the_cache_and_is_part_of_its_key(stage: Stage) -> None:
+    """A guard runs at each hit; headers that it reads are part of the cache key."""
 
     async def before(request: Request, info: Info) -> Request:
         asked.append(1)
@@ -345,8 +345,8 @@ def test_middleware_is_asked_before_the_cache_and_part_of_what_is_the_same(stage
     assert asked_for == ["You serve a.", "You serve b."]
 
 
-def test_answers_that_depend_on_more_are_not_kept(stage: Stage) -> None:
-    """Middleware may say so; and headers that it reads too late say so by themselves."""
+def test_answers_that_depend_on_more_are_not_cached(stage: Stage) -> None:
+    """If middleware says so, or reads a header too late."""
 
     class Late:
         def on_event(self, event: Any, info: Info) -> Any:

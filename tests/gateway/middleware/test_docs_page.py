@@ -35,7 +35,7 @@ def examples() -> dict[str, Any]:
 def test_topics_are_refused(
     stage: Stage, examples: dict[str, Any], front: str, stream: bool
 ) -> None:
-    """By an error or in an assistant's words; all else is answered."""
+    """By an error or as the assistant; everything else is answered."""
     stage.use(examples["no_weapons"])
     assert stage.ask(front, "Which Weapon?", stream=stream).status == 403
     assert stage.text(front, stream=stream) == SAID
@@ -45,10 +45,10 @@ def test_topics_are_refused(
 
 
 @pytest.mark.parametrize("front", FRONTS)
-def test_addresses_are_redacted_on_both_ways(
+def test_addresses_are_redacted_in_both_directions(
     stage: Stage, examples: dict[str, Any], front: str
 ) -> None:
-    """Neither the model nor the client sees one, in whole answers and in streams."""
+    """Neither the model nor the client sees one, in plain answers and in streams."""
     stage.use(examples["redact"])
     for back in (*KINDS, "here"):
         if back != "here":
@@ -59,8 +59,8 @@ def test_addresses_are_redacted_on_both_ways(
             assert "example.org" not in json.dumps(stage.providers[back].asked)
 
 
-def test_redaction_is_the_same_however_a_text_is_cut(examples: dict[str, Any]) -> None:
-    """Any division into events, long words and lines included, gives what the whole gives."""
+def test_redaction_does_not_depend_on_chunks(examples: dict[str, Any]) -> None:
+    """Any division into events, even of long words and lines, gives the same result."""
     info, delta, stop = examples["Info"], examples["PartDelta"], examples["PartStop"]
     draw = random.Random(5)
     words = ["ada@example.org", "a", "@", "x" * 400, "y@z", "no.reply@a.b", "x" * 90 + "@b.cd", "é"]
@@ -79,7 +79,7 @@ def test_redaction_is_the_same_however_a_text_is_cut(examples: dict[str, Any]) -
 
 
 def test_requests_are_routed_by_size(stage: Stage, examples: dict[str, Any]) -> None:
-    """A large one goes where the operator wants it."""
+    """A large one goes to another model."""
 
     class Here:
         def route(self, request: Any, info: Any) -> str | None:
@@ -95,7 +95,7 @@ def test_requests_are_routed_by_size(stage: Stage, examples: dict[str, Any]) -> 
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_tokens_are_counted(stage: Stage, examples: dict[str, Any], stream: bool) -> None:
-    """In whole answers and in streams."""
+    """In plain answers and in streams."""
     examples["used"].clear()
     stage.use(examples["CountTokens"])
     for front in FRONTS:
@@ -103,8 +103,8 @@ def test_tokens_are_counted(stage: Stage, examples: dict[str, Any], stream: bool
     assert examples["used"] == {"no key": 7 * len(FRONTS)}
 
 
-def test_the_configurations_are_read() -> None:
-    """Each of the page's TOML is a configuration that can be used."""
+def test_the_configurations_are_valid() -> None:
+    """Each TOML block of the page can be used."""
     found = [block for block in blocks(PAGE.read_text()) if block.language == "toml"]
     configs = [parse_config(block.code, {"OPENAI_API_KEY": "k"}) for block in found]
     assert len(configs) == 3

@@ -31,17 +31,17 @@ each_front = pytest.mark.parametrize("front", FRONTS)
 
 
 class Loud:
-    """Changes what is asked and what is answered."""
+    """Changes requests and answers."""
 
     async def before(self, request: Request, _info: Info) -> Request:
-        """Ask something else."""
+        """Change the question."""
         last = request.messages[-1]
         return request.replace(
             messages=(*request.messages[:-1], last.replace(parts=(Text("How far?"),)))
         )
 
     def on_event(self, event: Any, _info: Info) -> Any:
-        """Say it louder."""
+        """Change the text to upper case."""
         if isinstance(event, PartDelta) and event.text:
             return event.replace(text=event.text.upper())
         return event
@@ -52,7 +52,7 @@ class Loud:
 def test_requests_and_answers_are_changed_on_every_front(
     stage: Stage, front: str, stream: bool
 ) -> None:
-    """What the model is asked and the client reads is what middleware made of it."""
+    """The model gets the changed request, and the client the changed answer."""
     stage.use(Loud)
     for back in BACKS:
         assert stage.text(front, "Where?", stream=stream, model=back) == SAID.upper()
@@ -67,18 +67,16 @@ def test_requests_and_answers_are_changed_on_every_front(
 
 @both_ways
 @each_front
-def test_a_model_in_this_process_has_the_same(stage: Stage, front: str, stream: bool) -> None:
-    """The echo of a changed request is changed once more on its way back."""
+def test_an_in_process_model_has_the_same(stage: Stage, front: str, stream: bool) -> None:
+    """The echo of a changed request is changed once more in the answer."""
     stage.use(Loud)
     assert stage.text(front, stream=stream, model="here") == "HOW FAR?"
 
 
 @both_ways
 @each_front
-def test_what_is_not_changed_passes_as_without_middleware(
-    stage: Stage, front: str, stream: bool
-) -> None:
-    """Middleware that only looks at requests leaves the bytes of both ways alone."""
+def test_unchanged_requests_are_passed_through(stage: Stage, front: str, stream: bool) -> None:
+    """Middleware that only reads requests leaves the bytes unchanged in both directions."""
 
     async def look(request: Request, info: Info) -> None:
         seen.append((request.messages[-1].text, info.front, info.stream, info.route, info.model))
@@ -91,14 +89,14 @@ def test_what_is_not_changed_passes_as_without_middleware(
 
 
 def said_now(text: str) -> Response:
-    """A middleware's own answer."""
+    """An answer of the middleware itself."""
     return Response(choices=(Choice(0, Message.assistant(text), FinishReason.STOP),))
 
 
 @both_ways
 @each_front
-def test_an_answer_may_be_given_at_once(stage: Stage, front: str, stream: bool) -> None:
-    """A Response of `before` is the answer; nobody is asked and nothing is spent."""
+def test_middleware_may_answer_itself(stage: Stage, front: str, stream: bool) -> None:
+    """A Response of `before` is the answer; no model is called and nothing is charged."""
 
     async def before(_request: Request, _info: Info) -> Response:
         return said_now("Not here.")
@@ -114,9 +112,7 @@ def test_an_answer_may_be_given_at_once(stage: Stage, front: str, stream: bool) 
 
 @both_ways
 @each_front
-def test_an_error_of_its_own_is_told_in_the_fronts_words(
-    stage: Stage, front: str, stream: bool
-) -> None:
+def test_its_own_errors_are_in_the_fronts_form(stage: Stage, front: str, stream: bool) -> None:
     """A DragomanError keeps its status, before anything was sent."""
 
     async def before(_request: Request, _info: Info) -> None:
@@ -132,7 +128,7 @@ def test_an_error_of_its_own_is_told_in_the_fronts_words(
 
 
 class Raising:
-    """Raises something in one of its functions."""
+    """Raises an exception in one of its functions."""
 
     def __init__(self, hook: str, error: BaseException) -> None:
         self.error = error
@@ -150,10 +146,10 @@ class Raising:
      GeneratorExit(), StopIteration(), RecursionError()],
     ids=lambda error: type(error).__name__,
 )  # fmt: skip
-def test_whatever_it_raises_the_next_request_is_served(
+def test_after_any_exception_the_next_request_is_served(
     stage: Stage, hook: str, error: BaseException, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A failing middleware is a 500 in the front's words, logged without what it says."""
+    """A failing middleware is a 500 in the front's form, logged without its text."""
     for front in ("openai-chat", "gemini"):
         for stream in (False, True):
             stage.use(Raising(hook, error))
@@ -164,7 +160,7 @@ def test_whatever_it_raises_the_next_request_is_served(
                 with pytest.raises(AssertionError):
                     text_in(front, answer, stream=True)
     assert len(stage.providers["anthropic"].asked) == (4 if hook in {"on_event", "after"} else 0)
-    assert stage.providers["openai-chat"].asked == []  # no fallback: the place is not to blame
+    assert stage.providers["openai-chat"].asked == []  # no fallback: the provider is not to blame
     assert "sekrit" not in caplog.text
     assert f"failed in {hook}" in caplog.text
     stage.use()
@@ -173,8 +169,8 @@ def test_whatever_it_raises_the_next_request_is_served(
 
 @pytest.mark.parametrize("hook", ["route", "before", "on_event", "after"])
 @pytest.mark.parametrize("nonsense", [7, "text", b"x", object(), [1], {"a": 1}, True, Message])
-def test_nonsense_is_refused(stage: Stage, hook: str, nonsense: Any) -> None:
-    """What is neither of what may be returned is a 500, never an answer."""
+def test_invalid_return_values_are_rejected(stage: Stage, hook: str, nonsense: Any) -> None:
+    """They are a 500, never an answer."""
     if hook == "route" and isinstance(nonsense, str):
         pytest.skip("a name is no nonsense")
 
@@ -189,8 +185,8 @@ def test_nonsense_is_refused(stage: Stage, hook: str, nonsense: Any) -> None:
 
 
 @both_ways
-def test_an_error_after_an_answer_is_no_complete_answer(stage: Stage, stream: bool) -> None:
-    """`after` may refuse what the model said: a stream has no end then."""
+def test_an_error_after_an_answer_is_not_a_complete_answer(stage: Stage, stream: bool) -> None:
+    """If `after` rejects an answer, a stream has no end."""
 
     class Strict:
         async def after(self, _request: Request, response: Response, _info: Info) -> None:
@@ -211,12 +207,12 @@ def test_an_error_after_an_answer_is_no_complete_answer(stage: Stage, stream: bo
     assert seen == [SAID] * len(FRONTS)
     usage = stage.records[-1].usage
     assert usage is not None
-    assert usage.total_output == 7  # it was paid for
+    assert usage.total_output == 7  # it was charged
 
 
 @pytest.mark.parametrize("hook", ["before", "after"])
-def test_one_that_hangs_is_given_up(stage: Stage, hook: str) -> None:
-    """Even one that does not let itself be cancelled is waited for no longer than it may."""
+def test_a_hanging_middleware_times_out(stage: Stage, hook: str) -> None:
+    """Even one that can't be cancelled."""
     release = threading.Event()
 
     class Hanging:
@@ -238,7 +234,7 @@ def test_one_that_hangs_is_given_up(stage: Stage, hook: str) -> None:
 
 
 def test_custom_routing_names_the_model(stage: Stage) -> None:
-    """`route` chooses the name to route by; the first that names one wins."""
+    """`route` returns the name to route by; the first one counts."""
 
     class Sized:
         def route(self, request: Request, _info: Info) -> str | None:
@@ -257,8 +253,8 @@ def test_custom_routing_names_the_model(stage: Stage) -> None:
     assert [record.route for record in stage.records] == ["gemini", "ollama"]
 
 
-def test_another_model_in_a_changed_request_is_another_route(stage: Stage) -> None:
-    """What `before` does to `model` counts as well; one that is nowhere is a 404."""
+def test_a_changed_model_is_another_route(stage: Stage) -> None:
+    """`before` may change `model` as well; an unknown one is a 404."""
 
     async def before(request: Request, _info: Info) -> Request:
         return request.replace(model=name)
@@ -271,7 +267,7 @@ def test_another_model_in_a_changed_request_is_another_route(stage: Stage) -> No
     assert stage.ask("openai-chat", model="anthropic").status == 404
 
 
-def test_answers_come_back_from_the_last_to_the_first(stage: Stage) -> None:
+def test_answers_pass_in_reverse_order(stage: Stage) -> None:
     """The first of the list sees the request first and the answer last."""
 
     class Mark:
@@ -309,7 +305,7 @@ def test_state_is_of_one_middleware_and_one_exchange(stage: Stage) -> None:
     assert seen == [1, 1, 1, 1]
 
 
-def test_headers_that_may_hold_a_secret_are_not_shown(stage: Stage) -> None:
+def test_headers_that_may_hold_a_secret_are_hidden(stage: Stage) -> None:
     """Keys, cookies and tokens stay with the gateway."""
 
     async def before(_request: Request, info: Info) -> None:
@@ -325,8 +321,8 @@ def test_headers_that_may_hold_a_secret_are_not_shown(stage: Stage) -> None:
     assert not {"k", "Bearer s", "c=1", "b", "g", "t", "a"} & set(seen.values())
 
 
-def test_nothing_that_it_is_given_can_be_changed_in_place(stage: Stage) -> None:
-    """Requests, answers and headers are values: who tries gets an error, and nothing is changed."""
+def test_arguments_can_not_be_changed_in_place(stage: Stage) -> None:
+    """Requests, answers and headers are immutable: a change raises an error."""
 
     async def before(request: Any, info: Any) -> None:
         for change in (
@@ -346,8 +342,8 @@ def test_nothing_that_it_is_given_can_be_changed_in_place(stage: Stage) -> None:
     assert len(refused) == 4
 
 
-def test_texts_are_told_in_deltas_alone_whatever_the_wire_repeats(stage: Stage) -> None:
-    """What providers repeat when a text is complete never tells what middleware took out."""
+def test_texts_arrive_in_deltas_only(stage: Stage) -> None:
+    """If a provider repeats a complete text, text that middleware removed does not reappear."""
 
     class Silent:
         def on_event(self, event: Any, _info: Info) -> Any:
@@ -366,8 +362,8 @@ def test_texts_are_told_in_deltas_alone_whatever_the_wire_repeats(stage: Stage) 
                 assert b"hidden" not in answer.body, (front, back, stream)
 
 
-def test_a_stream_that_breaks_unheard_is_not_begun_again(stage: Stage) -> None:
-    """What middleware holds back of one place's answer is not mixed with that of another."""
+def test_a_stream_that_middleware_saw_is_not_restarted(stage: Stage) -> None:
+    """Text held back from one provider is not mixed with another's."""
 
     class Cut(Provider):
         async def __call__(self, request: web.Request) -> web.StreamResponse:
@@ -390,8 +386,8 @@ def test_a_stream_that_breaks_unheard_is_not_begun_again(stage: Stage) -> None:
     assert stage.providers["openai-chat"].asked == []
 
 
-def test_a_client_that_leaves_takes_its_middleware_along(stage: Stage) -> None:
-    """A hook that waits is cancelled with the request."""
+def test_a_client_that_disconnects_cancels_its_middleware(stage: Stage) -> None:
+    """A waiting hook is cancelled with the request."""
     import socket
 
     left = threading.Event()
@@ -417,10 +413,10 @@ def test_a_client_that_leaves_takes_its_middleware_along(stage: Stage) -> None:
 
 
 @both_ways
-def test_what_is_stored_is_what_the_client_saw(
+def test_stored_answers_are_those_the_client_saw(
     stage: Stage, stream: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Changed answers, and those of middleware itself; all before the client sees the end."""
+    """Changed answers, and those of middleware itself; stored before the client sees the end."""
 
     class Recorder:
         async def keep(self, response: Response) -> None:
@@ -437,7 +433,7 @@ def test_what_is_stored_is_what_the_client_saw(
     for front in FRONTS:
         stage.use(Loud)
         for back in ("anthropic", front, "here"):
-            text = stage.text(front, stream=stream, model=back)  # kept before it is here
+            text = stage.text(front, stream=stream, model=back)  # stored by now
             kept.append(f"< {text}")
         stage.use(lambda _request, _info: said_now("Not here."))
         kept.append(f"< {stage.text(front, stream=stream, model='cached-anthropic')}")
@@ -445,8 +441,8 @@ def test_what_is_stored_is_what_the_client_saw(
     assert [f"< {each}" for each in kept[::2]] == kept[1::2]
 
 
-def test_middleware_reaches_a_broken_off_stream_without_ending_it(stage: Stage) -> None:
-    """What was held back when the provider's connection broke is not told as an end."""
+def test_an_interrupted_stream_is_not_ended_by_middleware(stage: Stage) -> None:
+    """Text that was held back when the connection broke is not sent as an end."""
 
     class Cut(Provider):
         async def __call__(self, request: web.Request) -> web.StreamResponse:
@@ -467,8 +463,8 @@ def test_middleware_reaches_a_broken_off_stream_without_ending_it(stage: Stage) 
 
 
 @both_ways
-def test_prompts_pass_through_it_and_never_beside_it(stage: Stage, stream: bool) -> None:
-    """Legacy prompts are chats to it; several in one request, which it could not see, are not."""
+def test_legacy_prompts_pass_through_middleware(stage: Stage, stream: bool) -> None:
+    """They are chats to it; several in one request are rejected."""
     stage.use(Loud)
     url, model = stage.serving.url, "here"
     body = {"model": model, "prompt": "Where?", "stream": stream}

@@ -1,4 +1,4 @@
-"""Middleware from files and entry points; what can't be used is told at the start."""
+"""Middleware from files and entry points; unusable ones are reported at startup."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ def config_with(folder: Path, *names: str) -> GatewayConfig:
 
 
 def loaded(folder: Path, *names: str) -> Middleware:
-    """What it loads."""
+    """The loaded middleware."""
     found = load_middleware(config_with(folder, *names))
     assert found is not None
     return found
 
 
 def test_functions_objects_classes_and_modules_are_found(tmp_path: Path) -> None:
-    """Files are beside the configuration; without a name, the module has the functions."""
+    """Paths are relative to the configuration; without a name, the module has the functions."""
     (tmp_path / "guard.py").write_text(GUARD)
     names = ("guard.py:check", "guard.py:redact", "guard.py:Redact", "guard.py")
     found = loaded(tmp_path, *names, f"{tmp_path}/guard.py:check")
@@ -62,7 +62,7 @@ def test_functions_objects_classes_and_modules_are_found(tmp_path: Path) -> None
 
 
 def test_a_changed_file_is_another_middleware(tmp_path: Path) -> None:
-    """So that answers of the former one are not given again."""
+    """So that cached answers of the former one are not used."""
     (tmp_path / "guard.py").write_text(GUARD)
     first = loaded(tmp_path, "guard.py:check").digest
     assert loaded(tmp_path, "guard.py:check").digest == first
@@ -91,10 +91,10 @@ def test_a_changed_file_is_another_middleware(tmp_path: Path) -> None:
         (GUARD, "\x00.py", "does not exist"),
     ],
 )
-def test_one_that_cant_be_used_is_a_clear_error(
+def test_an_unusable_middleware_is_a_clear_error(
     tmp_path: Path, source: str, name: str, said: str
 ) -> None:
-    """It names the middleware and what is wrong, and quotes nothing of the file."""
+    """It names the middleware and the problem, and quotes nothing of the file."""
     (tmp_path / "guard.py").write_text(source)
     with pytest.raises(ConfigError) as caught:
         load_middleware(config_with(tmp_path, name))
@@ -102,8 +102,8 @@ def test_one_that_cant_be_used_is_a_clear_error(
     assert "sekrit" not in str(caught.value)
 
 
-def test_a_bad_one_leaves_the_configuration_as_it_was(tmp_path: Path) -> None:
-    """A gateway that is told to reload goes on with what it has."""
+def test_an_unusable_middleware_keeps_the_old_configuration(tmp_path: Path) -> None:
+    """A reload changes nothing then."""
     (tmp_path / "guard.py").write_text(GUARD)
     gateway = Gateway(config_with(tmp_path, "guard.py:check"))
     before = gateway.config, gateway.middleware
@@ -112,7 +112,7 @@ def test_a_bad_one_leaves_the_configuration_as_it_was(tmp_path: Path) -> None:
     assert (gateway.config, gateway.middleware) == before
 
 
-def test_installed_packages_bring_middleware(
+def test_installed_packages_provide_middleware(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By an entry point of the group `dragoman.middleware`."""
@@ -130,7 +130,7 @@ def test_installed_packages_bring_middleware(
 
 
 def test_the_settings_are_read_from_the_file() -> None:
-    """With their problems by line and column."""
+    """Problems have line and column."""
     from dragoman.gateway.config.problems import ConfigFileError
     from dragoman.gateway.config.reading import parse_config
 

@@ -1,4 +1,4 @@
-"""Prices of the operator's own: read from the file, and used for what is spent."""
+"""Custom prices: read from the file, and used for costs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ gpt-5 = { input = 7 }
 
 
 def test_prices_are_read_from_the_file() -> None:
-    """By place and model, with patterns; each a `Price`."""
+    """By provider and model, with patterns; each is a `Price`."""
     prices = parse_config(FILE, {}).prices
     assert prices["lab:*"] == Price("0.1", "0.2")
     assert prices["lab:big"] == Price(1, 2, cache_read="0.5", above=1000, beyond=Price(3))
@@ -101,16 +101,16 @@ def test_a_price_is_remembered_for_a_second(monkeypatch: pytest.MonkeyPatch) -> 
         ("prices = 3", 1, 10, "this must be a table"),
     ],
 )
-def test_problems_are_told_by_line_and_column(text: str, line: int, column: int, said: str) -> None:
-    """The place is that of the value, or of its key where something is missing."""
+def test_problems_have_line_and_column(text: str, line: int, column: int, said: str) -> None:
+    """Of the value, or of its key if something is missing."""
     with pytest.raises(ConfigFileError) as caught:
         parse_config(text, {})
     assert (caught.value.line, caught.value.column) == (line, column), str(caught.value)
     assert said in str(caught.value)
 
 
-def test_own_prices_win_over_listed_ones() -> None:
-    """By place or wherever a model is, an exact name first; the lists count for all others."""
+def test_custom_prices_override_listed_ones() -> None:
+    """By provider or for any, exact names first; lists apply to all others."""
     prices = PricedModels(parse_config(FILE, {}).prices)
     usage = Usage(input=1_000_000, output=1_000_000)
 
@@ -125,8 +125,8 @@ def test_own_prices_win_over_listed_ones() -> None:
     assert PricedModels().cost(Summary(None, usage), "anthropic", "claude-haiku-4-5") == 6
 
 
-def test_what_is_spent_is_counted_by_them(stage: Stage) -> None:
-    """A request's cost is that of the operator's price, by the place that answered."""
+def test_costs_use_custom_prices(stage: Stage) -> None:
+    """By the provider that answered."""
     config = stage.gateway.config
     try:
         stage.gateway.apply(replace(config, prices={"gemini:*": Price(1000, 2000)}))
@@ -140,7 +140,7 @@ def test_what_is_spent_is_counted_by_them(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("name", ["echo:", "echo:fast", "local:smollm2", "scripted:play.json"])
-def test_models_in_this_process_are_free_unless_they_have_a_price(name: str) -> None:
+def test_in_process_models_are_free_unless_they_have_a_price(name: str) -> None:
     """So that a key with a cost budget may use them."""
     hop = Hop(place=Place(name=name, model_url=name))
     usage = Usage(input=1_000_000)

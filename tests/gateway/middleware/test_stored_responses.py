@@ -1,4 +1,4 @@
-"""Stored responses behind middleware and a cache: both know what has state."""
+"""Stored responses with middleware and a cache: both recognize state."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.gateway.running import place, routed, running, upstream
 
 
 def test_stored_responses_are_what_the_client_saw_and_never_cached() -> None:
-    """Each has an id of its own, and is read as it was changed; what is not stored is cached."""
+    """Each has its own id and the changed text; responses that aren't stored are cached."""
     provider = Provider("openai-chat")
     with upstream(provider) as url:
         config = routed(place("lab", "openai-compatible", url), history="memory:")

@@ -1,4 +1,4 @@
-"""The log of requests: a line for each, without content or keys, that nobody can forge."""
+"""The request log: one line each, without content or keys, that can't be forged."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ RECORD = RequestRecord(
 
 
 def test_a_json_line() -> None:
-    """All that is known of a request, by names."""
+    """Every field of a request, by name."""
     said = json.loads(json_line(0.5, RECORD, 2))
     assert said == {
         "time": "1970-01-01T00:00:00.500+00:00", "level": "info", "event": "request",
@@ -51,8 +51,8 @@ def test_a_text_line() -> None:
 
 @settings(max_examples=50, deadline=None)
 @given(name=st.text(), path=st.text())
-def test_names_forge_no_lines(name: str, path: str) -> None:
-    """Whatever a model or a field is called, it stays one printable word on one line."""
+def test_names_can_not_forge_lines(name: str, path: str) -> None:
+    """Any model or field name stays one printable word on one line."""
     record = RequestRecord(
         "chat", "gemini", 404, 0.001, model=name, provider=name, route=name, key=name,
         losses=(path,), repairs=(path,), error="ModelNotFound", request_id=name,
@@ -80,7 +80,7 @@ def written(form: str, path: Path) -> Generator[AccessLog, None, None]:
 
 @pytest.mark.parametrize("form", ["json", "text"])
 def test_everything_is_written_at_the_end(tmp_path: Path, form: str) -> None:
-    """Closing writes what waits; probes of load balancers are not worth a line."""
+    """Closing writes pending lines; health checks of load balancers are not logged."""
     with written(form, tmp_path / "log") as log:
         for _ in range(1000):
             log(RECORD)
@@ -88,8 +88,8 @@ def test_everything_is_written_at_the_end(tmp_path: Path, form: str) -> None:
     assert len((tmp_path / "log").read_bytes().splitlines()) == 1000
 
 
-def test_a_reader_that_sleeps_holds_up_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where nobody reads, lines wait, and beyond a number are dropped and counted."""
+def test_a_slow_reader_blocks_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lines are queued, and beyond a limit dropped and counted."""
     monkeypatch.setattr("dragoman.gateway.access_log._MAX_QUEUED", 500)
     reading, writing = os.pipe()
     log = AccessLog("text", fd=writing)
@@ -109,8 +109,8 @@ def _drain(fd: int) -> None:
         pass
 
 
-def test_a_reader_that_is_gone_breaks_nothing() -> None:
-    """A closed pipe ends the log, not the server."""
+def test_a_closed_pipe_breaks_nothing() -> None:
+    """It ends the log, not the server."""
     reading, writing = os.pipe()
     os.close(reading)
     log = AccessLog("text", fd=writing)
@@ -120,8 +120,8 @@ def test_a_reader_that_is_gone_breaks_nothing() -> None:
     os.close(writing)
 
 
-def test_lines_at_any_moment_are_written_soon(tmp_path: Path) -> None:
-    """Whether the writer sleeps, writes or waits when one comes: no line waits for the next."""
+def test_lines_are_written_soon(tmp_path: Path) -> None:
+    """Whether the writer sleeps, writes or waits: no line waits for the next."""
     path = tmp_path / "log"
     with written("json", path) as log:
         for number in range(30):
@@ -134,7 +134,7 @@ def test_lines_at_any_moment_are_written_soon(tmp_path: Path) -> None:
 
 
 def test_the_log_names_the_provider_of_the_file_and_who_failed() -> None:
-    """The line has the name in `[providers]`, and which targets of a fallback chain failed, why."""
+    """The line has the name in `[providers]`, and failed fallback targets with their errors."""
     record = RequestRecord(
         "chat", "anthropic", 200, 0.5, provider="openai-compatible", place="green", model="m",
         attempts=2,

@@ -105,10 +105,10 @@ STATUSES = st.sampled_from([200, 204, 304, 308, 400, 404, 431, 500])
     method=METHODS, version=VERSIONS, status=STATUSES, headers=HEADERS, more=HEADERS, body=BODIES,
     close=st.booleans(),
 )  # fmt: skip
-def test_a_whole_response_is_the_same_both_ways(
+def test_a_plain_response_is_the_same_both_ways(
     method: bytes, version: bytes, status: int, headers: Any, more: Any, body: bytes, close: bool
 ) -> None:
-    """What `Call` writes directly is what uvicorn makes of its ASGI messages, byte for byte."""
+    """What `Call` writes directly equals uvicorn's output for the ASGI messages, byte for byte."""
     body = b"" if status in {204, 304} else body
     connection = b"connection: close\r\n" if close else b""
     request = b"%b / %b\r\nhost: here\r\n%b\r\n" % (method, version, connection)
@@ -134,7 +134,7 @@ def test_a_whole_response_is_the_same_both_ways(
 def test_a_stream_is_the_same_both_ways(
     method: bytes, version: bytes, headers: Any, pieces: list[bytes], last: bytes
 ) -> None:
-    """So are the head, the chunks and the end of a stream."""
+    """So do the head, the chunks and the end of a stream."""
     request = b"%b / %b\r\nhost: here\r\n\r\n" % (method, version)
 
     async def handler(call: Call) -> None:
@@ -154,8 +154,8 @@ def test_a_stream_is_the_same_both_ways(
 
 @pytest.mark.parametrize("header", [{"x-id": "a\r\nset-cookie: b"}, {"x\r\ny": "z"}])
 @pytest.mark.parametrize("stream", [False, True])
-async def test_a_header_can_not_end_its_line(header: dict[str, str], stream: bool) -> None:
-    """A value or name with a line break is refused, and nothing of it is sent."""
+async def test_a_header_can_not_contain_a_line_break(header: dict[str, str], stream: bool) -> None:
+    """It is rejected, and nothing of it is sent."""
 
     async def handler(call: Call) -> None:
         await (call.begin(header) if stream else call.respond(200, header, b""))
@@ -166,8 +166,8 @@ async def test_a_header_can_not_end_its_line(header: dict[str, str], stream: boo
     assert b"\r\ny" not in sent
 
 
-async def test_a_length_that_is_given_is_kept() -> None:
-    """A response with its own `content-length` is not sent in chunks."""
+async def test_an_explicit_content_length_is_kept() -> None:
+    """The response is then not chunked."""
 
     async def handler(call: Call) -> None:
         await call.begin({"content-length": "4"})
@@ -181,7 +181,7 @@ async def test_a_length_that_is_given_is_kept() -> None:
 
 
 async def test_an_idle_connection_is_closed_after_a_response() -> None:
-    """Not before its time, and not while a request is in progress."""
+    """Not before its timeout, and not during a request."""
 
     async def handler(call: Call) -> None:
         await call.respond(200, {}, b"")

@@ -1,4 +1,4 @@
-"""Bytes that are no proper HTTP, and requests cut, doubled and mixed up: the next one is served."""
+"""Invalid HTTP, and requests that are cut, repeated and mixed up: the next one is served."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def serving() -> Iterator[Threaded]:
 
 
 def survives(serving: Threaded, data: bytes) -> bytes:
-    """Send it, and end; nothing of it may leave anything behind."""
+    """Send it and close; it may leave nothing behind."""
     connection = raw(serving.port, b"")
     try:
         connection.sendall(data)
@@ -69,7 +69,7 @@ def survives(serving: Threaded, data: bytes) -> bytes:
 
 @pytest.mark.parametrize("data", ODD)
 def test_odd_requests(serving: Threaded, data: bytes) -> None:
-    """Each is refused or served, never an error of the server's own."""
+    """Each is rejected or served, never an internal error."""
     answer = survives(serving, data)
     assert not answer.startswith((b"HTTP/1.1 500", b"HTTP/1.1 502"))
     assert b"Traceback" not in answer
@@ -78,7 +78,7 @@ def test_odd_requests(serving: Threaded, data: bytes) -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_damaged_requests(serving: Threaded, seed: int) -> None:
-    """Requests with bytes changed, cut, repeated and put together leave nothing behind."""
+    """Requests with changed, cut, repeated and joined bytes leave nothing behind."""
     chance = random.Random(seed)
     for _ in range(60):
         data = bytearray(b"".join(chance.choices([GOOD, *ODD], k=chance.randint(1, 3))))

@@ -1,4 +1,4 @@
-"""Metrics: what is counted after a known set of requests, and what may become a label."""
+"""Metrics: what is counted for known requests, and what may become a label."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LINE = re.compile(r'(\w+)(?:\{((?:\w+="(?:[^"\\]|\\.)*",?)+)\})? (\S+)')
 
 
 def read(text: bytes) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
-    """The samples of an exposition; fails where a line is not well-formed."""
+    """The samples of an exposition; fails if a line is malformed."""
     found: dict[tuple[str, frozenset[tuple[str, str]]], float] = {}
     for line in text.decode().splitlines():
         if line.startswith("# "):
@@ -37,7 +37,7 @@ def read(text: bytes) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
 
 
 def total(samples: dict[Any, float], name: str, **labels: str) -> float:
-    """The sum of the samples that have these labels."""
+    """The sum of the samples with these labels."""
     wanted = set(labels.items())
     return sum(
         v for (n, found), v in samples.items() if n == f"dragoman_{name}" and wanted <= found
@@ -86,8 +86,8 @@ def test_a_known_set_of_requests() -> None:
     assert total(samples, "connections") == 1
 
 
-def test_names_of_strangers_are_no_labels() -> None:
-    """Names that clients invent are counted as `other`, however many they are."""
+def test_unknown_names_are_no_labels() -> None:
+    """Names that clients invent are counted as `other`, however many."""
     metrics = Metrics()
     for number in range(3_000):
         metrics(finished(model=f"made-up-{number}", route="*", status=404, attempts=1))
@@ -103,7 +103,7 @@ def test_names_of_strangers_are_no_labels() -> None:
 
 
 def test_configured_models_are_labels() -> None:
-    """A model that the configuration names is a label before it has ever answered."""
+    """Even before they have answered."""
     hop = Hop(place=Place(name="lab"), model="big")
     metrics = Metrics()
     metrics.apply(GatewayConfig(routes=(RouteSettings(model="mine", to=(hop,)),)))
@@ -114,8 +114,8 @@ def test_configured_models_are_labels() -> None:
     assert total(samples, "disconnects_total") == 1
 
 
-def test_refusals_of_keys() -> None:
-    """What was refused before anything was asked is told apart from what a provider refused."""
+def test_key_rejections() -> None:
+    """They are distinguished from rejections of a provider."""
     metrics = Metrics()
     metrics(finished(status=401, error="AuthenticationError"))
     metrics(finished(status=429, error="RateLimited", attempts=1))
@@ -125,7 +125,7 @@ def test_refusals_of_keys() -> None:
 
 
 def test_a_route_can_have_any_name() -> None:
-    """Quotes, backslashes and line ends in a name don't break the text."""
+    """Quotes, backslashes and line breaks are escaped."""
     metrics = Metrics()
     metrics(finished(route='a"b\\c\nd'))
     samples = read(exposition(metrics.counts(), 1))
@@ -133,7 +133,7 @@ def test_a_route_can_have_any_name() -> None:
 
 
 def test_sums_over_workers() -> None:
-    """Counts of several workers are added, labels that only one has included."""
+    """Counts of several workers are added, including labels that only one has."""
     one, two = Metrics(), Metrics()
     for each in (one, two, two):
         each(finished(route="a", cost=Decimal("0.25"), attempts=1, losses=("x", "y"), sent=5))
@@ -150,8 +150,8 @@ def test_sums_over_workers() -> None:
     assert total(samples, "first_byte_seconds_bucket", route="b", le="0.005") == 1
 
 
-def test_one_worker_tells_what_all_have_counted(tmp_path: Path) -> None:
-    """Whoever is asked adds up; what a worker counted that died is not forgotten."""
+def test_any_worker_reports_the_sum_of_all(tmp_path: Path) -> None:
+    """Counts of a dead worker are kept."""
     with upstream(answering) as url:
         config = routed(place("lab", "openai-compatible", url), log="off")
         third = Peers(tmp_path, 3, 3)
@@ -176,8 +176,8 @@ def test_one_worker_tells_what_all_have_counted(tmp_path: Path) -> None:
             assert total(again, "workers") == 1
 
 
-def test_a_worker_goes_on_where_another_ended(tmp_path: Path) -> None:
-    """The worker that takes another's place begins with its counts."""
+def test_a_worker_continues_the_counts_of_its_predecessor(tmp_path: Path) -> None:
+    """It starts with them."""
     with upstream(answering) as url:
         config = routed(place("lab", "openai-compatible", url), log="off")
         for times in (1, 2, 3):
@@ -187,15 +187,15 @@ def test_a_worker_goes_on_where_another_ended(tmp_path: Path) -> None:
                 assert total(samples, "requests_total", kind="chat") == times
 
 
-def test_a_broken_file_of_counts_is_left_out(tmp_path: Path) -> None:
-    """What can't be read is no reason not to start."""
+def test_a_broken_file_of_counts_is_ignored(tmp_path: Path) -> None:
+    """It doesn't prevent a start."""
     (tmp_path / "1.json").write_bytes(b'{"series": 7')
     assert Peers(tmp_path, 1, 1)._load(1) is None
     assert Peers(tmp_path, 1, 1)._load(2) is None
 
 
-def test_clients_that_leave_are_counted() -> None:
-    """A client that leaves in the middle is a disconnect, with nginx's number for it."""
+def test_disconnecting_clients_are_counted() -> None:
+    """With nginx's status 499."""
 
     async def never(_request: web.Request) -> web.StreamResponse:
         await asyncio.sleep(30)
@@ -214,13 +214,13 @@ def test_clients_that_leave_are_counted() -> None:
 
 
 def test_counts_of_nothing() -> None:
-    """A gateway that was never asked shows its gauges."""
+    """A gateway without requests shows its gauges."""
     samples = read(exposition(Counts(), 1))
     assert total(samples, "workers") == 1
 
 
 def test_failed_attempts_name_their_provider() -> None:
-    """Each failed attempt is counted for the provider of that name, also where another answered."""
+    """Each is counted for its provider, even if another one answered."""
     metrics = Metrics()
     tried = (("blue", "m", 0.1, "Overloaded"), ("green", "m", 0.2, None))
     for _ in range(2):

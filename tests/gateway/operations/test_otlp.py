@@ -1,4 +1,4 @@
-"""Spans leave the gateway by OTLP, as an operator's collector receives them."""
+"""Spans are exported by OTLP, as an operator's collector receives them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytest.importorskip(
 
 
 def test_a_collector_receives_the_span_of_a_request(tmp_path: Path) -> None:
-    """The standard variables are all that it takes; what waits is sent when the server stops."""
+    """The standard variables are enough; pending spans are sent when the server stops."""
     received: list[bytes] = []
 
     async def collect(request: web.Request) -> web.StreamResponse:

@@ -49,12 +49,12 @@ to = ["lab"]
 
 
 def written(url: str, name: str = "all", drain: float = 10) -> str:
-    """The text of a file in which every model is asked at this address."""
+    """A file in which every model is served by this address."""
     return FILE.format(url=url, name=name, drain=drain)
 
 
 class Load:
-    """Clients that ask all the time, each on a connection of its own or on many."""
+    """Clients that send requests continuously, each on one connection or on many."""
 
     def __init__(self, port: int, clients: int = 4, *, keeps: bool = True) -> None:
         self.failed: list[str] = []
@@ -92,7 +92,7 @@ class Load:
         raise AssertionError(self.done)
 
     def end(self) -> None:
-        """Stop asking."""
+        """Stop sending."""
         self._stop.set()
         for thread in self._threads:
             thread.join(30)
@@ -102,7 +102,7 @@ _BODY = http("", chat()).partition(b"\r\n\r\n")[2]
 
 
 def gated() -> tuple[Answering, threading.Event, threading.Event]:
-    """A stream that says that it has begun, and waits before its last word."""
+    """A stream that reports its start, and waits before its last word."""
     begun, go_on = threading.Event(), threading.Event()
 
     async def wait() -> None:
@@ -118,7 +118,7 @@ def gated() -> tuple[Answering, threading.Event, threading.Event]:
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_drain_lets_streams_end(tmp_path: Path, workers: int) -> None:
-    """SIGTERM: no new connections, and the stream in progress comes to its own end."""
+    """SIGTERM: no new connections, and the stream in progress is completed."""
     answer, begun, go_on = gated()
     with (
         upstream(answer) as url,
@@ -152,8 +152,8 @@ def _until_refused(serving: Process) -> None:
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_a_drain_has_its_time(tmp_path: Path, workers: int) -> None:
-    """What does not end by itself within the time ends with an error, in the client's words."""
+def test_a_drain_has_a_time_limit(tmp_path: Path, workers: int) -> None:
+    """A response that takes longer ends with an error, in the client's form."""
     answer, begun, go_on = gated()
     with upstream(answer) as url:
         text = written(url, drain=0.5)
@@ -168,8 +168,8 @@ def test_a_drain_has_its_time(tmp_path: Path, workers: int) -> None:
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_interrupted_twice_it_ends_at_once(tmp_path: Path, workers: int) -> None:
-    """A second Ctrl-C does not wait for anybody."""
+def test_a_second_interrupt_ends_it_at_once(tmp_path: Path, workers: int) -> None:
+    """The second Ctrl-C waits for nobody."""
     answer, begun, go_on = gated()
     with upstream(answer) as url:
         text = written(url, drain=60)
@@ -187,7 +187,7 @@ def test_interrupted_twice_it_ends_at_once(tmp_path: Path, workers: int) -> None
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_reload_under_load(tmp_path: Path, workers: int) -> None:
-    """New configurations, by signal and by change of the file, fail no request; bad ones count."""
+    """New files, loaded by signal or by change, fail no request; invalid ones are counted."""
     with (
         upstream(answering) as one,
         upstream(answering) as two,
@@ -227,8 +227,8 @@ def _until_routed(serving: Process, name: str, workers: int) -> None:
     pytest.fail("the route never came")
 
 
-def test_a_worker_that_is_killed_is_replaced(tmp_path: Path) -> None:
-    """Under load only the killed worker's own requests fail; no connection is refused."""
+def test_a_killed_worker_is_replaced(tmp_path: Path) -> None:
+    """Under load only its own requests fail; no connection is refused."""
     with (
         upstream(answering) as url,
         process(tmp_path, written(url), "--workers", "2") as serving,
@@ -266,7 +266,7 @@ def _until_workers(serving: Process, count: int) -> None:
 
 
 def test_workers_end_with_their_supervisor(tmp_path: Path) -> None:
-    """Where the supervisor is killed its workers stop too, and the port is free."""
+    """If it is killed, its workers stop too, and the port is free."""
     with (
         upstream(answering) as url,
         process(tmp_path, written(url), "--workers", "2") as serving,
@@ -284,7 +284,7 @@ def test_workers_end_with_their_supervisor(tmp_path: Path) -> None:
 
 
 def test_metrics_are_summed_over_workers(tmp_path: Path) -> None:
-    """Whichever worker is asked, it tells the requests of all."""
+    """Any worker reports the requests of all."""
     with (
         upstream(answering) as url,
         process(tmp_path, written(url), "--workers", "3") as serving,
@@ -299,7 +299,7 @@ def test_metrics_are_summed_over_workers(tmp_path: Path) -> None:
 
 
 def test_ten_thousand_idle_connections(tmp_path: Path) -> None:
-    """Ten thousand clients hold a connection, and requests are served meanwhile."""
+    """Requests are served meanwhile."""
     import resource
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -1,4 +1,4 @@
-"""Connections: limits on headers and time, clients that don't read, pipelines, many at once."""
+"""Connections: limits on headers and time, clients that don't read, pipelining, many at once."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ def serving() -> Iterator[Threaded]:
 
 @pytest.fixture(scope="module")
 def impatient() -> Iterator[Threaded]:
-    """A gateway that wants headers at once."""
+    """A gateway with a short header timeout."""
     with upstream(answering) as url:
         config = routed(place("lab", "openai-compatible", url), header_timeout=0.3, log="off")
         with threaded(config) as found:
             yield found
 
 
-def test_slow_headers_are_refused(impatient: Threaded) -> None:
-    """A client that sends its headers byte by byte is answered 408 and closed."""
+def test_slow_headers_are_rejected(impatient: Threaded) -> None:
+    """A client that sends its headers byte by byte gets a 408 and is disconnected."""
     connection = raw(impatient.port, b"GET /health HTTP/1.1\r\nx-slow: ")
     answer = read_all(connection)
     assert answer.startswith(b"HTTP/1.1 408 ")
@@ -55,14 +55,14 @@ def test_slow_headers_are_refused(impatient: Threaded) -> None:
     assert ask(impatient.port, "/health", method="GET")[0] == 200
 
 
-def test_a_drip_of_line_ends_is_closed(impatient: Threaded) -> None:
-    """Line ends before a request are allowed, but not for ever."""
+def test_endless_line_breaks_are_disconnected(impatient: Threaded) -> None:
+    """Line breaks before a request are allowed, but not for ever."""
     connection = raw(impatient.port, b"\r\n")
     assert read_all(connection).startswith(b"HTTP/1.1 408 ")
 
 
 def test_idle_connections_are_kept(impatient: Threaded) -> None:
-    """A connection on which nothing was sent yet is no slow client."""
+    """A connection without any bytes is not a slow client."""
     connection = raw(impatient.port, b"")
     slow = raw(impatient.port, b"GET ")
     read_all(slow)  # the other had at least as much time
@@ -82,8 +82,8 @@ def test_idle_connections_are_kept(impatient: Threaded) -> None:
         (b"content-length: -1\r\n", 400),
     ],
 )
-def test_bad_heads_are_refused(serving: Threaded, head: bytes, status: int) -> None:
-    """Too many headers, too long ones and broken ones are refused, and the connection ends."""
+def test_invalid_heads_are_rejected(serving: Threaded, head: bytes, status: int) -> None:
+    """Too many, too long and malformed headers; the connection is closed."""
     answer = read_all(raw(serving.port, b"GET /health HTTP/1.1\r\n" + head + b"\r\n"))
     assert answer.startswith(b"HTTP/1.1 %d " % status)
     assert b'"error"' in answer
@@ -93,20 +93,20 @@ def test_bad_heads_are_refused(serving: Threaded, head: bytes, status: int) -> N
     assert b'status="%d"' % status in shown
 
 
-def test_a_long_url_is_refused(serving: Threaded) -> None:
-    """A path has a limit of its own."""
+def test_a_long_url_is_rejected(serving: Threaded) -> None:
+    """A path has its own limit."""
     answer = read_all(raw(serving.port, b"GET /" + b"a" * 20_000 + b" HTTP/1.1\r\n\r\n"))
     assert answer.startswith(b"HTTP/1.1 414 ")
 
 
 def test_no_server_header(serving: Threaded) -> None:
-    """Nothing says which software answers."""
+    """Nothing reveals the software."""
     connection = raw(serving.port, http("/health", more="connection: close\r\n"))
     assert b"\r\nserver:" not in read_all(connection).lower()
 
 
 def test_pipelined_requests_are_answered_in_order(serving: Threaded) -> None:
-    """Requests that are sent without waiting are answered one after the other."""
+    """One after the other."""
     last = http("/nothing", more="connection: close\r\n")
     sent = http("/health") + http("/v1/chat/completions", chat()) + http("/ready") + last
     answer = read_all(raw(serving.port, sent))
@@ -116,7 +116,7 @@ def test_pipelined_requests_are_answered_in_order(serving: Threaded) -> None:
 
 
 def test_small_packets_are_sent_at_once(serving: Threaded) -> None:
-    """Connections have TCP_NODELAY: the pieces of a stream don't wait for each other."""
+    """Connections have TCP_NODELAY: chunks of a stream don't wait for each other."""
     connection = raw(serving.port, GOOD)
     connection.recv(4096)
     connections = serving.worker._server.server_state.connections
@@ -128,8 +128,8 @@ def test_small_packets_are_sent_at_once(serving: Threaded) -> None:
     connection.close()
 
 
-def test_leaving_cancels_pipelined_requests() -> None:
-    """A client that leaves takes the request under way with it, also behind another one."""
+def test_disconnecting_cancels_pipelined_requests() -> None:
+    """Also a request that waits behind another."""
     begun, gone = threading.Event(), threading.Event()
 
     async def waiting(request: web.Request) -> web.StreamResponse:
@@ -160,8 +160,8 @@ async def _forever() -> None:
     await asyncio.sleep(60)
 
 
-def test_a_client_that_takes_nothing_is_dropped() -> None:
-    """Whoever reads no byte of its answer for so long loses the connection; memory is free."""
+def test_a_client_that_reads_nothing_is_disconnected() -> None:
+    """After a timeout; the memory is freed."""
     big = {**ANSWER, "system_fingerprint": "x" * 12_000_000}
 
     async def large(_request: web.Request) -> web.StreamResponse:
@@ -178,14 +178,14 @@ def test_a_client_that_takes_nothing_is_dropped() -> None:
 
 
 class _Buffered:
-    """A transport of which some bytes were not taken."""
+    """A transport with unsent bytes."""
 
     def __init__(self) -> None:
         self.size = 0
         self.is_aborted = False
 
     def get_write_buffer_size(self) -> int:
-        """What was not taken yet."""
+        """The number of unsent bytes."""
         return self.size
 
     def abort(self) -> None:
@@ -193,8 +193,8 @@ class _Buffered:
         self.is_aborted = True
 
 
-def test_a_slow_reader_is_not_dropped() -> None:
-    """Whoever takes a little now and then keeps the connection; whoever stops loses it."""
+def test_a_slow_reader_is_not_disconnected() -> None:
+    """As long as it reads a little now and then."""
     protocol = GatewayProtocol.__new__(GatewayProtocol)
     transport = protocol.transport = _Buffered()  # type: ignore[assignment]
     protocol.stalled = None
@@ -212,8 +212,8 @@ def test_a_slow_reader_is_not_dropped() -> None:
     assert transport.is_aborted
 
 
-def test_a_request_has_its_time() -> None:
-    """A request over its limit is answered 504 in the client's words; a stream ends in an error."""
+def test_a_request_has_a_total_timeout() -> None:
+    """A request over its limit gets a 504 in the client's form; a stream ends in an error."""
 
     async def never(request: web.Request) -> web.StreamResponse:
         body = await request.json()
@@ -235,7 +235,7 @@ def test_a_request_has_its_time() -> None:
 
 
 def test_a_thousand_idle_connections() -> None:
-    """A thousand clients that only hold a connection, and one that is served."""
+    """Another client is served meanwhile."""
     with upstream(answering) as url:
         config = routed(place("lab", "openai-compatible", url), log="off")
         with threaded(config) as serving:

@@ -1,4 +1,4 @@
-"""A new configuration: what stays as it is, what is let go, and when."""
+"""A new configuration: what is kept, what is closed, and when."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from dragoman.gateway.state import Gateway
 
 
 def config(*urls: str) -> GatewayConfig:
-    """A configuration that serves models in this process."""
+    """A configuration with in-process models."""
     return GatewayConfig(places={url: Place(name=url, model_url=url) for url in urls})
 
 
-def test_places_that_stay_are_not_opened_again() -> None:
-    """A place that is the same in both files keeps its model and its connections."""
+def test_unchanged_providers_are_not_reopened() -> None:
+    """A provider that is the same in both files keeps its model and its connections."""
 
     async def reload() -> None:
         gateway = Gateway(config("echo:", "scripted:a"))
@@ -36,8 +36,8 @@ def test_places_that_stay_are_not_opened_again() -> None:
     asyncio.run(reload())
 
 
-def test_places_that_go_are_closed_when_nobody_uses_them() -> None:
-    """A model that is no longer served is closed after the requests in progress."""
+def test_removed_providers_are_closed_when_unused() -> None:
+    """After the requests in progress."""
 
     async def reload() -> list[str]:
         closed: list[str] = []
@@ -62,8 +62,8 @@ def test_places_that_go_are_closed_when_nobody_uses_them() -> None:
     assert asyncio.run(reload()) == ["echo:"]
 
 
-def test_closing_closes_what_was_about_to_be() -> None:
-    """Where the server ends meanwhile, places of the old configuration are closed, too."""
+def test_closing_closes_removed_providers_too() -> None:
+    """If the server ends meanwhile."""
 
     async def reload() -> list[str]:
         closed: list[str] = []
@@ -83,7 +83,7 @@ def test_closing_closes_what_was_about_to_be() -> None:
 
 
 def test_restored_values_need_no_restart(caplog: pytest.LogCaptureFixture) -> None:
-    """The warning is about what differs from the running server, not from the last file."""
+    """The warning compares with the running server, not with the last file."""
 
     def at(port: int) -> GatewayConfig:
         made = config("echo:")
@@ -103,7 +103,7 @@ def test_restored_values_need_no_restart(caplog: pytest.LogCaptureFixture) -> No
 
 @pytest.mark.parametrize("form", ["json", "text"])
 def test_messages_have_a_time(form: LogForm, capsys: pytest.CaptureFixture[str]) -> None:
-    """Messages on standard error begin with the time, in the form of the request log."""
+    """Messages on standard error begin with it, in the form of the request log."""
     logger = logging.getLogger("dragoman")
     kept = logger.handlers[:], logger.level, logger.propagate
     logger.handlers.clear()

@@ -1,4 +1,4 @@
-"""`dragoman serve`: what it says about a file, and when it refuses to start."""
+"""`dragoman serve`: what it reports about a file, and when it refuses to start."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ def _environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def test_check_says_what_is_served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Routes, places and whether their keys are set; never a key."""
+def test_check_shows_what_is_served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Routes, providers and whether their keys are set; never a key."""
     monkeypatch.setenv("LAB_KEY", "sk-secret-of-the-lab")
     result = serve(tmp_path, GOOD, "--check")
     assert result.exit_code == 0
@@ -69,15 +69,15 @@ def test_check_says_what_is_served(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_check_without_a_file(tmp_path: Path) -> None:
-    """What is found here is served."""
+    """Whatever is found on this machine is served."""
     result = serve(tmp_path, None, "--check")
     assert result.exit_code == 0
     assert "configuration: none" in result.output
     assert "echo:" in result.output
 
 
-def test_check_says_all_that_is_wrong(tmp_path: Path) -> None:
-    """Each problem has its line and column; nothing starts."""
+def test_check_reports_all_problems(tmp_path: Path) -> None:
+    """Each with its line and column; nothing starts."""
     text = '[server]\nprot = 1\nworkers = "many"\n\n[[routes]]\nmodel = 3\n'
     for arguments in (("--check",), ()):
         result = serve(tmp_path, text, *arguments)
@@ -102,7 +102,7 @@ def test_a_wrong_address_is_not_called_missing(tmp_path: Path) -> None:
     assert "missing" not in result.output
 
 
-def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+def test_a_missing_file(tmp_path: Path) -> None:
     """A file that was named has to be there."""
     result = serve(tmp_path, None, "--config", str(tmp_path / "nothing.toml"))
     assert result.exit_code in {2, 4}
@@ -110,8 +110,8 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1"])  # noqa: S104 - they are refused
-def test_strangers_are_not_served_without_keys(tmp_path: Path, host: str) -> None:
-    """Beyond this machine it listens only with keys."""
+def test_without_keys_only_this_machine_is_served(tmp_path: Path, host: str) -> None:
+    """Other addresses need keys."""
     result = serve(tmp_path, GOOD, "--host", host)
     assert result.exit_code == 2
     assert "without keys" in result.output
@@ -129,7 +129,7 @@ def test_a_port_in_use(tmp_path: Path) -> None:
 
 
 def test_without_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where uvicorn is missing, the command says what to install."""
+    """If uvicorn is missing, the command says what to install."""
     for name in [each for each in sys.modules if each.startswith("dragoman.gateway")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "uvicorn", None)
@@ -139,7 +139,7 @@ def test_without_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_metrics_are_for_admins(tmp_path: Path) -> None:
-    """Where there are keys, metrics are shown to an admin's; probes need none."""
+    """With keys, metrics need an admin's; health checks need none."""
     url = f"sqlite:///{tmp_path / 'keys.db'}"
 
     async def made() -> tuple[str, str]:
@@ -173,7 +173,7 @@ def test_metrics_are_for_admins(tmp_path: Path) -> None:
 
 
 def test_new_keys_take_effect_with_a_reload(tmp_path: Path) -> None:
-    """A store of keys that the file names anew is opened, and the doors close."""
+    """A key store added to the file is opened, and keys are required."""
     with upstream(answering) as back:
         before = routed(place("lab", "openai-compatible", back), log="off")
         url = f"sqlite:///{tmp_path / 'keys.db'}"

@@ -20,7 +20,7 @@ PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 @pytest.fixture
 def spans(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemorySpanExporter]:
-    """Somebody who listens."""
+    """An exporter that collects spans."""
     exporter = InMemorySpanExporter()
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
@@ -30,7 +30,7 @@ def spans(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemorySpanExporter]:
 
 
 def test_a_request_is_a_span(spans: InMemorySpanExporter) -> None:
-    """The client's trace goes through the gateway to the server behind it."""
+    """The client's trace is continued to the provider."""
     seen: list[str | None] = []
 
     async def noting(request: web.Request) -> web.StreamResponse:
@@ -60,12 +60,12 @@ def test_a_request_is_a_span(spans: InMemorySpanExporter) -> None:
     assert attributes["gen_ai.usage.input_tokens"] == 7
     assert attributes["dragoman.front"] == "anthropic"
     assert "Hi" not in str(attributes)
-    assert unknown.status.status_code == StatusCode.UNSET  # the client's own fault
+    assert unknown.status.status_code == StatusCode.UNSET  # the client's own error
     assert dict(unknown.attributes or {})["error.type"] == "InvalidRequest"
 
 
-def test_a_broken_parent_is_no_parent(spans: InMemorySpanExporter) -> None:
-    """A header that is no trace context begins a trace of its own."""
+def test_an_invalid_parent_is_ignored(spans: InMemorySpanExporter) -> None:
+    """An invalid header starts a new trace."""
     with upstream(answering) as url:
         config = routed(place("lab", "openai-compatible", url), log="off")
         with threaded(config) as serving:

@@ -34,11 +34,11 @@ class Threaded:
         self.loop = loop
 
     def call(self, function: Callable[[], object]) -> None:
-        """Call it in the worker's loop."""
+        """Call it on the worker's loop."""
         self.loop.call_soon_threadsafe(function)
 
     def until(self, is_so: Callable[[], bool], seconds: float = 10.0) -> None:
-        """Wait until something is so, however long that takes within reason."""
+        """Wait for a condition, with a generous timeout."""
         for _ in range(int(seconds / 0.01)):
             if is_so():
                 return
@@ -77,7 +77,7 @@ def threaded(config: GatewayConfig, **options: Any) -> Generator[Threaded, None,
 
 
 class Process:
-    """`dragoman serve` in a process of its own."""
+    """`dragoman serve` in a separate process."""
 
     def __init__(self, process: subprocess.Popen[str], port: int, screen: list[str]) -> None:
         self.process = process
@@ -90,7 +90,7 @@ class Process:
         self.process.send_signal(number)
 
     def wait_for(self, text: str, seconds: float = 20.0) -> None:
-        """Wait until it has said something."""
+        """Wait until it has printed something."""
         for _ in range(int(seconds / 0.02)):
             if any(text in line for line in self.screen):
                 return
@@ -145,7 +145,7 @@ def ask(
     port: int, path: str = "/v1/chat/completions", body: Any = None, method: str = "POST",
     headers: dict[str, str] | None = None,
 ) -> tuple[int, bytes]:  # fmt: skip
-    """One request on a connection of its own."""
+    """One request on a new connection."""
     connection = HTTPConnection("127.0.0.1", port, timeout=20)
     try:
         given = json.dumps(body if body is not None else chat()) if method == "POST" else None
@@ -157,19 +157,19 @@ def ask(
 
 
 def chat(model: str = "m", *, stream: bool = False) -> dict[str, Any]:
-    """A request of OpenAI's Chat."""
+    """A Chat Completions request."""
     return {"model": model, "stream": stream, "messages": [{"role": "user", "content": "Hi"}]}
 
 
 def raw(port: int, data: bytes) -> socket.socket:
-    """A connection on which something was sent."""
+    """A connection on which bytes were sent."""
     connection = socket.create_connection(("127.0.0.1", port), timeout=20)
     connection.sendall(data)
     return connection
 
 
 def read_all(connection: socket.socket) -> bytes:
-    """What comes until the server closes; then this side does."""
+    """Everything until the server closes; then this side does."""
     pieces: list[bytes] = []
     with connection, suppress(ConnectionResetError):
         while piece := connection.recv(65536):
@@ -198,7 +198,7 @@ ANSWER: dict[str, Any] = {
 
 
 async def answering(request: web.Request) -> web.StreamResponse:
-    """A server of Chat that answers at once."""
+    """A Chat server that answers at once."""
     body = await request.json()
     if not body.get("stream"):
         return web.json_response(ANSWER)
@@ -208,7 +208,7 @@ async def answering(request: web.Request) -> web.StreamResponse:
 async def streaming(
     request: web.Request, words: list[bytes], before_last: Any = None
 ) -> web.StreamResponse:
-    """A stream of Chat; something may be waited for before its last word."""
+    """A Chat stream that may wait before its last word."""
     response = web.StreamResponse(headers={"content-type": "text/event-stream"})
     await response.prepare(request)
     head = b'data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"m","choices":'

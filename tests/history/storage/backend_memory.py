@@ -1,4 +1,4 @@
-"""Sessions in memory: all storages of a place are one and the same."""
+"""Sessions in memory: all storages of a location are the same object."""
 
 from __future__ import annotations
 

@@ -18,18 +18,18 @@ KINDS: tuple[Kind, ...] = ("flip", "cut", "delete")
 
 
 class Damager(Protocol):
-    """One store, which can be damaged, and put back as it was."""
+    """One store that can be damaged and restored."""
 
     def new(self) -> Storage:
         """A storage on it, not opened yet."""
         ...
 
     def keep(self) -> None:
-        """Remember everything as it is."""
+        """Remember the current state."""
         ...
 
     def put_back(self) -> None:
-        """Make everything as it was kept."""
+        """Restore the remembered state."""
         ...
 
     def damage(self, chance: Random, kind: Kind) -> str:
@@ -57,7 +57,7 @@ _TABLES = {
 
 
 class PostgresDamager:
-    """Tables in a schema; a change that a constraint forbids is not one that happens."""
+    """Tables in a schema; a change that violates a constraint is skipped."""
 
     def __init__(self, schema: str, connection: Any) -> None:
         self._schema = schema

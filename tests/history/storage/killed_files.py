@@ -27,7 +27,7 @@ CHANGES: dict[str, Callable[[Storage], Any]] = {
 
 
 class _Pieces(io.RawIOBase):
-    """A file that is written in pieces, each by a call that counts."""
+    """A file that is written in pieces, each by a counted call."""
 
     def __init__(self, fd: int) -> None:
         super().__init__()
@@ -38,11 +38,11 @@ class _Pieces(io.RawIOBase):
         return self._fd
 
     def writable(self) -> bool:
-        """It is."""
+        """True."""
         return True
 
     def write(self, raw: Any) -> int:
-        """Some of it."""
+        """Write some of it."""
         return os.write(self._fd, bytes(raw[:2000]))
 
     def close(self) -> None:
@@ -76,7 +76,7 @@ def change_until_killed(step: int, durability: Any, what: str, where: Path) -> N
 
 
 def _is_atomic(_fd: int, raw: bytes, at: int = SECTOR) -> bool:
-    """What is within one sector, and with it within one page, is written at once."""
+    """Whether a write is atomic: within one sector, and so within one page."""
     return at + len(raw) <= SECTOR
 
 

@@ -36,7 +36,7 @@ def entry(
     model: str | None = None,
     usage: Usage | None = None,
 ) -> Entry:
-    """A user's message that says this."""
+    """A user message with this text."""
     message = Message.user(text) if id is None else Message.user(text).with_id(id)
     return Entry(message.id, body_of(message), time() if at is None else at, model, usage)
 
@@ -47,7 +47,7 @@ def texts(found: Sequence[Row]) -> list[str]:
 
 
 def bare(found: Value) -> Value:
-    """A row or a session without what shows damage to it."""
+    """A row or a session without its checksums."""
     if isinstance(found, Row):
         return msgspec.structs.replace(found, checksum=None, chain=None)
     return msgspec.structs.replace(found, chain=None, seal=None)
@@ -59,7 +59,7 @@ def said(hits: Sequence[Hit]) -> list[str]:
 
 
 async def fill(storage: Storage, *words: str, who: SessionIdentity = ONE) -> list[Entry]:
-    """One append per text; the entries, to name them by their ids."""
+    """One append per text; returns the entries, for their ids."""
     entries = [entry(text) for text in words]
     for each in entries:
         await storage.append(who, [each])
@@ -67,21 +67,21 @@ async def fill(storage: Storage, *words: str, who: SessionIdentity = ONE) -> lis
 
 
 async def head(storage: Storage, who: SessionIdentity = ONE) -> Session:
-    """The session, which is there."""
+    """The session, which must exist."""
     found = await storage.session(who)
     assert found is not None
     return found
 
 
 async def unchanged(storage: Storage, before: Session, *words: str) -> None:
-    """Assert that the session is what it was."""
+    """Assert that the session has not changed."""
     assert await storage.session(before.identity) == before
     assert texts(await storage.rows(before.identity)) == list(words)
     assert await storage.count(before.identity) == len(words)
 
 
 def copy_of(version: int, *numbers: int, who: SessionIdentity = ONE) -> tuple[Session, list[Row]]:
-    """A session with a branch, whose messages have these numbers, in turns on either branch."""
+    """A session with a branch whose messages have these numbers, alternating between branches."""
     session = Session(who, version, 20, NOON, NOON + 1, 1, (Fork(1, MAIN, 1),), b'{"w":1}')
     entries = [entry(str(number), at=NOON, usage=Usage(input=number)) for number in numbers]
     rows = [

@@ -1,4 +1,4 @@
-"""Chains: members that fail, are behind, ahead, or come back."""
+"""Chains: members that fail, lag behind, are ahead, or come back."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SECRET = "what nobody but the store may know"
 
 
 class Fragile:
-    """A storage that fails while it is `down`, at some calls or all, before or after they work."""
+    """A storage that fails while it is `down`, for some calls or all, before or after the work."""
 
     def __init__(self, name: str = "fragile") -> None:
         self.inner = MemoryStorage()
@@ -55,13 +55,13 @@ class Fragile:
 
 def chained(*members: Fragile, retry_after: float = 0) -> ChainStorage:
     """A chain of these."""
-    # They have a storage's methods, though no type checker sees it.
+    # They have a storage's methods, though type checkers don't see it.
     primary, *others = (cast("Storage", member) for member in members)
     return ChainStorage(primary, *others, retry_after=retry_after)
 
 
 class Trio:
-    """A chain of three fragile members, and their insides."""
+    """A chain of three fragile members, and the storages in them."""
 
     def __init__(self) -> None:
         self.members = [Fragile(f"member{number}") for number in range(3)]
@@ -69,20 +69,20 @@ class Trio:
         self.chain = chained(*self.members)
 
     async def alike(self, who: SessionIdentity = ONE) -> None:
-        """Assert that all members hold the same."""
+        """Assert that all members have the same content."""
         first = await everything_of(self.primary.inner, who)
         assert await everything_of(self.second.inner, who) == first
         assert await everything_of(self.third.inner, who) == first
 
 
 async def everything_of(storage: Storage, who: SessionIdentity = ONE) -> Any:
-    """What must be alike in all members."""
+    """Everything that must be equal in all members."""
     session = await storage.session(who)
     if session is None:
         return None
     branches = (MAIN, *(fork.number for fork in session.forks))
     rows = [await storage.rows(who, branch=branch) for branch in branches]
-    # The moment of a rewrite or a fork is each member's own.
+    # The time of a rewrite or a fork is each member's own.
     return session.version, session.last_seq, session.active, session.forks, session.windows, rows
 
 
@@ -96,7 +96,7 @@ def trio() -> Trio:
 
 
 async def test_reads_fall_through_a_member_without_the_session(trio: Trio) -> None:
-    """None means absent; the next member is used."""
+    """If it is absent, the next member is used."""
     await fill(trio.third.inner, "a", "b")
     assert await trio.chain.session(ONE) == await trio.third.inner.session(ONE)
     rows = await trio.chain.rows(ONE)
@@ -106,8 +106,8 @@ async def test_reads_fall_through_a_member_without_the_session(trio: Trio) -> No
     assert trio.chain.reports == ()
 
 
-async def test_an_empty_session_is_cleared_and_an_answer(trio: Trio) -> None:
-    """What an older copy holds does not come back."""
+async def test_a_cleared_session_is_an_answer(trio: Trio) -> None:
+    """Messages of an older copy don't come back."""
     await fill(trio.second.inner, "old")
     await trio.primary.inner.clear(ONE, at=NOON)
     assert await trio.chain.rows(ONE) == []
@@ -115,7 +115,7 @@ async def test_an_empty_session_is_cleared_and_an_answer(trio: Trio) -> None:
     assert (await head(trio.chain)).last_seq == 0
 
 
-async def test_reads_fall_through_a_failing_member_and_say_so(
+async def test_reads_fall_through_a_failing_member_and_report_it(
     trio: Trio, caplog: pytest.LogCaptureFixture
 ) -> None:
     """In the log and in the reports, without content."""
@@ -129,7 +129,7 @@ async def test_reads_fall_through_a_failing_member_and_say_so(
     assert SECRET not in caplog.text
 
 
-async def test_when_all_fail_that_is_an_error(trio: Trio) -> None:
+async def test_if_all_members_fail_that_is_an_error(trio: Trio) -> None:
     """Never an empty history."""
     await fill(trio.chain, "a")
     for member in trio.members:
@@ -147,7 +147,7 @@ async def test_when_all_fail_that_is_an_error(trio: Trio) -> None:
             await read
 
 
-async def test_absent_is_believed_of_the_primary_only(trio: Trio) -> None:
+async def test_only_the_primary_decides_that_a_session_is_absent(trio: Trio) -> None:
     """A copy without the session proves nothing while the primary is down."""
     trio.second.down = True
     assert await trio.chain.session(ONE) is None
@@ -157,7 +157,7 @@ async def test_absent_is_believed_of_the_primary_only(trio: Trio) -> None:
 
 
 async def test_lists_come_from_the_first_that_answers(trio: Trio) -> None:
-    """Sessions, search and totals; a mistake of the caller's is no failure."""
+    """Sessions, search and totals; an invalid argument is not a failure."""
     await fill(trio.chain, "word")
     trio.primary.down = True
     assert len(await trio.chain.sessions()) == 1
@@ -185,7 +185,7 @@ async def every_write(chain: Storage) -> None:
 
 
 async def test_every_write_goes_to_all_members(trio: Trio) -> None:
-    """They are alike after each, numbers and all, and nothing had to be copied."""
+    """They are equal after each, including numbers, and nothing had to be copied."""
     await every_write(trio.chain)
     await trio.alike()
     assert "restore" not in trio.second.calls
@@ -198,8 +198,8 @@ async def test_every_write_goes_to_all_members(trio: Trio) -> None:
     assert trio.chain.reports == ()
 
 
-async def test_what_fails_on_the_primary_touches_nobody(trio: Trio) -> None:
-    """The write has failed, and can be tried again."""
+async def test_a_failure_of_the_primary_changes_no_member(trio: Trio) -> None:
+    """The write has failed, and can be retried."""
     await fill(trio.chain, "a")
     trio.primary.down = True
     with pytest.raises(StoreError, match="it is down"):
@@ -216,7 +216,7 @@ async def test_what_fails_on_the_primary_touches_nobody(trio: Trio) -> None:
 
 
 @pytest.mark.parametrize("is_late", [False, True])
-async def test_a_failing_secondary_fails_no_write_and_is_mended_at_the_next(
+async def test_a_failing_secondary_fails_no_write_and_is_repaired_at_the_next(
     trio: Trio, is_late: bool
 ) -> None:
     """Whether or not it had done the work when it failed."""
@@ -230,7 +230,7 @@ async def test_a_failing_secondary_fails_no_write_and_is_mended_at_the_next(
 
 
 async def every_write_after(chain: Storage) -> None:
-    """Writes to a session that is there."""
+    """Writes to an existing session."""
     await fill(chain, "b")
     await chain.fork(ONE, parent=MAIN, at=1)
     await chain.keep_windows(ONE, b'{"w":1}')
@@ -241,7 +241,7 @@ async def every_write_after(chain: Storage) -> None:
 
 
 @pytest.mark.parametrize("method", ["keep_windows", "activate"])
-async def test_what_has_no_version_is_mended_as_well(trio: Trio, method: str) -> None:
+async def test_writes_without_a_version_are_repaired_as_well(trio: Trio, method: str) -> None:
     """By a repair that finds the same version on both sides."""
     await fill(trio.chain, "a")
     await trio.chain.fork(ONE, parent=MAIN, at=1)
@@ -253,8 +253,8 @@ async def test_what_has_no_version_is_mended_as_well(trio: Trio, method: str) ->
     await trio.alike()
 
 
-async def test_a_secondary_of_an_earlier_process_is_mended(trio: Trio) -> None:
-    """Nothing but the versions tells that it is behind."""
+async def test_a_secondary_of_an_earlier_process_is_repaired(trio: Trio) -> None:
+    """Only the versions show that it lags behind."""
     await fill(trio.primary.inner, "a", "b")
     (first, _) = await trio.primary.inner.rows(ONE)
     await trio.second.inner.append(ONE, [first])
@@ -263,8 +263,8 @@ async def test_a_secondary_of_an_earlier_process_is_mended(trio: Trio) -> None:
     assert trio.chain.reports == ()
 
 
-async def test_foreign_errors_of_a_secondary_are_told_without_their_text(trio: Trio) -> None:
-    """A bug in one backend does not take the others down, nor quote what was stored."""
+async def test_foreign_errors_of_a_secondary_are_reported_without_their_text(trio: Trio) -> None:
+    """A bug in one backend neither affects the others nor quotes stored content."""
     trio.second.error, trio.second.down = ValueError(SECRET), True
     await fill(trio.chain, "a")
     assert {report.problem for report in trio.chain.reports} == {"it failed with ValueError"}
@@ -272,14 +272,14 @@ async def test_foreign_errors_of_a_secondary_are_told_without_their_text(trio: T
 
 @pytest.mark.parametrize("error", [ConfigError("no key"), InvalidInputError("odd")])
 async def test_no_error_of_a_secondary_fails_a_write(trio: Trio, error: Exception) -> None:
-    """Not even one that would be the caller's fault: the primary took it."""
+    """Not even one that would be the caller's fault: the primary accepted it."""
     trio.second.error, trio.second.down = error, True
     await fill(trio.chain, "a", "b")
     assert {report.problem for report in trio.chain.reports} == {str(error)}
     assert await trio.third.inner.count(ONE) == 2
 
 
-async def test_tasks_write_in_turns(trio: Trio) -> None:
+async def test_tasks_write_in_turn(trio: Trio) -> None:
     """So that secondaries get the writes in the primary's order."""
     chain = chained(trio.primary, trio.second)
     await asyncio.gather(*(chain.append(ONE, [entry(str(number))]) for number in range(50)))
@@ -287,8 +287,8 @@ async def test_tasks_write_in_turns(trio: Trio) -> None:
     assert await everything_of(trio.second.inner) == await everything_of(trio.primary.inner)
 
 
-async def test_two_chains_on_the_same_members_keep_them_alike(tmp_path: Any) -> None:
-    """As two processes do: who comes second finds it mended."""
+async def test_two_chains_on_the_same_members_keep_them_equal(tmp_path: Any) -> None:
+    """As two processes do: the second finds it repaired."""
     primary = MemoryStorage()
     chains = [ChainStorage(primary, SQLiteStorage(tmp_path / "copy.db")) for _ in range(2)]
     for chain in chains:
@@ -309,7 +309,7 @@ async def test_two_chains_on_the_same_members_keep_them_alike(tmp_path: Any) -> 
     await copy.close()
 
 
-async def test_a_cancelled_write_is_mended_at_the_next(tmp_path: Any) -> None:
+async def test_a_cancelled_write_is_repaired_at_the_next(tmp_path: Any) -> None:
     """At whichever moment it was cancelled."""
     primary, copy = MemoryStorage(), SQLiteStorage(tmp_path / "copy.db")
     chain = ChainStorage(primary, copy)
@@ -328,7 +328,7 @@ async def test_a_cancelled_write_is_mended_at_the_next(tmp_path: Any) -> None:
 # --- members that differ
 
 
-async def test_a_session_that_only_a_secondary_has_goes_on(trio: Trio) -> None:
+async def test_a_session_that_only_a_secondary_has_can_be_continued(trio: Trio) -> None:
     """It is copied to the primary before it is written to, and that is reported."""
     await fill(trio.third.inner, "a", "b")
     session = await head(trio.chain)
@@ -338,8 +338,8 @@ async def test_a_session_that_only_a_secondary_has_goes_on(trio: Trio) -> None:
     assert [report.member for report in trio.chain.reports] == ["member2"]
 
 
-async def test_a_session_that_the_primary_lost_meanwhile_goes_on(trio: Trio) -> None:
-    """The first write conflicts, as the version is another; loading it again helps."""
+async def test_a_session_that_the_primary_lost_meanwhile_can_be_continued(trio: Trio) -> None:
+    """The first write is a conflict, because the version differs; it works after loading again."""
     await fill(trio.chain, "a", "b")
     await trio.primary.inner.delete(ONE)
     with pytest.raises(Conflict):
@@ -349,7 +349,7 @@ async def test_a_session_that_the_primary_lost_meanwhile_goes_on(trio: Trio) -> 
     assert await trio.chain.count(ONE) == 3
 
 
-async def test_a_copy_that_is_ahead_is_told_and_kept(trio: Trio) -> None:
+async def test_a_copy_that_is_ahead_is_reported_and_kept(trio: Trio) -> None:
     """It may be the only one that has those messages."""
     await fill(trio.chain, "a")
     await fill(trio.second.inner, "b", "c", "d")
@@ -360,7 +360,7 @@ async def test_a_copy_that_is_ahead_is_told_and_kept(trio: Trio) -> None:
     assert await trio.second.inner.count(ONE) == 4
 
 
-async def test_another_session_under_the_same_names_is_told_and_kept(trio: Trio) -> None:
+async def test_another_session_of_the_same_names_is_reported_and_kept(trio: Trio) -> None:
     """However many versions the primary's has."""
     await trio.second.inner.append(ONE, [entry("precious", at=NOON)])
     trio.second.down = True
@@ -374,8 +374,8 @@ async def test_another_session_under_the_same_names_is_told_and_kept(trio: Trio)
 # --- repair
 
 
-async def test_repair_brings_all_copies_up_to_the_primary(trio: Trio) -> None:
-    """Absent and old ones; a second time there is nothing to do."""
+async def test_repair_brings_all_copies_up_to_date(trio: Trio) -> None:
+    """Absent and old ones; a second repair does nothing."""
     await trio.chain.open()
     await fill(trio.chain, "a")
     await fill(trio.primary.inner, "b")
@@ -390,15 +390,15 @@ async def test_repair_brings_all_copies_up_to_the_primary(trio: Trio) -> None:
 
 
 async def test_repair_of_one_session_leaves_the_others(trio: Trio) -> None:
-    """Only what was asked for."""
+    """Only the requested one is repaired."""
     await fill(trio.primary.inner, "a")
     await fill(trio.primary.inner, "b", who=TWO)
     assert (await trio.chain.repair(ONE)).mended == 2
     assert await trio.second.inner.session(TWO) is None
 
 
-async def test_repair_tells_of_sessions_that_only_a_secondary_has(trio: Trio) -> None:
-    """They are neither deleted nor brought to the primary."""
+async def test_repair_reports_sessions_that_only_a_secondary_has(trio: Trio) -> None:
+    """They are neither deleted nor copied to the primary."""
     await fill(trio.third.inner, "a")
     for done in (await trio.chain.repair(), await trio.chain.repair(ONE)):
         assert [problem.member for problem in done.problems] == ["member2"]
@@ -406,8 +406,8 @@ async def test_repair_tells_of_sessions_that_only_a_secondary_has(trio: Trio) ->
     assert await trio.primary.inner.session(ONE) is None
 
 
-async def test_repair_goes_on_without_a_failing_secondary(trio: Trio) -> None:
-    """It is told; a failing primary is an error."""
+async def test_repair_continues_without_a_failing_secondary(trio: Trio) -> None:
+    """It is reported; a failing primary is an error."""
     await fill(trio.primary.inner, "a")
     trio.second.down = True
     done = await trio.chain.repair()
@@ -419,8 +419,8 @@ async def test_repair_goes_on_without_a_failing_secondary(trio: Trio) -> None:
         await trio.chain.repair()
 
 
-async def test_repair_notices_messages_that_are_missing_at_the_same_version(trio: Trio) -> None:
-    """Versions alone do not make copies alike."""
+async def test_repair_notices_missing_messages_at_the_same_version(trio: Trio) -> None:
+    """Equal versions alone don't make copies equal."""
     made = await fill(trio.chain, "a", "b")
     del trio.second.inner._sessions[ONE.digest].by_id[made[0].id]
     done = await trio.chain.repair()
@@ -437,15 +437,15 @@ async def test_a_session_written_to_while_it_is_copied_is_copied_again(trio: Tri
     await trio.alike()
 
 
-async def test_a_session_deleted_while_it_is_copied_is_not_left_over(trio: Trio) -> None:
-    """Deleting goes from the copies to the primary: the copy just made would be forgotten."""
+async def test_a_session_deleted_while_it_is_copied_leaves_no_copy(trio: Trio) -> None:
+    """Deletion goes from the copies to the primary, so the new copy would be missed."""
     await fill(trio.primary.inner, "a")
     trio.second.meanwhile["restore"] = lambda: trio.primary.inner.delete(ONE)
     await trio.chain.repair(ONE)
     assert await trio.second.inner.session(ONE) is None
 
 
-async def test_a_copy_that_somebody_else_mends_meanwhile_is_fine(trio: Trio) -> None:
+async def test_a_copy_that_another_process_repairs_meanwhile_is_fine(trio: Trio) -> None:
     """Two processes may find the same gap."""
     await fill(trio.primary.inner, "a")
     (row,) = await trio.primary.inner.rows(ONE)
@@ -458,8 +458,8 @@ async def test_a_copy_that_somebody_else_mends_meanwhile_is_fine(trio: Trio) -> 
 # --- delete, forget, verify
 
 
-async def test_what_could_not_be_deleted_everywhere_is_not_deleted(trio: Trio) -> None:
-    """It raises, the primary keeps the session, and nothing comes back to life."""
+async def test_a_failed_deletion_deletes_nothing(trio: Trio) -> None:
+    """It raises, the primary keeps the session, and nothing reappears."""
     await fill(trio.chain, "a")
     trio.third.down = True
     with pytest.raises(StoreError, match="member2"):
@@ -473,7 +473,7 @@ async def test_what_could_not_be_deleted_everywhere_is_not_deleted(trio: Trio) -
 
 
 async def test_forget_erases_on_every_member(trio: Trio) -> None:
-    """Copies are counted once; what remains is told by member."""
+    """Copies are counted once; what remains is reported by member."""
     await fill(trio.chain, "a", "b")
     await fill(trio.third.inner, "c", who=SessionIdentity(chat="only there", user="Ana"))
     erased = await trio.chain.forget("Ana")
@@ -481,7 +481,7 @@ async def test_forget_erases_on_every_member(trio: Trio) -> None:
     assert [await member.inner.sessions() for member in trio.members] == [[], [], []]
 
 
-async def test_forget_raises_where_a_member_failed(trio: Trio) -> None:
+async def test_forget_raises_if_a_member_failed(trio: Trio) -> None:
     """After trying all of them."""
     await fill(trio.chain, "a")
     trio.second.down = True
@@ -492,8 +492,8 @@ async def test_forget_raises_where_a_member_failed(trio: Trio) -> None:
     assert (await trio.chain.forget("Ana")).sessions == 1
 
 
-async def test_forget_tells_what_remains_of_which_member(tmp_path: Any) -> None:
-    """In each member's words."""
+async def test_forget_reports_what_remains_in_which_member(tmp_path: Any) -> None:
+    """In each member's own text."""
     chain = ChainStorage(MemoryStorage(), SQLiteStorage(tmp_path / "copy.db"))
     await chain.open()
     await fill(chain, "a")
@@ -504,7 +504,7 @@ async def test_forget_tells_what_remains_of_which_member(tmp_path: Any) -> None:
 
 
 async def test_verify_names_the_member(trio: Trio) -> None:
-    """Also one that can't be asked."""
+    """Including one that is unavailable."""
     assert await trio.chain.verify() == []
     trio.second.down = True
     assert await trio.chain.verify() == ["member1 could not be checked: it is down"]
@@ -531,7 +531,7 @@ async def test_a_chain_opens_if_one_member_does(trio: Trio) -> None:
 
 
 async def test_a_member_that_did_not_open_is_not_tried_at_every_call(trio: Trio) -> None:
-    """Waiting for its time-out each time would stop everything."""
+    """Waiting for its timeout each time would block everything."""
     chain = chained(trio.primary, trio.second, retry_after=3600)
     trio.second.down = True
     await chain.open()
@@ -551,7 +551,7 @@ async def test_a_chain_does_not_open_if_none_does(trio: Trio) -> None:
         await trio.chain.open()
 
 
-async def test_a_chain_closes_what_is_its_own(tmp_path: Any) -> None:
+async def test_a_chain_closes_only_what_it_opened(tmp_path: Any) -> None:
     """A storage that others use as well stays open."""
     mine, theirs = SQLiteStorage(tmp_path / "a.db"), SQLiteStorage(tmp_path / "b.db")
     chain = ChainStorage(mine, theirs, owned=[mine])
@@ -564,14 +564,14 @@ async def test_a_chain_closes_what_is_its_own(tmp_path: Any) -> None:
 
 
 def test_a_storage_is_in_a_chain_once() -> None:
-    """Twice the same would always be in its own way."""
+    """A repeated one is rejected."""
     storage = MemoryStorage()
     with pytest.raises(InvalidInputError):
         ChainStorage(storage, storage)
 
 
 def test_a_chain_is_blocking_if_all_members_are(tmp_path: Any) -> None:
-    """And named after them."""
+    """Its name lists them."""
     memory = MemoryStorage()
     blocking = SQLiteStorage(tmp_path / "a.db", blocking=True)
     assert ChainStorage(memory, blocking).is_blocking
@@ -606,7 +606,7 @@ def damage(storage: MemoryStorage, id: str) -> None:
 
 
 @pytest.mark.parametrize("number", [0, 1, 2])
-async def test_a_damaged_message_is_replaced_from_a_sound_copy(trio: Trio, number: int) -> None:
+async def test_a_damaged_message_is_replaced_from_an_intact_copy(trio: Trio, number: int) -> None:
     """On any member; it is reported, and all members are equal and intact afterwards."""
     made = await fill(trio.chain, "a", "b", "c")
     await trio.chain.fork(ONE, parent=MAIN, at=2)
@@ -625,8 +625,8 @@ async def test_a_damaged_message_is_replaced_from_a_sound_copy(trio: Trio, numbe
 
 
 @pytest.mark.parametrize("number", [0, 1])
-async def test_a_missing_message_is_brought_back_from_a_sound_copy(trio: Trio, number: int) -> None:
-    """The tally of the member that lost it says so."""
+async def test_a_missing_message_is_restored_from_an_intact_copy(trio: Trio, number: int) -> None:
+    """The tally of the member shows that it is missing."""
     made = await fill(trio.chain, "a", "b", "c")
     kept = trio.members[number].inner._sessions[ONE.digest]
     row = kept.by_id.pop(made[2].id)
@@ -637,8 +637,8 @@ async def test_a_missing_message_is_brought_back_from_a_sound_copy(trio: Trio, n
     await trio.alike()
 
 
-async def test_damaged_numbers_are_replaced_from_a_sound_copy(trio: Trio) -> None:
-    """Also where the primary can't even say which version it has."""
+async def test_damaged_numbers_are_replaced_from_an_intact_copy(trio: Trio) -> None:
+    """Even if the primary's version can't be read."""
     await fill(trio.chain, "a", "b")
     trio.primary.down = frozenset({"session"})
     trio.primary.error = Corrupt("the numbers are damaged")
@@ -652,8 +652,8 @@ async def test_damaged_numbers_are_replaced_from_a_sound_copy(trio: Trio) -> Non
     await trio.alike()
 
 
-async def test_without_a_sound_copy_of_the_same_state_nothing_is_replaced(trio: Trio) -> None:
-    """Damaged copies are left alone; it is reported."""
+async def test_without_an_intact_copy_of_the_same_state_nothing_is_replaced(trio: Trio) -> None:
+    """Damaged copies stay; they are reported."""
     made = await fill(trio.chain, "a", "b")
     for member in trio.members:
         damage(member.inner, made[0].id)
@@ -664,8 +664,8 @@ async def test_without_a_sound_copy_of_the_same_state_nothing_is_replaced(trio: 
     assert [await everything_of(member.inner) for member in trio.members] == before
 
 
-async def test_a_sealed_chain_is_mended_without_its_keys(trio: Trio) -> None:
-    """Seals go to all members with each write, and stay right when a copy is replaced."""
+async def test_a_sealed_chain_is_repaired_without_its_keys(trio: Trio) -> None:
+    """Seals are part of each write, and stay valid when a copy is replaced."""
     sealed = SealedStorage(trio.chain, keys={"k": bytes(32)}, current="k")
     made = await fill(sealed, "a", "b", "c")
     await sealed.rewrite(ONE, replaced=[entry("B", id=made[1].id)])

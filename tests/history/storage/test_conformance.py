@@ -1,4 +1,4 @@
-"""What every backend does with a session: each sentence of `storage/protocol.py`.
+"""The behaviour of every backend for one session: each sentence of `storage/protocol.py`.
 
 The rest is in `test_conformance_*.py`.
 """
@@ -33,8 +33,8 @@ from tests.history.storage.making import (
 # --- opening
 
 
-async def test_what_was_appended_is_there_after_reopening(backend: Backend) -> None:
-    """Messages come back in order, numbered from one."""
+async def test_appended_messages_are_there_after_reopening(backend: Backend) -> None:
+    """In order, numbered from one."""
     async with backend.opened() as storage:
         for text in ("a", "b", "c"):
             await storage.append(ONE, [entry(text)])
@@ -57,7 +57,7 @@ async def test_opening_and_closing_twice_does_nothing(backend: Backend) -> None:
     await storage.close()
 
 
-async def test_many_may_open_a_new_place_at_once(new_backend: Backend) -> None:
+async def test_concurrent_first_openings(new_backend: Backend) -> None:
     """The schema is made once, and all of them can write."""
     storages = [new_backend.new() for _ in range(6)]
     await asyncio.gather(*(storage.open() for storage in storages))
@@ -68,8 +68,8 @@ async def test_many_may_open_a_new_place_at_once(new_backend: Backend) -> None:
         await storage.close()
 
 
-async def test_storages_on_one_place_see_each_others_writes(backend: Backend) -> None:
-    """What one has written the other reads, and counts on from."""
+async def test_storages_at_one_location_see_each_others_writes(backend: Backend) -> None:
+    """One reads what the other has written, and continues its numbers."""
     async with backend.opened() as left, backend.opened() as right:
         await fill(left, "a")
         await fill(right, "b")
@@ -81,15 +81,15 @@ async def test_storages_on_one_place_see_each_others_writes(backend: Backend) ->
         assert await left.session(ONE) is None
 
 
-async def test_its_name_says_what_it_is(backend: Backend) -> None:
-    """There is a name, and it can be asked for before opening."""
+async def test_a_storage_has_a_name(backend: Backend) -> None:
+    """Even before it is opened."""
     assert backend.new().name
 
 
 # --- append
 
 
-async def test_an_append_tells_the_version_and_the_last_number(backend: Backend) -> None:
+async def test_an_append_returns_the_version_and_the_last_number(backend: Backend) -> None:
     """Each write raises the version by one, however many messages it adds."""
     async with backend.opened() as storage:
         first = await storage.append(ONE, [entry("a"), entry("b"), entry("c")])
@@ -99,8 +99,8 @@ async def test_an_append_tells_the_version_and_the_last_number(backend: Backend)
         assert texts(await storage.rows(ONE)) == ["a", "b", "c", "d"]
 
 
-async def test_a_row_holds_all_of_its_entry(backend: Backend) -> None:
-    """Id, body, time, model and usage come back as they went in."""
+async def test_a_row_has_all_of_its_entry(backend: Backend) -> None:
+    """Id, body, time, model and usage are unchanged."""
     usage = Usage(input=3, output=5, cache_read=7, cache_write=11, thinking=13, reported_total=40)
     full = entry("full", at=NOON + 0.123456, model="some/model:1", usage=usage)
     plain = entry("plain", at=NOON, usage=Usage())
@@ -114,16 +114,16 @@ async def test_a_row_holds_all_of_its_entry(backend: Backend) -> None:
         assert [row.usage for row in await storage.rows(ONE)] == [usage, Usage(), None]
 
 
-async def test_a_new_session_knows_its_identity_and_times(backend: Backend) -> None:
-    """It was made when its first message was stored, and last written with its latest."""
+async def test_a_new_session_has_its_identity_and_times(backend: Backend) -> None:
+    """It was created with its first message, and last written with its latest."""
     async with backend.opened() as storage:
         await storage.append(ONE, [entry("a", at=NOON)])
         await storage.append(ONE, [entry("b", at=NOON + 5.5)])
         assert bare(await head(storage)) == Session(ONE, 2, 2, NOON, NOON + 5.5)
 
 
-async def test_an_append_of_several_leaves_the_time_of_the_last(backend: Backend) -> None:
-    """The session was made with the first of them, and last written with the last."""
+async def test_an_append_of_several_has_the_time_of_the_last(backend: Backend) -> None:
+    """The session was created with the first of them."""
     async with backend.opened() as storage:
         await storage.append(ONE, [entry("a", at=NOON), entry("b", at=NOON + 1)])
         session = await head(storage)
@@ -134,7 +134,7 @@ async def test_an_append_of_several_leaves_the_time_of_the_last(backend: Backend
 
 
 async def test_an_unexpected_version_is_a_conflict_and_writes_nothing(backend: Backend) -> None:
-    """Both versions are told."""
+    """The error has both versions."""
     async with backend.opened() as storage:
         await storage.append(ONE, [entry("a")], expected=0)
         with pytest.raises(Conflict) as raised:
@@ -144,7 +144,7 @@ async def test_an_unexpected_version_is_a_conflict_and_writes_nothing(backend: B
 
 
 async def test_a_version_of_an_absent_session_is_a_conflict(backend: Backend) -> None:
-    """The session is not made."""
+    """The session is not created."""
     async with backend.opened() as storage:
         with pytest.raises(Conflict) as raised:
             await storage.append(ONE, [entry("a")], expected=3)
@@ -152,8 +152,8 @@ async def test_a_version_of_an_absent_session_is_a_conflict(backend: Backend) ->
         assert await storage.session(ONE) is None
 
 
-async def test_the_expected_version_lets_a_write_through(backend: Backend) -> None:
-    """Every kind of write can be guarded so."""
+async def test_the_expected_version_allows_a_write(backend: Backend) -> None:
+    """For every kind of write."""
     async with backend.opened() as storage:
         one = entry("a")
         await storage.append(ONE, [one], expected=0)
@@ -164,10 +164,10 @@ async def test_the_expected_version_lets_a_write_through(backend: Backend) -> No
 
 
 @pytest.mark.parametrize("place", [0, 1, 2])
-async def test_an_id_that_is_there_is_refused_and_nothing_written(
+async def test_an_existing_id_is_rejected_and_nothing_is_written(
     backend: Backend, place: int
 ) -> None:
-    """Wherever among the new ones it is; it is named."""
+    """Wherever among the new ones it is; the error names it."""
     async with backend.opened() as storage:
         (known,) = await fill(storage, "a")
         before = await head(storage)
@@ -179,8 +179,8 @@ async def test_an_id_that_is_there_is_refused_and_nothing_written(
         await unchanged(storage, before, "a")
 
 
-async def test_an_id_twice_in_one_append_is_refused(backend: Backend) -> None:
-    """The session is not even made."""
+async def test_a_repeated_id_in_one_append_is_rejected(backend: Backend) -> None:
+    """The session is not created."""
     async with backend.opened() as storage:
         with pytest.raises(DuplicateIds):
             await storage.append(ONE, [entry("a", id="x"), entry("b"), entry("c", id="x")])
@@ -188,8 +188,8 @@ async def test_an_id_twice_in_one_append_is_refused(backend: Backend) -> None:
         assert await storage.rows(ONE) == []
 
 
-async def test_an_id_of_another_branch_is_refused(backend: Backend) -> None:
-    """Ids are a session's, not a branch's."""
+async def test_an_id_of_another_branch_is_rejected(backend: Backend) -> None:
+    """Ids are unique in a session, not in a branch."""
     async with backend.opened() as storage:
         (known,) = await fill(storage, "a")
         await storage.fork(ONE, parent=MAIN, at=0)
@@ -198,7 +198,7 @@ async def test_an_id_of_another_branch_is_refused(backend: Backend) -> None:
         assert await storage.count(ONE, 1) == 0
 
 
-async def test_two_sessions_may_hold_the_same_id(backend: Backend) -> None:
+async def test_two_sessions_may_have_the_same_id(backend: Backend) -> None:
     """A copy of a conversation keeps its ids."""
     async with backend.opened() as storage:
         await storage.append(ONE, [entry("a", id="x")])
@@ -207,7 +207,7 @@ async def test_two_sessions_may_hold_the_same_id(backend: Backend) -> None:
         assert texts(await storage.rows(TWO)) == ["b"]
 
 
-async def test_an_id_can_be_used_again_once_its_message_is_gone(backend: Backend) -> None:
+async def test_an_id_can_be_reused_once_its_message_is_removed(backend: Backend) -> None:
     """It gets a new number."""
     async with backend.opened() as storage:
         await storage.append(ONE, [entry("a", id="x")])
@@ -216,8 +216,8 @@ async def test_an_id_can_be_used_again_once_its_message_is_gone(backend: Backend
         assert [(row.seq, row.id) for row in await storage.rows(ONE)] == [(2, "x")]
 
 
-async def test_a_branch_that_is_not_there_is_not_found(backend: Backend) -> None:
-    """Nothing is written, whether or not there is a session."""
+async def test_an_unknown_branch_is_not_found(backend: Backend) -> None:
+    """Nothing is written, whether or not the session exists."""
     async with backend.opened() as storage:
         with pytest.raises(NotFound):
             await storage.append(ONE, [entry("a")], branch=1)
@@ -266,7 +266,7 @@ async def test_a_range_of_rows(backend: Backend) -> None:
 
 
 async def test_rows_with_gaps_are_counted_by_number(backend: Backend) -> None:
-    """Removed messages take no place in a limit, and keep their numbers to themselves."""
+    """Removed messages don't count towards a limit, and their numbers stay unused."""
     async with backend.opened() as storage:
         kept = await fill(storage, *"abcdef")
         await storage.rewrite(ONE, removed=[kept[1].id, kept[4].id])
@@ -277,7 +277,7 @@ async def test_rows_with_gaps_are_counted_by_number(backend: Backend) -> None:
 
 
 async def test_one_row_by_its_id(backend: Backend) -> None:
-    """On any branch; None where there is none."""
+    """On any branch; None if there is none."""
     async with backend.opened() as storage:
         (first,) = await fill(storage, "a")
         await storage.fork(ONE, parent=MAIN, at=0)
@@ -289,8 +289,8 @@ async def test_one_row_by_its_id(backend: Backend) -> None:
         assert await storage.row(TWO, first.id) is None
 
 
-async def test_what_is_absent_reads_as_nothing(backend: Backend) -> None:
-    """No session, no rows, no count, and nothing is made by asking."""
+async def test_reading_an_absent_session_gives_nothing(backend: Backend) -> None:
+    """No session, no rows, a count of 0; and nothing is created."""
     async with backend.opened() as storage:
         assert await storage.session(ONE) is None
         assert await storage.rows(ONE) == []
@@ -303,7 +303,7 @@ async def test_what_is_absent_reads_as_nothing(backend: Backend) -> None:
 
 
 async def test_messages_are_counted_by_session_and_branch(backend: Backend) -> None:
-    """A branch's own part is what was said on it."""
+    """A branch's count has only its own messages."""
     async with backend.opened() as storage:
         await fill(storage, "a", "b")
         await storage.fork(ONE, parent=MAIN, at=1)
@@ -315,8 +315,8 @@ async def test_messages_are_counted_by_session_and_branch(backend: Backend) -> N
 # --- rewrite
 
 
-async def test_a_replaced_message_keeps_its_place(backend: Backend) -> None:
-    """Number, branch and neighbours stay; everything else is the new one's."""
+async def test_a_replaced_message_keeps_its_position(backend: Backend) -> None:
+    """Number, branch and neighbours stay; everything else is new."""
     async with backend.opened() as storage:
         kept = await fill(storage, "a", "b", "c")
         usage = Usage(input=1, output=2)
@@ -329,7 +329,7 @@ async def test_a_replaced_message_keeps_its_place(backend: Backend) -> None:
         assert (await head(storage)).last_seq == 3
 
 
-async def test_a_replacement_without_usage_takes_the_old_one_away(backend: Backend) -> None:
+async def test_a_replacement_without_usage_removes_the_old_usage(backend: Backend) -> None:
     """Model and usage are replaced with the rest."""
     async with backend.opened() as storage:
         await storage.append(ONE, [entry("a", id="x", model="m", usage=Usage(input=1))])
@@ -341,7 +341,7 @@ async def test_a_replacement_without_usage_takes_the_old_one_away(backend: Backe
 
 
 async def test_a_message_of_a_branch_is_replaced_there(backend: Backend) -> None:
-    """Ids find their message on any branch."""
+    """Ids are found on any branch."""
     async with backend.opened() as storage:
         await fill(storage, "a")
         await storage.fork(ONE, parent=MAIN, at=0)
@@ -351,7 +351,7 @@ async def test_a_message_of_a_branch_is_replaced_there(backend: Backend) -> None
         assert texts(await storage.rows(ONE, branch=1)) == ["B"]
 
 
-async def test_removed_numbers_are_not_given_out_again(backend: Backend) -> None:
+async def test_removed_numbers_are_not_reused(backend: Backend) -> None:
     """Not even the last one."""
     async with backend.opened() as storage:
         kept = await fill(storage, "a", "b")
@@ -361,14 +361,14 @@ async def test_removed_numbers_are_not_given_out_again(backend: Backend) -> None
 
 
 async def test_removing_every_message_leaves_an_empty_session(backend: Backend) -> None:
-    """It is not absent."""
+    """It still exists."""
     async with backend.opened() as storage:
         kept = await fill(storage, "a", "b")
         await storage.rewrite(ONE, removed=[each.id for each in kept])
         await unchanged(storage, await head(storage))
 
 
-async def test_replacing_and_removing_go_together(backend: Backend) -> None:
+async def test_replacing_and_removing_in_one_rewrite(backend: Backend) -> None:
     """One write, one version."""
     async with backend.opened() as storage:
         kept = await fill(storage, "a", "b", "c")
@@ -380,7 +380,7 @@ async def test_replacing_and_removing_go_together(backend: Backend) -> None:
 
 
 async def test_a_rewrite_of_a_missing_message_changes_nothing(backend: Backend) -> None:
-    """All or none."""
+    """All changes are made, or none."""
     async with backend.opened() as storage:
         kept = await fill(storage, "a", "b")
         before = await head(storage)
@@ -394,7 +394,7 @@ async def test_a_rewrite_of_a_missing_message_changes_nothing(backend: Backend) 
 
 
 async def test_a_rewrite_of_an_unexpected_version_changes_nothing(backend: Backend) -> None:
-    """Both versions are told."""
+    """The error has both versions."""
     async with backend.opened() as storage:
         kept = await fill(storage, "a", "b")
         before = await head(storage)
@@ -405,7 +405,7 @@ async def test_a_rewrite_of_an_unexpected_version_changes_nothing(backend: Backe
 
 
 async def test_writes_that_need_a_session_find_none(backend: Backend) -> None:
-    """They don't make one."""
+    """They don't create one."""
     async with backend.opened() as storage:
         with pytest.raises(NotFound):
             await storage.rewrite(ONE, removed=["x"])
@@ -424,7 +424,7 @@ async def test_writes_that_need_a_session_find_none(backend: Backend) -> None:
 
 
 async def test_a_cleared_session_is_empty_and_not_absent(backend: Backend) -> None:
-    """Its numbers and its version go on where they were."""
+    """Its numbers and its version continue."""
     async with backend.opened() as storage:
         await storage.append(ONE, [entry("a", at=NOON), entry("b", at=NOON)])
         assert await storage.clear(ONE, at=NOON + 1) == 2
@@ -434,15 +434,15 @@ async def test_a_cleared_session_is_empty_and_not_absent(backend: Backend) -> No
         assert texts(await storage.rows(ONE)) == ["c"]
 
 
-async def test_clearing_makes_the_session_if_need_be(backend: Backend) -> None:
-    """So that "nothing" can be told from "not yet"."""
+async def test_clearing_creates_the_session_if_needed(backend: Backend) -> None:
+    """So that "nothing" differs from "not yet"."""
     async with backend.opened() as storage:
         assert await storage.clear(ONE, at=NOON, expected=0) == 1
         assert bare(await head(storage)) == Session(ONE, 1, 0, NOON, NOON)
 
 
-async def test_clearing_takes_branches_and_window_along(backend: Backend) -> None:
-    """What was cut, and where it branched, was about messages that are gone."""
+async def test_clearing_removes_branches_and_window(backend: Backend) -> None:
+    """They were about messages that are gone."""
     async with backend.opened() as storage:
         await fill(storage, "a")
         await storage.fork(ONE, parent=MAIN, at=0)
@@ -469,7 +469,7 @@ async def test_clearing_an_unexpected_version_changes_nothing(backend: Backend) 
         await unchanged(storage, before, "a")
 
 
-async def test_a_deleted_session_is_absent_and_starts_anew(backend: Backend) -> None:
+async def test_a_deleted_session_is_absent_and_starts_over(backend: Backend) -> None:
     """Nothing of it is left, not even its numbers; others stay."""
     async with backend.opened() as storage:
         kept = await fill(storage, "a", "b")

@@ -34,7 +34,7 @@ async def test_many_tasks_append_without_gaps(backend: Backend) -> None:
 
 
 async def test_many_threads_append_without_gaps(backend: Backend) -> None:
-    """Each with a loop and a storage of its own, as in several processes."""
+    """Each with its own loop and storage, as in several processes."""
     problems: list[BaseException] = []
 
     async def write(writer: int) -> None:
@@ -59,7 +59,7 @@ async def test_many_threads_append_without_gaps(backend: Backend) -> None:
 
 
 async def all_there(storage: Storage) -> None:
-    """Assert that four writers' fifty messages are there, each writer's in order."""
+    """Assert that fifty messages of each of four writers are there, each writer's in order."""
     rows = await storage.rows(ONE)
     assert [row.seq for row in rows] == list(range(1, 201))
     session = await head(storage)
@@ -69,7 +69,7 @@ async def all_there(storage: Storage) -> None:
         assert own == [f"{writer} {number}" for number in range(50)]
 
 
-async def test_of_many_that_expect_the_same_version_one_wins(backend: Backend) -> None:
+async def test_of_many_that_expect_the_same_version_one_succeeds(backend: Backend) -> None:
     """The others get a conflict, and have written nothing."""
     async with AsyncExitStack() as stack:
         storages = [await stack.enter_async_context(backend.opened()) for _ in range(4)]
@@ -84,8 +84,8 @@ async def test_of_many_that_expect_the_same_version_one_wins(backend: Backend) -
         assert texts(await storages[0].rows(ONE)) == ["a", "b"]
 
 
-async def test_a_cancelled_write_is_whole_or_absent(backend: Backend) -> None:
-    """At whichever moment; the storage works on."""
+async def test_a_cancelled_write_is_complete_or_absent(backend: Backend) -> None:
+    """At whichever moment; the storage can still be used."""
     async with backend.opened() as storage:
         for turns in range(12):
             task = asyncio.create_task(storage.append(ONE, [entry("a"), entry("b")]))

@@ -30,7 +30,7 @@ from tests.history.storage.making import (
 
 
 async def test_a_fork_is_a_branch_with_its_own_messages(backend: Backend) -> None:
-    """Numbers go on over all branches; the new one is the active one."""
+    """Numbers continue over all branches; the new one becomes active."""
     async with backend.opened() as storage:
         await fill(storage, "a", "b")
         assert await storage.fork(ONE, parent=MAIN, at=1) == 1
@@ -48,7 +48,7 @@ async def test_a_fork_is_a_branch_with_its_own_messages(backend: Backend) -> Non
 
 
 async def test_a_fork_of_a_missing_branch_is_not_found(backend: Backend) -> None:
-    """And nothing changes."""
+    """Nothing changes."""
     async with backend.opened() as storage:
         await fill(storage, "a")
         before = await head(storage)
@@ -60,14 +60,14 @@ async def test_a_fork_of_a_missing_branch_is_not_found(backend: Backend) -> None
 
 
 async def test_activating_a_branch_is_no_new_version(backend: Backend) -> None:
-    """It is remembered, under encryption as one; a branch that is not there can't be activated."""
+    """It is remembered (under encryption as a version); an unknown branch can't be activated."""
     async with backend.opened() as storage:
         await fill(storage, "a")
         await storage.fork(ONE, parent=MAIN, at=1)
         before = await head(storage)
         await storage.activate(ONE, MAIN)
         after = await head(storage)
-        sealed = backend.name == "sealed"  # what proves the state goes by its version
+        sealed = backend.name == "sealed"  # the proof of the state depends on its version
         assert (after.active, after.version) == (MAIN, before.version + sealed)
         with pytest.raises(NotFound):
             await storage.activate(ONE, 2)
@@ -75,7 +75,7 @@ async def test_activating_a_branch_is_no_new_version(backend: Backend) -> None:
 
 
 async def test_the_window_is_kept_byte_for_byte(backend: Backend) -> None:
-    """Without a new version; None takes it away."""
+    """Without a new version; None removes it."""
     window = '{"dragoman":1,"kind":"Window","value":{"note":"é 🙂"}}'.encode()
     async with backend.opened() as storage:
         await fill(storage, "a")
@@ -90,8 +90,8 @@ async def test_the_window_is_kept_byte_for_byte(backend: Backend) -> None:
         assert (await head(storage)).windows is None
 
 
-async def test_windows_take_the_place_of_an_earlier_releases(backend: Backend) -> None:
-    """Both are read; keeping the new one clears the old."""
+async def test_windows_replace_those_of_an_earlier_release(backend: Backend) -> None:
+    """Both are read; storing the new one removes the old."""
     session, rows = copy_of(9, 2, 3, 5)
     old = msgspec.structs.replace(session, window=b'{"w":1}')
     async with backend.opened() as storage:
@@ -105,8 +105,8 @@ async def test_windows_take_the_place_of_an_earlier_releases(backend: Backend) -
 # --- restore, set_aside
 
 
-async def test_a_copy_is_restored_whole(backend: Backend) -> None:
-    """Numbers, branches, times, window and version are the copy's; writes go on from there."""
+async def test_a_copy_is_restored_completely(backend: Backend) -> None:
+    """Numbers, branches, times, window and version are the copy's; writes continue from there."""
     session, rows = copy_of(9, 2, 3, 5, 8)
     async with backend.opened() as storage:
         assert await storage.restore(session, rows) is True
@@ -118,7 +118,7 @@ async def test_a_copy_is_restored_whole(backend: Backend) -> None:
         assert (appended.version, appended.last_seq) == (10, 21)
 
 
-async def test_a_newer_copy_takes_the_place_of_what_is_there(backend: Backend) -> None:
+async def test_a_newer_copy_replaces_the_session(backend: Backend) -> None:
     """Nothing of the older one is left."""
     async with backend.opened() as storage:
         (old,) = await fill(storage, "old")
@@ -133,8 +133,8 @@ async def test_a_newer_copy_takes_the_place_of_what_is_there(backend: Backend) -
 
 
 @pytest.mark.parametrize("version", [2, 1])
-async def test_an_equal_or_older_copy_is_refused(backend: Backend, version: int) -> None:
-    """What is there stays."""
+async def test_an_equal_or_older_copy_is_rejected(backend: Backend, version: int) -> None:
+    """The session is unchanged."""
     async with backend.opened() as storage:
         await fill(storage, "a", "b")
         before = await head(storage)
@@ -143,7 +143,7 @@ async def test_an_equal_or_older_copy_is_refused(backend: Backend, version: int)
 
 
 async def test_an_empty_copy_is_a_cleared_session(backend: Backend) -> None:
-    """It is there, without messages."""
+    """It exists, without messages."""
     async with backend.opened() as storage:
         session = Session(ONE, 5, 7, NOON, NOON)
         assert await storage.restore(session, []) is True
@@ -152,15 +152,15 @@ async def test_an_empty_copy_is_a_cleared_session(backend: Backend) -> None:
 
 
 async def test_rows_are_restored_in_any_order(backend: Backend) -> None:
-    """Their numbers tell the order."""
+    """Their numbers define the order."""
     session, rows = copy_of(9, 2, 4, 6)
     async with backend.opened() as storage:
         await storage.restore(session, rows[::-1])
         assert [bare(row) for row in await storage.rows(ONE)] == rows
 
 
-async def test_what_is_set_aside_is_out_of_the_session(backend: Backend) -> None:
-    """On whichever branch; the rest stays, the numbers go on, and the version is a new one."""
+async def test_messages_that_are_set_aside_leave_the_session(backend: Backend) -> None:
+    """On any branch; the rest stays, the numbers continue, and the version is a new one."""
     async with backend.opened() as storage:
         kept = await fill(storage, "a", "b", "c")
         await storage.fork(ONE, parent=MAIN, at=0)
@@ -175,8 +175,8 @@ async def test_what_is_set_aside_is_out_of_the_session(backend: Backend) -> None
         assert (await storage.append(ONE, [entry("e")])).last_seq == 5
 
 
-async def test_a_damaged_record_is_returned_as_it_is(backend: Backend) -> None:
-    """It is for the reader to notice; the others can be read."""
+async def test_a_damaged_record_is_returned_unchanged(backend: Backend) -> None:
+    """The reader has to notice; the others can be read."""
     broken = b'{"dragoman":1,"kind":"Message","value":{"role":"nobody"}}'
     async with backend.opened() as storage:
         await fill(storage, "a")
@@ -190,8 +190,8 @@ async def test_a_damaged_record_is_returned_as_it_is(backend: Backend) -> None:
         assert texts(await storage.rows(ONE)) == ["a", "c"]
 
 
-async def test_setting_aside_leaves_the_branches_as_they_are(backend: Backend) -> None:
-    """Where each begins, which is the active one, and all other messages; also when it is none."""
+async def test_setting_aside_leaves_the_branches_unchanged(backend: Backend) -> None:
+    """Where each begins, which is active, and all other messages; also if none is set aside."""
     async with backend.opened() as storage:
         await storage.append(ONE, [entry(f"m{n}") for n in range(4)])
         await storage.fork(ONE, parent=MAIN, at=3)

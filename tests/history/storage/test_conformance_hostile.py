@@ -24,12 +24,12 @@ from tests.history.storage.making import (
 
 
 def named(who: SessionIdentity) -> Filter:
-    """The filter that asks for exactly these names, absent ones included."""
+    """The filter for exactly these names, including absent ones."""
     return Filter(**{field: getattr(who, field) for field in FIELDS})
 
 
 async def test_hostile_names_never_collide(backend: Backend) -> None:
-    """Each session keeps its own message, and comes back under its own name."""
+    """Each session keeps its own message and name."""
     async with backend.opened() as storage:
         for number, who in enumerate(HOSTILE):
             appended = await storage.append(who, [entry(str(number))], expected=0)
@@ -56,8 +56,8 @@ async def test_hostile_names_are_deleted_one_by_one(backend: Backend) -> None:
         assert {each.identity for each in await storage.sessions()} == left
 
 
-async def test_hostile_users_are_summed_up_and_forgotten_one_by_one(backend: Backend) -> None:
-    """A user is who it is, byte by byte."""
+async def test_hostile_users_are_totalled_and_forgotten_separately(backend: Backend) -> None:
+    """Users are compared byte by byte."""
     users = sorted({who.agent for who in HOSTILE if who.agent is not None})
     async with backend.opened() as storage:
         for user in users:
@@ -70,8 +70,8 @@ async def test_hostile_users_are_summed_up_and_forgotten_one_by_one(backend: Bac
             assert len(await storage.sessions()) == len(users) - number
 
 
-async def test_hostile_ids_are_told_apart(backend: Backend) -> None:
-    """Ids come from anywhere when histories are imported."""
+async def test_hostile_ids_are_distinguished(backend: Backend) -> None:
+    """Imported histories may have any ids."""
     ids = [*"aAé'\"%_*\n🙂0", "a ", " a", "e\u0301", "a:b", "a/b", "../a", "\r\n", "x" * 1000]
     ids += ["x" * 1001, "00", "-1", "null", "%41", "{}"]
     async with backend.opened() as storage:
@@ -85,10 +85,10 @@ async def test_hostile_ids_are_told_apart(backend: Backend) -> None:
 
 
 @pytest.mark.parametrize("odd", ["\0", "a\0b", "\ud800"])
-async def test_ids_and_models_that_are_no_text_are_kept_or_refused(
+async def test_ids_and_models_that_are_no_text_are_kept_or_rejected(
     backend: Backend, odd: str
 ) -> None:
-    """Whole, or with an error of ours and nothing written: never cut off at the NUL."""
+    """Complete, or with our own error and nothing written: never cut off at the NUL."""
     body = body_of(Message.user("a"))
     for each in (Entry(odd, body, NOON), Entry("id", body, NOON, odd)):
         async with backend.opened() as storage:
@@ -120,7 +120,7 @@ async def test_ids_and_models_that_are_no_text_are_kept_or_refused(
         '{"dragoman":1,"kind":"SealedMessage",',
     ],
 )
-async def test_hostile_texts_come_back_as_they_were(backend: Backend, text: str) -> None:
+async def test_hostile_texts_are_unchanged(backend: Backend, text: str) -> None:
     """Byte for byte in the body, and as a text."""
     one = entry(text, id="x")
     async with backend.opened() as storage:
@@ -145,8 +145,8 @@ async def test_a_text_of_five_megabytes(backend: Backend) -> None:
         assert texts(await storage.rows(ONE)) == ["before", "small", "after"]
 
 
-async def test_a_message_of_every_shape_comes_back_identical(backend: Backend) -> None:
-    """Metadata, usage and all."""
+async def test_a_message_of_every_shape_is_identical(backend: Backend) -> None:
+    """Including metadata and usage."""
     message = Message.assistant("hi", metadata={"a": [1, None, {"b": "é"}]}, name="n")
     async with backend.opened() as storage:
         await storage.append(ONE, [Entry(message.id, body_of(message), NOON)])

@@ -20,7 +20,7 @@ from tests.history.storage.making import NOON, ONE, copy_of, entry, fill, head
 
 
 async def is_sound(storage: Storage) -> None:
-    """Assert that rows, tally and `verify` find nothing wrong."""
+    """Assert that rows, tally and `verify` report no problem."""
     session = await head(storage)
     tally = tally_of(session)
     assert tally is not None
@@ -32,8 +32,8 @@ async def is_sound(storage: Storage) -> None:
     assert await storage.verify() == []
 
 
-async def test_every_write_leaves_a_sound_session(backend: Backend) -> None:
-    """Whatever is written, the tally says what is there, also after reopening."""
+async def test_every_write_leaves_an_intact_session(backend: Backend) -> None:
+    """The tally matches after every kind of write, also after reopening."""
     async with backend.opened() as storage:
         kept = await fill(storage, "a", "b", "c")
         await is_sound(storage)
@@ -55,8 +55,8 @@ async def test_every_write_leaves_a_sound_session(backend: Backend) -> None:
         await is_sound(storage)
 
 
-async def test_a_copy_without_proofs_gets_its_own(backend: Backend) -> None:
-    """What was stored before there were checksums is protected where it is copied to."""
+async def test_a_copy_without_checksums_gets_them(backend: Backend) -> None:
+    """Data from before checksums existed is protected where it is copied to."""
     session, rows = copy_of(9, 2, 3, 5, 8)
     async with backend.opened() as storage:
         assert await storage.restore(session, rows) is True
@@ -65,8 +65,8 @@ async def test_a_copy_without_proofs_gets_its_own(backend: Backend) -> None:
         await is_sound(storage)
 
 
-async def test_setting_nothing_aside_counts_again(backend: Backend) -> None:
-    """A session whose tally says more than there is can be made sound again."""
+async def test_setting_nothing_aside_recounts(backend: Backend) -> None:
+    """A session whose tally is too high becomes intact again."""
     session, rows = copy_of(9, 2, 3, 5, 8)
     short = msgspec.structs.replace(session, chain=f"n1-9.20.{len(rows) + 2}.1")
     async with backend.opened() as storage:
@@ -97,10 +97,10 @@ _COUNTS = st.integers(0, 2**53)
     usage=st.none() | st.builds(Usage, *[_COUNTS] * 5, st.none() | _COUNTS),
     body=st.binary(),
 )
-def test_a_checksum_is_the_one_that_was_written_at_first(
+def test_the_checksum_algorithm_is_frozen(
     id: str, at: float, model: str | None, usage: Usage | None, body: bytes
 ) -> None:
-    """Its form is frozen: what stores hold would be damaged if it were made in another way."""
+    """With another one, stored messages would count as damaged."""
     counts = () if usage is None else (
         usage.input, usage.output, usage.cache_read, usage.cache_write, usage.thinking,
         usage.reported_total,
@@ -113,7 +113,7 @@ def test_a_checksum_is_the_one_that_was_written_at_first(
 
 @pytest.mark.parametrize("change", [{"seq": 2}, {"branch": 1}, {"body": b"{}"}, {"at": NOON}])
 def test_a_changed_row_is_damaged(change: dict[str, object]) -> None:
-    """Whether it moved or its content changed; without a checksum nothing can be told."""
+    """Whether it was moved or changed; without a checksum nothing can be detected."""
     first = entry("a")
     row = Row(first.id, first.body, first.at, seq=1, checksum=checksum_of(first), chain="p1-0.1")
     assert damage_to(row) is None
@@ -128,14 +128,14 @@ def test_a_changed_row_is_damaged(change: dict[str, object]) -> None:
     "chain", ["", "1", "1.2.3", "1.1.1.0.0", "x.1.1.0", "2.1.1.0", "1.2.1.0", "1.1.1.1"]
 )
 def test_numbers_that_disagree_are_corrupt(chain: str) -> None:
-    """A tally that can't be read, or says otherwise than the session's own numbers."""
+    """A tally that can't be read, or differs from the session's own numbers."""
     session = Session(ONE, 1, 1, NOON, NOON, chain=f"n1-{chain}")
     with pytest.raises(Corrupt, match="history repair"):
         tally_of(session)
 
 
-async def test_what_has_another_form_is_not_looked_at(backend: Backend) -> None:
-    """A later form is no damage; the next write counts, and protects what it writes."""
+async def test_a_later_form_is_not_checked(backend: Backend) -> None:
+    """It is no damage; the next write recounts, and protects what it writes."""
     session, rows = copy_of(9, 2, 4)
     session = msgspec.structs.replace(session, chain="x9-1")
     strange = [msgspec.structs.replace(row, checksum="x9-a", chain="x9-b") for row in rows]
@@ -146,8 +146,8 @@ async def test_what_has_another_form_is_not_looked_at(backend: Backend) -> None:
         await is_sound(storage)
 
 
-async def test_a_seal_is_kept_with_the_write(bare_backend: Backend) -> None:
-    """Given with a write it is stored with it, and left out it stays; clearing takes it away."""
+async def test_a_seal_is_stored_with_the_write(bare_backend: Backend) -> None:
+    """If left out it stays; clearing removes it."""
     async with bare_backend.opened() as storage:
         await storage.append(ONE, [entry("a")], seal=b'{"s":1}')
         assert (await head(storage)).seal == b'{"s":1}'

@@ -86,8 +86,8 @@ async def test_sessions_by_their_last_write(backend: Backend) -> None:
         assert await asked(since=NOON + 9) == ""
 
 
-async def test_a_filter_goes_with_pages(backend: Backend) -> None:
-    """The limit counts what the filter takes."""
+async def test_a_filter_works_with_pages(backend: Backend) -> None:
+    """The limit counts the matching sessions."""
     async with backend.opened() as storage:
         for number in range(10):
             user = "even" if number % 2 == 0 else "odd"
@@ -99,7 +99,7 @@ async def test_a_filter_goes_with_pages(backend: Backend) -> None:
 
 
 async def test_totals_add_up_usage_by_session_user_model_and_day(backend: Backend) -> None:
-    """Messages without usage don't count; what is unknown has no key, and comes first."""
+    """Messages without usage don't count; unknown keys come first."""
     used = Usage(input=1, output=2, cache_read=3, cache_write=4, thinking=5)
     nobody = SessionIdentity(chat="9")
     async with backend.opened() as storage:
@@ -126,8 +126,8 @@ async def test_totals_add_up_usage_by_session_user_model_and_day(backend: Backen
         assert await asked("model", Filter(until=NOON + 1)) == [(None, 1), ("m", 1)]
 
 
-async def test_totals_prefer_what_a_provider_reported(backend: Backend) -> None:
-    """As adding up `Usage` does: reported totals, and sums where there are none."""
+async def test_totals_prefer_reported_totals(backend: Backend) -> None:
+    """As the sum of `Usage` does: reported totals, and sums if there are none."""
     async with backend.opened() as storage:
         reported, plain = Usage(input=1, reported_total=100), Usage(input=10, thinking=1)
         await storage.append(ONE, [entry("a", usage=reported), entry("b", usage=plain)])
@@ -146,8 +146,8 @@ async def test_a_day_ends_at_midnight_utc(backend: Backend) -> None:
         assert found == {"2025-11-16": 2, "2025-11-17": 2}
 
 
-async def test_totals_follow_what_is_replaced_and_removed(backend: Backend) -> None:
-    """They are of what is stored now."""
+async def test_totals_reflect_replaced_and_removed_messages(backend: Backend) -> None:
+    """They are those of the current messages."""
     async with backend.opened() as storage:
         await storage.append(ONE, [entry("a", id="x", usage=Usage(input=1))])
         await storage.append(ONE, [entry("b", id="y", usage=Usage(input=2))])
@@ -163,7 +163,7 @@ async def test_totals_follow_what_is_replaced_and_removed(backend: Backend) -> N
 
 
 async def test_forget_erases_that_user_only(backend: Backend) -> None:
-    """All of the user's sessions, and it says how many; look-alikes and nobody's stay."""
+    """All sessions of the user; similar names and sessions without a user stay."""
     cafe = "caf\u00e9"
     others = [
         SessionIdentity(user=unicodedata.normalize("NFD", cafe)),
@@ -187,8 +187,8 @@ async def test_forget_erases_that_user_only(backend: Backend) -> None:
         assert {each.identity for each in await storage.sessions()} == {*others} - {others[4]}
 
 
-async def test_a_forgotten_session_starts_anew(backend: Backend) -> None:
-    """Its numbers are forgotten as well, and so is what was set aside."""
+async def test_a_forgotten_session_starts_over(backend: Backend) -> None:
+    """Its numbers and records set aside are forgotten as well."""
     async with backend.opened() as storage:
         await fill(storage, "a", "b")
         await storage.set_aside(ONE, [1], "for the test")
@@ -197,7 +197,7 @@ async def test_a_forgotten_session_starts_anew(backend: Backend) -> None:
         assert (await storage.append(ONE, [entry("c")], expected=0)).last_seq == 1
 
 
-async def test_nothing_is_wrong_with_a_store_in_use(backend: Backend) -> None:
+async def test_verify_reports_nothing_for_a_store_in_use(backend: Backend) -> None:
     """After every kind of write."""
     async with backend.opened() as storage:
         kept = await fill(storage, "a", "b", "c")
@@ -210,8 +210,8 @@ async def test_nothing_is_wrong_with_a_store_in_use(backend: Backend) -> None:
         assert await storage.verify() == []
 
 
-async def test_questions_that_make_no_sense_are_refused(backend: Backend) -> None:
-    """By our own errors, before anything is asked."""
+async def test_invalid_queries_are_rejected(backend: Backend) -> None:
+    """With our own errors, before anything is read."""
     async with backend.opened() as storage:
         for ask in (
             lambda: storage.search(None),  # type: ignore[arg-type]  # the point
@@ -227,8 +227,8 @@ async def test_questions_that_make_no_sense_are_refused(backend: Backend) -> Non
                 await ask()
 
 
-def test_a_filter_of_wrong_types_is_refused() -> None:
-    """Where it is made."""
+def test_a_filter_of_wrong_types_is_rejected() -> None:
+    """When it is created."""
     wrong: list[dict[str, Any]] = [{"user": 7}, {"since": "today"}, {"until": float("nan")}]
     for names in wrong:
         with pytest.raises(InvalidInputError):

@@ -24,14 +24,14 @@ from tests.history.storage.making import (
 
 @pytest.fixture
 def searching(backend: Backend) -> Backend:
-    """Backends that can search; the others refuse to."""
+    """Backends that support search."""
     if not backend.searches:
         pytest.skip(f"{backend.name} refuses to search")
     return backend
 
 
 async def test_a_search_finds_messages_with_all_the_words(searching: Backend) -> None:
-    """In any order and case; the latest first, with where they are."""
+    """In any order and case; the latest first, with their locations."""
     async with searching.opened() as storage:
         await storage.append(ONE, [entry("The quick brown fox", at=NOON)])
         await storage.append(TWO, [entry("a brown bear, quick!", at=NOON + 2)])
@@ -49,10 +49,10 @@ async def test_a_search_finds_messages_with_all_the_words(searching: Backend) ->
         assert await storage.search("quick", limit=0) == []
 
 
-async def test_a_search_is_for_words_whatever_a_query_language_makes_of_them(
+async def test_query_operators_are_plain_text(
     searching: Backend,
 ) -> None:
-    """Operators, quotes and wildcards are plain text."""
+    """Operators, quotes and wildcards are searched as words."""
     odd = [
         "one AND two OR NOT three NEAR four",
         'say "hello world" now',
@@ -75,8 +75,8 @@ async def test_a_search_is_for_words_whatever_a_query_language_makes_of_them(
     "text",
     ["Straße", "ΣΊΣΥΦΟΣ Σίσυφος", "İstanbul", "café", "naïve résumé", "Привет мир", "ﬁne", "x²"],
 )
-async def test_a_search_finds_a_text_by_itself(searching: Backend, text: str) -> None:
-    """In every script, and in capitals or not."""
+async def test_a_text_is_found_by_itself(searching: Backend, text: str) -> None:
+    """In every script, in upper and lower case."""
     async with searching.opened() as storage:
         await fill(storage, text, "something else")
         for asked in (text, text.upper(), text.lower()):
@@ -85,16 +85,16 @@ async def test_a_search_finds_a_text_by_itself(searching: Backend, text: str) ->
 
 
 @pytest.mark.parametrize("text", ["", " ", "?!", '"', "* -- ;", "\0", "🙂"])
-async def test_a_search_without_words_is_refused(searching: Backend, text: str) -> None:
-    """Rather than finding nothing, or everything."""
+async def test_a_search_without_words_is_rejected(searching: Backend, text: str) -> None:
+    """It doesn't find nothing, or everything."""
     async with searching.opened() as storage:
         await fill(storage, "a")
         with pytest.raises(InvalidInputError):
             await storage.search(text)
 
 
-async def test_a_search_follows_every_change(searching: Backend) -> None:
-    """Appended, replaced, removed, set aside, cleared, restored, deleted: also after searching."""
+async def test_a_search_reflects_every_change(searching: Backend) -> None:
+    """Appended, replaced, removed, set aside, cleared, restored, deleted, also once indexed."""
     async with searching.opened() as storage:
         await storage.append(ONE, [entry("alpha", id="x"), entry("beta", id="y")])
         assert said(await storage.search("alpha")) == ["alpha"]
@@ -119,8 +119,8 @@ async def test_a_search_follows_every_change(searching: Backend) -> None:
         assert said(await storage.search("zeta")) == ["zeta"]
 
 
-async def test_a_search_reaches_all_branches(searching: Backend) -> None:
-    """What was said on another branch was said as well."""
+async def test_a_search_covers_all_branches(searching: Backend) -> None:
+    """Messages on inactive branches are found as well."""
     async with searching.opened() as storage:
         await fill(storage, "main word")
         await storage.fork(ONE, parent=MAIN, at=0)
@@ -128,7 +128,7 @@ async def test_a_search_reaches_all_branches(searching: Backend) -> None:
         assert sorted(said(await storage.search("word"))) == ["main word", "other word"]
 
 
-async def test_a_search_keeps_to_its_filter(searching: Backend) -> None:
+async def test_a_search_applies_its_filter(searching: Backend) -> None:
     """Names and times, as for sessions."""
     async with searching.opened() as storage:
         await storage.append(ONE, [entry("word one", at=NOON)])
@@ -141,7 +141,7 @@ async def test_a_search_keeps_to_its_filter(searching: Backend) -> None:
 
 
 async def test_a_search_finds_what_another_storage_wrote(searching: Backend) -> None:
-    """An index is the place's, not the storage's."""
+    """An index belongs to the location, not to the storage."""
     async with searching.opened() as left, searching.opened() as right:
         await fill(left, "first word")
         assert len(await right.search("word")) == 1
@@ -149,8 +149,8 @@ async def test_a_search_finds_what_another_storage_wrote(searching: Backend) -> 
         assert len(await left.search("word")) == 2
 
 
-async def test_a_search_passes_over_what_it_cannot_read(searching: Backend) -> None:
-    """A damaged message spoils no search."""
+async def test_a_search_skips_unreadable_messages(searching: Backend) -> None:
+    """A damaged message breaks no search."""
     async with searching.opened() as storage:
         await storage.append(ONE, [Entry("x", b'{"dragoman":1,"kind":"word"}', NOON)])
         await fill(storage, "word")
@@ -158,7 +158,7 @@ async def test_a_search_passes_over_what_it_cannot_read(searching: Backend) -> N
 
 
 async def test_a_forgotten_user_is_not_found(searching: Backend) -> None:
-    """An index forgets as well."""
+    """The index forgets as well."""
     async with searching.opened() as storage:
         await fill(storage, "secret word")
         await fill(storage, "public word", who=TWO)

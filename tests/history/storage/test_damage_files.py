@@ -1,6 +1,6 @@
-"""Damage to files: whatever is done to a byte, a line or a file, somebody is told.
+"""Damage to files: any change of a byte, a line or a file is reported.
 
-In short here; `make torture` does each a thousand times.
+A short version; `make torture` does each a thousand times.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ DAMAGED = "unreadable when repaired"
 
 @pytest.fixture(autouse=True)
 def _small_tables(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a short file have a table of ids."""
+    """Create a table of ids even for short files."""
     monkeypatch.setattr(ids, "SMALL", 4000)
     monkeypatch.setattr(ids, "_LAG", 1000)
 
@@ -73,7 +73,7 @@ IDS = {ONE: ["a0", "a4", "a7", "a11", "b2"], TWO: ["c0", "d1", "e1"], LONG: ["f0
 
 
 class Seen:
-    """What is read of a store, and whether damage was reported."""
+    """What is read from a store, and whether damage was reported."""
 
     def __init__(self) -> None:
         self.read: dict[str, Any] = {}
@@ -81,7 +81,7 @@ class Seen:
         self.messages: dict[str, list[str]] = {}
 
     async def ask(self, what: str, answer: Any) -> None:
-        """Note an answer, or that there was an error of ours instead."""
+        """Record an answer, or our own error."""
         try:
             self.read[what] = await answer
         except DragomanError as error:
@@ -107,7 +107,7 @@ async def _one(storage: FileStorage, who: SessionIdentity, id: str) -> str:
 
 
 async def look(root: Path) -> Seen:
-    """Read everything there is, in every way there is, and check it."""
+    """Read everything in every way, and check it."""
     seen = Seen()
     storage = await opened(root)
     for who in WHO:
@@ -138,7 +138,7 @@ async def _searched(storage: FileStorage) -> list[tuple[str, str]]:
 
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A store that nothing has happened to."""
+    """An undamaged store."""
     root = tmp_path_factory.mktemp("template") / "in"
     before = ids.SMALL, ids._LAG
     ids.SMALL, ids._LAG = 4000, 1000
@@ -149,7 +149,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def before(template: Path) -> Seen:
-    """What is read of it."""
+    """What is read from it."""
     return asyncio.run(look(template))
 
 
@@ -162,7 +162,7 @@ def _copied(template: Path, tmp_path: Path) -> Path:
 
 
 async def _tabled(root: Path) -> None:
-    """Have a table of ids made: one belongs to its file, and the copy is another file."""
+    """Create a table of ids: it belongs to its file, and the copy is another file."""
     storage = await opened(root)
     assert await storage.row(LONG, "f1") is not None
     await storage.close()
@@ -172,73 +172,73 @@ def _files(root: Path) -> list[Path]:
     return sorted(path for path in root.rglob("*") if path.suffix in {".jsonl", ".ids"})
 
 
-# --- ways of damage
+# --- kinds of damage
 
 
 def flip(raw: bytes, chance: Random) -> bytes:
-    """Another byte in the place of one."""
+    """Replace a byte."""
     at = chance.randrange(len(raw))
     return raw[:at] + bytes([raw[at] ^ chance.randrange(1, 256)]) + raw[at + 1 :]
 
 
 def flip_bit(raw: bytes, chance: Random) -> bytes:
-    """One bit."""
+    """Flip one bit."""
     at = chance.randrange(len(raw))
     return raw[:at] + bytes([raw[at] ^ 1 << chance.randrange(8)]) + raw[at + 1 :]
 
 
 def cut(raw: bytes, chance: Random) -> bytes:
-    """The end is missing."""
+    """Cut off the end."""
     return raw[: chance.randrange(len(raw))]
 
 
 def delete(raw: bytes, chance: Random) -> bytes:
-    """Something in the middle is missing."""
+    """Remove something from the middle."""
     at = chance.randrange(len(raw))
     return raw[:at] + raw[at + chance.choice((1, 2, 7, 100, 3000)) :]
 
 
 def insert(raw: bytes, chance: Random) -> bytes:
-    """Something is there that nobody wrote."""
+    """Insert bytes."""
     at = chance.randrange(len(raw))
     return raw[:at] + chance.randbytes(chance.choice((1, 5, 300))) + raw[at:]
 
 
 def zeros(raw: bytes, chance: Random) -> bytes:
-    """A block of the disk was never written."""
+    """Overwrite a disk block with zeros."""
     at = chance.randrange(len(raw))
     return raw[:at] + bytes(min(512, len(raw) - at)) + raw[at + 512 :]
 
 
 def drop_line(raw: bytes, chance: Random) -> bytes:
-    """A line is missing."""
+    """Remove a line."""
     lines = raw.splitlines(keepends=True)
     del lines[chance.randrange(len(lines))]
     return b"".join(lines)
 
 
 def drop_lines_at_the_end(raw: bytes, chance: Random) -> bytes:
-    """The file ends at an earlier line's end."""
+    """Cut the file at the end of an earlier line."""
     lines = raw.splitlines(keepends=True)
     return b"".join(lines[: chance.randrange(len(lines))])
 
 
 def merge_lines(raw: bytes, chance: Random) -> bytes:
-    """A line has lost its end."""
+    """Remove a newline."""
     ends = [at for at, byte in enumerate(raw) if byte == ord("\n")] or [0]
     at = chance.choice(ends)
     return raw[:at] + raw[at + 1 :]
 
 
 def double_line(raw: bytes, chance: Random) -> bytes:
-    """A line is there twice."""
+    """Repeat a line."""
     lines = raw.splitlines(keepends=True)
     at = chance.randrange(len(lines))
     return b"".join([*lines[: at + 1], *lines[at:]])
 
 
 def swap_lines(raw: bytes, chance: Random) -> bytes:
-    """Two lines in each other's places."""
+    """Exchange two lines."""
     lines = raw.splitlines(keepends=True)
     one, two = chance.randrange(len(lines)), chance.randrange(len(lines))
     lines[one], lines[two] = lines[two], lines[one]
@@ -274,7 +274,7 @@ def test_no_damage_is_silent(template: Path, before: Seen, tmp_path: Path, way: 
 
 
 async def _goes_on(root: Path, after: Seen, where: str) -> None:
-    """Add a message to each session, if that can be done, and see that no other is gone."""
+    """Add a message to each session, if possible, and check that no other is lost."""
     storage = await opened(root)
     for who in WHO:
         try:
@@ -294,7 +294,7 @@ async def _goes_on(root: Path, after: Seen, where: str) -> None:
 
 
 async def _mended(root: Path, where: str) -> None:
-    """After `history repair`, there is nothing to report, and readable content is kept."""
+    """After `history repair` nothing is reported, and readable content is kept."""
     storage = await opened(root)
     sound: dict[str, list[str]] = {}
     for who in WHO:
@@ -303,7 +303,7 @@ async def _mended(root: Path, where: str) -> None:
         except DragomanError as error:
             if "newer" not in str(error):
                 raise
-            return  # another version is not ours to mend
+            return  # other versions are not repaired
         sound[who.digest] = [row.id for row in rows if damage_to(row) is None]
         seqs = [row.seq for row in rows if not _is_sound(row)]
         await storage.set_aside(who, seqs, DAMAGED)

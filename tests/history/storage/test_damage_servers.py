@@ -22,7 +22,7 @@ TIMES = 1_000 if IN_FULL else 2 if IN_SHORT else 5
 PLACES = {"postgres": damaging.postgres, "redis": damaging.redis}
 THREE = SessionIdentity(chat="cleared", user="Ana")
 PEOPLE = (ONE, TWO, THREE)
-# What no repair reaches: a session that is gone altogether, or in whose place another was made.
+# What no repair reaches: a session that is completely gone, or was replaced by another.
 _BEYOND = ("not exist", "don't exist", "index has messages", "can't be found")
 
 
@@ -48,7 +48,7 @@ async def make(storage: Storage) -> None:
 
 
 class Seen:
-    """All that a store tells of its sessions, and whether it told of something wrong."""
+    """Everything read from a store's sessions, and whether a problem was reported."""
 
     def __init__(self) -> None:
         self.values: dict[str, Any] = {}
@@ -56,7 +56,7 @@ class Seen:
         self.said: dict[SessionIdentity, dict[str, str]] = {who: {} for who in PEOPLE}
 
     async def ask(self, name: str, question: Awaitable[Any]) -> Any:
-        """Remember an answer; an error of ours is one as well."""
+        """Remember an answer, or our own error."""
         try:
             self.values[name] = await question
         except DragomanError as error:
@@ -67,7 +67,7 @@ class Seen:
 
 
 async def look(storage: Storage, ids: dict[SessionIdentity, list[str]]) -> Seen:
-    """Read everything there is, in every way there is."""
+    """Read everything in every way."""
     seen = Seen()
     for who in PEOPLE:
         await _look_at(storage, who, ids.get(who, []), seen)
@@ -91,7 +91,7 @@ async def _look_at(storage: Storage, who: SessionIdentity, ids: list[str], seen:
         return
     for branch in await seen.ask(f"{name} branches", history.branches()) or ():
         if await seen.ask(f"{name} switch", history.switch(branch.number)) is not None:
-            continue  # told
+            continue  # reported
         messages = await seen.ask(f"{name} on {branch.number}", history.messages()) or ()
         seen.said[who] |= {message.id: message.text for message in messages}
         await seen.ask(f"{name} tail {branch.number}", history.tail(2))
@@ -103,7 +103,7 @@ async def _look_at(storage: Storage, who: SessionIdentity, ids: list[str], seen:
 
 @asynccontextmanager
 async def opened(damager: Damager) -> AsyncGenerator[Storage]:
-    """A storage of its own for each look: nothing is remembered from before."""
+    """A new storage for each look: nothing is cached."""
     storage = damager.new()
     await storage.open()
     try:
@@ -113,7 +113,7 @@ async def opened(damager: Damager) -> AsyncGenerator[Storage]:
 
 
 async def repaired(storage: Storage) -> list[str]:
-    """Do what `dragoman history repair` does; returns what is left wrong."""
+    """Do what `dragoman history repair` does; returns the remaining problems."""
     for who in PEOPLE:
         try:
             await storage.set_aside(who, [], "its counters")

@@ -67,7 +67,7 @@ async def write(storage: Storage) -> None:
 
 @cache
 def original() -> tuple[bytes, Seen]:
-    """A sound file, and what is read from it."""
+    """An intact file, and what is read from it."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "a.db"
 
@@ -85,7 +85,7 @@ def original() -> tuple[bytes, Seen]:
 
 
 async def look(path: Path) -> Seen:
-    """Read everything there is, in every way, and ask what is wrong."""
+    """Read everything in every way, and verify."""
     seen = Seen({}, [])
 
     async def ask(name: str, question: Any) -> None:
@@ -171,30 +171,30 @@ def flip(raw: bytearray, dice: random.Random) -> None:
 
 
 def overwrite(raw: bytearray, dice: random.Random) -> None:
-    """A stretch of zeros or of noise."""
+    """A range of zeros or noise."""
     start, length = dice.randrange(len(raw)), dice.randrange(1, 600)
     piece = bytes(length) if dice.random() < 0.5 else dice.randbytes(length)
     raw[start : start + length] = piece[: len(raw) - start]
 
 
 def cut(raw: bytearray, dice: random.Random) -> None:
-    """The end is gone."""
+    """Cut off the end."""
     del raw[dice.randrange(len(raw)) :]
 
 
 def cut_pages(raw: bytearray, dice: random.Random) -> None:
-    """The end is gone, and nothing looks cut."""
+    """Cut off whole pages at the end."""
     del raw[4096 * dice.randrange(1, len(raw) // 4096) :]
 
 
 def delete(raw: bytearray, dice: random.Random) -> None:
-    """A stretch in the middle is gone."""
+    """Remove a range from the middle."""
     start = dice.randrange(len(raw))
     del raw[start : start + dice.randrange(1, 5000)]
 
 
 @pytest.mark.parametrize("damage", [flip, overwrite, cut, cut_pages, delete])
-def test_damaged_bytes_are_told_or_without_effect(
+def test_damaged_bytes_are_reported_or_without_effect(
     tmp_path: Path, damage: Callable[[bytearray, random.Random], None]
 ) -> None:
     """Whatever happens to the file: what is read is unchanged, or damage is reported."""
@@ -214,7 +214,7 @@ def test_damaged_bytes_are_told_or_without_effect(
 
 
 def test_an_emptied_file_beside_its_log_is_corrupt_and_untouched(tmp_path: Path) -> None:
-    """SQLite would take it for new, and remove the log with what it holds."""
+    """SQLite would treat it as new, and remove the log with its content."""
     path, copy = tmp_path / "a.db", tmp_path / "copy.db"
     storage = SQLiteStorage(path, blocking=True)
 
@@ -234,7 +234,7 @@ def test_an_emptied_file_beside_its_log_is_corrupt_and_untouched(tmp_path: Path)
     assert copy.stat().st_size == 0
 
 
-def test_a_damaged_log_is_told(tmp_path: Path) -> None:
+def test_a_damaged_log_is_reported(tmp_path: Path) -> None:
     """SQLite reads it up to the damage, as if nothing more had been written."""
     path, copy = tmp_path / "a.db", tmp_path / "copy.db"
 
@@ -284,7 +284,7 @@ CASES = [
 
 
 def change(path: Path, table: str, statement: str, dice: random.Random) -> bool:
-    """Do something to one row of a file behind the storage's back; whether that was possible."""
+    """Change one row of a file behind the storage's back; returns whether that was possible."""
     key = "number" if table == "forks" else "rowid"
     every = f"SELECT {key} FROM {table} ORDER BY {key}"  # noqa: S608 - names from above
     with closing(sqlite3.connect(path, isolation_level=None)) as raw:
@@ -297,13 +297,13 @@ def change(path: Path, table: str, statement: str, dice: random.Random) -> bool:
 
 
 def set_one(path: Path, table: str, column: str, value: str, dice: random.Random) -> bool:
-    """Put another value into one row's column."""
+    """Change the value of a column in one row."""
     return change(path, table, f"UPDATE {table} SET {column} = {value}", dice)  # noqa: S608
 
 
 @pytest.mark.parametrize("number", range(8))
-def test_damaged_columns_are_told_or_without_effect(tmp_path: Path, number: int) -> None:
-    """Whatever a column holds, of whatever type."""
+def test_damaged_columns_are_reported_or_without_effect(tmp_path: Path, number: int) -> None:
+    """For any value of any type."""
     raw, before = original()
     path, silent = tmp_path / "a.db", []
     cases = CASES[number::8]
@@ -320,8 +320,8 @@ def test_damaged_columns_are_told_or_without_effect(tmp_path: Path, number: int)
 
 
 @pytest.mark.parametrize("table", COLUMNS)
-def test_removed_rows_are_told(tmp_path: Path, table: str) -> None:
-    """Each of a session's records, messages and branches is missed."""
+def test_removed_rows_are_reported(tmp_path: Path, table: str) -> None:
+    """For each of a session's records, messages and branches."""
     raw, _ = original()
     path = tmp_path / "a.db"
     for seed in range(8):
@@ -346,7 +346,7 @@ async def readable(storage: Storage) -> dict[tuple[str | None, str], str]:
 
 
 async def repair(storage: Storage) -> None:
-    """As `dragoman history repair` does: numbers first, then what can't be read."""
+    """As `dragoman history repair` does: numbers first, then unreadable records."""
     for who in WHO:
         await storage.set_aside(who, [], "counted again")
         session = await storage.session(who)
@@ -360,7 +360,7 @@ async def repair(storage: Storage) -> None:
         await storage.set_aside(who, broken, "unreadable")
 
 
-_BEYOND_REPAIR = {  # nobody knows whose they are
+_BEYOND_REPAIR = {  # it is unknown whose they are
     ("heads", "id"),
     ("heads", "digest"),
     ("messages", "session"),
@@ -371,7 +371,7 @@ _BEYOND_REPAIR = {  # nobody knows whose they are
 
 @pytest.mark.parametrize("number", range(8))
 def test_a_damaged_file_can_be_written_to_and_repaired(tmp_path: Path, number: int) -> None:
-    """Appending destroys nothing more, and after the repair nothing is wrong, nor lost besides."""
+    """Appending destroys nothing more; the repair leaves no problem and loses nothing else."""
     raw, _ = original()
     path, dice = tmp_path / "a.db", random.Random(number)
     cases = [case for case in CASES if case[:2] not in _BEYOND_REPAIR][number::8]
@@ -400,8 +400,8 @@ async def _write_and_repair(path: Path) -> list[str]:
         return await storage.verify()
 
 
-async def test_a_taken_number_is_damage_and_no_duplicate(tmp_path: Path) -> None:
-    """Else a history would try new ids for ever."""
+async def test_a_reused_number_is_damage_and_no_duplicate(tmp_path: Path) -> None:
+    """Otherwise a history would try new ids for ever."""
     path = tmp_path / "a.db"
     async with opened(path) as storage:
         await fill(storage, "a", "b")
@@ -423,7 +423,7 @@ async def test_a_taken_number_is_damage_and_no_duplicate(tmp_path: Path) -> None
 async def test_a_search_ends_whatever_the_numbers_are(
     tmp_path: Path, last: int, indexed: str, found: int
 ) -> None:
-    """It goes by the messages that there are."""
+    """It iterates over the existing messages."""
     path = tmp_path / "a.db"
     async with opened(path) as storage:
         await fill(storage, "a word")
@@ -434,7 +434,7 @@ async def test_a_search_ends_whatever_the_numbers_are(
         assert await storage.verify()
 
 
-async def test_numbers_that_are_remembered_are_looked_at_again(tmp_path: Path) -> None:
+async def test_cached_numbers_are_checked_again(tmp_path: Path) -> None:
     """Between two appends of one storage, others write, rewrite, delete and damage."""
     path = tmp_path / "a.db"
     async with opened(path) as first, opened(path) as second:
@@ -456,8 +456,8 @@ async def test_numbers_that_are_remembered_are_looked_at_again(tmp_path: Path) -
             await fill(first, "i")
 
 
-async def test_the_numbers_of_a_thousand_sessions_are_remembered(tmp_path: Path) -> None:
-    """And not of more; those that were forgotten are read again."""
+async def test_the_numbers_of_a_thousand_sessions_are_cached(tmp_path: Path) -> None:
+    """No more than that; evicted ones are read again."""
     storage = SQLiteStorage(tmp_path / "a.db", blocking=True)
     await storage.open()
     many = [SessionIdentity(chat=str(number)) for number in range(1010)]

@@ -31,13 +31,13 @@ spawn = multiprocessing.get_context("spawn")
 
 
 def entry(text: str) -> Entry:
-    """A message of the user's."""
+    """A user message."""
     message = Message.user(text)
     return Entry(message.id, body_of(message), time())
 
 
 def entries(count: int, text: str = "x") -> list[Entry]:
-    """So many of them."""
+    """That many of them."""
     return [entry(f"{text}{number}") for number in range(count)]
 
 
@@ -47,7 +47,7 @@ def file_of(root: Path, suffix: str = ".jsonl", who: SessionIdentity = ONE) -> P
 
 
 async def opened(root: Path, **options: Any) -> FileStorage:
-    """One more storage there, open."""
+    """Another storage at that location, open."""
     storage = FileStorage(root, blocking=True, **options)
     await storage.open()
     return storage
@@ -61,7 +61,7 @@ async def version(storage: FileStorage) -> int:
 
 
 def files_in(root: Path) -> list[Path]:
-    """What is there, directories as well."""
+    """The files and directories in it."""
     return list(root.rglob("*"))
 
 
@@ -77,7 +77,7 @@ async def readable(storage: FileStorage) -> list[str]:
 
 
 async def filled(root: Path, *groups: int) -> FileStorage:
-    """A storage with so many messages, added in groups, called x0, x1, ..."""
+    """A storage with that many messages, added in groups, called x0, x1, ..."""
     storage = await opened(root)
     made = entries(sum(groups))
     for size in groups:
@@ -89,8 +89,8 @@ async def filled(root: Path, *groups: int) -> FileStorage:
 # --- the file
 
 
-async def test_a_file_is_the_session_and_its_messages_in_lines(tmp_path: Path) -> None:
-    """The first line is the session, each other one a message, as an export has them."""
+async def test_a_file_has_the_session_and_its_messages_in_lines(tmp_path: Path) -> None:
+    """The first line is the session, each other one a message, as in an export."""
     storage = await filled(tmp_path, 1, 2)
     first, *rest = file_of(tmp_path).read_bytes().splitlines()
     head = read_line(first)
@@ -100,7 +100,7 @@ async def test_a_file_is_the_session_and_its_messages_in_lines(tmp_path: Path) -
     assert [bare(row) for row in found] == [bare(row) for row in await storage.rows(ONE)]
 
 
-async def test_only_the_owner_may_look(tmp_path: Path) -> None:
+async def test_only_the_owner_has_access(tmp_path: Path) -> None:
     """Directories are 0700, files 0600, whatever the umask."""
     mask = os.umask(0)
     try:
@@ -115,8 +115,8 @@ async def test_only_the_owner_may_look(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["a/../../b", "..", "/etc/passwd", "nul\0nul", "A" * 10_000])
-async def test_no_name_gets_into_a_path(tmp_path: Path, name: str) -> None:
-    """Files are called by a digest."""
+async def test_no_name_is_part_of_a_path(tmp_path: Path, name: str) -> None:
+    """Files are named by a digest."""
     storage = await opened(tmp_path / "in")
     await storage.append(SessionIdentity(chat=name, user=name), [entry("a")])
     made = [path.relative_to(tmp_path) for path in files_in(tmp_path)]
@@ -125,8 +125,8 @@ async def test_no_name_gets_into_a_path(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("suffix", [".jsonl", ".ids", ".aside"])
-async def test_a_link_in_the_place_of_a_file_is_refused(tmp_path: Path, suffix: str) -> None:
-    """What it points to is not touched."""
+async def test_a_link_in_place_of_a_file_is_rejected(tmp_path: Path, suffix: str) -> None:
+    """Its target is not touched."""
     target = tmp_path / "target"
     target.write_bytes(b"mine")
     storage = await filled(tmp_path / "in", 300)
@@ -134,14 +134,14 @@ async def test_a_link_in_the_place_of_a_file_is_refused(tmp_path: Path, suffix: 
     path.unlink(missing_ok=True)
     path.symlink_to(target)
     if suffix == ".ids":
-        await storage.append(ONE, [entry("a")])  # it can be done without
+        await storage.append(ONE, [entry("a")])  # it is optional
     else:
         with pytest.raises(StoreError, match="symbolic link"):
             await storage.set_aside(ONE, [1], "test")
     assert target.read_bytes() == b"mine"
 
 
-async def test_a_link_in_the_place_of_a_directory_is_refused(tmp_path: Path) -> None:
+async def test_a_link_in_place_of_a_directory_is_rejected(tmp_path: Path) -> None:
     """Nothing is read or written through it."""
     storage = await opened(tmp_path / "in")
     (tmp_path / "elsewhere").mkdir()
@@ -173,15 +173,15 @@ def _rubbish(raw: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("tear", [_half_a_line, _no_newline, _half_a_batch, _rubbish])
-async def test_a_torn_end_is_no_message_and_is_set_aside(
+async def test_an_incomplete_write_at_the_end_is_moved_aside(
     tmp_path: Path, tear: Callable[[bytes], bytes]
 ) -> None:
-    """A write counts as a whole or not at all; what is left of it is kept, and the file goes on."""
+    """A write counts completely or not at all; the rest of it is kept, and the file is usable."""
     storage = await filled(tmp_path, 1, 1)
     path = file_of(tmp_path)
     whole = path.read_bytes()
     await storage.append(ONE, entries(3, "torn"))
-    path.write_bytes(tear(whole + path.read_bytes()[len(whole) :]))  # its numbers come last
+    path.write_bytes(tear(whole + path.read_bytes()[len(whole) :]))  # its numbers are written last
     torn = path.read_bytes()[len(whole) :]
     assert await texts(storage) == ["x0", "x1"]
     assert await version(storage) == 2
@@ -197,10 +197,10 @@ async def test_a_torn_end_is_no_message_and_is_set_aside(
 
 
 @pytest.mark.parametrize("tear", [_half_a_line, _half_a_batch, _rubbish])
-async def test_the_end_of_what_was_acknowledged_is_no_torn_end(
+async def test_a_truncated_acknowledged_write_is_reported(
     tmp_path: Path, tear: Callable[[bytes], bytes]
 ) -> None:
-    """Once its counters are written, a write was acknowledged: missing parts are reported."""
+    """Once its counters are written, a write was acknowledged: missing parts are damage."""
     storage = await filled(tmp_path, 1, 1)
     await storage.append(ONE, entries(3, "y"))
     path = file_of(tmp_path)
@@ -221,8 +221,8 @@ async def test_the_end_of_what_was_acknowledged_is_no_torn_end(
     assert await texts(storage) == ["x0", "x1", "y0", "y1", "on"]
 
 
-async def test_a_line_that_lost_no_more_than_its_end_is_read(tmp_path: Path) -> None:
-    """And the next one does not run into it."""
+async def test_a_line_that_only_lost_its_newline_is_read(tmp_path: Path) -> None:
+    """The next line doesn't run into it."""
     storage = await filled(tmp_path, 1, 1)
     path = file_of(tmp_path)
     path.write_bytes(path.read_bytes()[:-1])
@@ -233,8 +233,8 @@ async def test_a_line_that_lost_no_more_than_its_end_is_read(tmp_path: Path) -> 
     assert await storage.verify() == []
 
 
-async def test_numbers_that_are_behind_are_no_damage(tmp_path: Path) -> None:
-    """A crash between the rows and the numbers leaves a session that is whole, and goes on."""
+async def test_numbers_that_lag_behind_are_no_damage(tmp_path: Path) -> None:
+    """A crash between rows and numbers leaves a complete session that can be continued."""
     storage = await filled(tmp_path, 1)
     path = file_of(tmp_path)
     before = path.read_bytes()
@@ -253,8 +253,8 @@ async def test_numbers_that_are_behind_are_no_damage(tmp_path: Path) -> None:
     assert await storage.verify() == []
 
 
-async def test_an_emptied_file_is_no_empty_session(tmp_path: Path) -> None:
-    """It is an error, for who reads and for who writes; files appear only when they are whole."""
+async def test_an_emptied_file_is_not_an_empty_session(tmp_path: Path) -> None:
+    """It is an error for reads and writes; files only appear when they are complete."""
     storage = await filled(tmp_path, 3)
     file_of(tmp_path).write_bytes(b"")
     for call in (storage.session(ONE), storage.append(ONE, [entry("a")]), storage.clear(ONE, at=1)):
@@ -268,8 +268,8 @@ async def test_an_emptied_file_is_no_empty_session(tmp_path: Path) -> None:
     assert await texts(storage) == ["on"]
 
 
-async def test_another_sessions_line_is_no_message_of_this_one(tmp_path: Path) -> None:
-    """Even where its number fits."""
+async def test_another_sessions_line_is_not_a_message_of_this_one(tmp_path: Path) -> None:
+    """Even if its number fits."""
     storage = await filled(tmp_path, 1, 1, 1)
     other = SessionIdentity(chat="other")
     for text in ("secret", "of", "others"):
@@ -286,8 +286,8 @@ async def test_another_sessions_line_is_no_message_of_this_one(tmp_path: Path) -
 @pytest.mark.parametrize(
     "raw", [b"\0" * 5000, b"\xff\xfe\0" * 999, b'{"a":' * 5000, b"x" * 900_000]
 )
-async def test_rubbish_of_any_kind_is_one_damaged_message(tmp_path: Path, raw: bytes) -> None:
-    """However it looks, wherever it is; the numbers of the others stay."""
+async def test_garbage_of_any_kind_is_one_damaged_message(tmp_path: Path, raw: bytes) -> None:
+    """Whatever it is and wherever; the numbers of the others stay."""
     storage = await filled(tmp_path, 1, 1, 1, 1)
     path = file_of(tmp_path)
     lines = path.read_bytes().splitlines(keepends=True)
@@ -312,8 +312,8 @@ async def test_rubbish_of_any_kind_is_one_damaged_message(tmp_path: Path, raw: b
     assert aside.raw == raw
 
 
-async def test_setting_aside_spares_a_sound_neighbour(tmp_path: Path) -> None:
-    """A line too many has no number of its own: what has it stays."""
+async def test_setting_aside_keeps_an_intact_neighbour(tmp_path: Path) -> None:
+    """A surplus line has no number of its own; the message with the number stays."""
     storage = await filled(tmp_path, 1, 1)
     path = file_of(tmp_path)
     lines = path.read_bytes().splitlines(keepends=True)
@@ -326,8 +326,8 @@ async def test_setting_aside_spares_a_sound_neighbour(tmp_path: Path) -> None:
     assert await storage.verify() == []
 
 
-async def test_what_was_set_aside_is_never_written_over(tmp_path: Path) -> None:
-    """A second crash adds to it."""
+async def test_records_set_aside_are_never_overwritten(tmp_path: Path) -> None:
+    """A second crash appends to them."""
     storage = await filled(tmp_path, 1)
     for text in (b"one", b"two"):
         with file_of(tmp_path).open("ab") as file:
@@ -337,8 +337,8 @@ async def test_what_was_set_aside_is_never_written_over(tmp_path: Path) -> None:
     assert [aside.raw for aside in map(aside_of, lines) if aside] == [b"one", b"two"]
 
 
-async def test_removing_the_end_of_a_batch_does_not_tear_it(tmp_path: Path) -> None:
-    """What was there when the file was written anew counts."""
+async def test_removing_the_end_of_a_batch_leaves_it_complete(tmp_path: Path) -> None:
+    """What was there when the file was rewritten counts."""
     storage = await filled(tmp_path, 3)
     rows = await storage.rows(ONE)
     await storage.rewrite(ONE, removed=[rows[2].id])
@@ -350,8 +350,8 @@ async def test_removing_the_end_of_a_batch_does_not_tear_it(tmp_path: Path) -> N
 # --- broken lines
 
 
-async def test_a_broken_message_is_returned_as_it_is(tmp_path: Path) -> None:
-    """Its place can still be read, so that it can be set aside; the rest loads."""
+async def test_a_broken_message_is_returned_unchanged(tmp_path: Path) -> None:
+    """Its position can still be read, so that it can be set aside; the rest loads."""
     storage = await filled(tmp_path, 1, 1, 1)
     path = file_of(tmp_path)
     path.write_bytes(path.read_bytes().replace(b'"text":"x1"', b'"text":\xff\xfex1"'))
@@ -366,8 +366,8 @@ async def test_a_broken_message_is_returned_as_it_is(tmp_path: Path) -> None:
     assert b"\xff\xfex1" in aside.raw
 
 
-async def test_a_line_that_is_no_record_is_reported_and_passed_over(tmp_path: Path) -> None:
-    """As file:line; it stays where it is until it is set aside."""
+async def test_a_line_that_is_no_record_is_reported_and_skipped(tmp_path: Path) -> None:
+    """As file:line; it stays until it is set aside."""
     storage = await filled(tmp_path, 1, 1, 1)
     path = file_of(tmp_path)
     lines = path.read_bytes().splitlines(keepends=True)
@@ -385,10 +385,10 @@ async def test_a_line_that_is_no_record_is_reported_and_passed_over(tmp_path: Pa
 
 
 @pytest.mark.parametrize("marker", [b'"version":4', b'"at":1', b'"created_at":', b'"chain":"f1-'])
-async def test_a_broken_first_line_does_not_take_the_messages_with_it(
+async def test_a_broken_first_line_does_not_lose_the_messages(
     tmp_path: Path, marker: bytes
 ) -> None:
-    """Nobody writes to the session until it is mended: then its branches are as they were."""
+    """The session can't be written to until it is repaired; then its branches are as before."""
     storage = await filled(tmp_path, 1, 1)
     await storage.fork(ONE, parent=0, at=1)
     await storage.append(ONE, [entry("branch")], branch=1)
@@ -418,7 +418,7 @@ async def test_a_broken_first_line_does_not_take_the_messages_with_it(
     assert await storage.verify() == []
     after = await storage.session(ONE)
     assert after is not None
-    if marker != b'"at":1':  # where the branch begins is known from its own messages only
+    if marker != b'"at":1':  # where the branch begins is only known from its own messages
         assert (after.forks, after.active) == (before.forks, before.active)
     assert (after.version, after.last_seq) == (before.version + 1, before.last_seq)
     assert [message_of(row.body).text for row in await storage.rows(ONE, branch=1)] == ["branch"]
@@ -427,8 +427,8 @@ async def test_a_broken_first_line_does_not_take_the_messages_with_it(
     assert aside.raw == broken.partition(b"\n")[0]
 
 
-async def test_a_first_line_that_is_altered_but_whole_is_noticed(tmp_path: Path) -> None:
-    """The branch that a history opens on is not simply another one."""
+async def test_an_altered_but_readable_first_line_is_noticed(tmp_path: Path) -> None:
+    """A history doesn't silently open on another branch."""
     storage = await filled(tmp_path, 1, 1)
     await storage.fork(ONE, parent=0, at=1)
     path = file_of(tmp_path)
@@ -437,8 +437,8 @@ async def test_a_first_line_that_is_altered_but_whole_is_noticed(tmp_path: Path)
         await storage.session(ONE)
 
 
-async def test_who_is_forgotten_is_so_with_a_damaged_first_line(tmp_path: Path) -> None:
-    """As long as the names can be read; otherwise it is said that something remains."""
+async def test_a_user_is_forgotten_despite_a_damaged_first_line(tmp_path: Path) -> None:
+    """As long as the names can be read; otherwise the report says that something remains."""
     storage = await filled(tmp_path, 1)
     path = file_of(tmp_path)
     path.write_bytes(path.read_bytes().replace(b'"created_at"', b'"created#at"', 1))
@@ -451,10 +451,10 @@ async def test_who_is_forgotten_is_so_with_a_damaged_first_line(tmp_path: Path) 
     assert "unreadable" in erased.remains[1]
 
 
-async def test_who_forgets_does_not_wait_for_a_lock_of_its_own(
+async def test_forget_does_not_wait_for_its_own_lock(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A file that can't be read is looked at again under its lock, unless that is held already."""
+    """An unreadable file is read again under its lock, unless that is already held."""
     storage = await filled(tmp_path, 1)
     file_of(tmp_path).write_bytes(b"rubbish")
 
@@ -467,8 +467,8 @@ async def test_who_forgets_does_not_wait_for_a_lock_of_its_own(
     assert "1 files with an unreadable first line" in erased.remains[1]
 
 
-async def test_rubbish_is_an_error_not_an_empty_session(tmp_path: Path) -> None:
-    """And it is not written over."""
+async def test_garbage_is_an_error_and_not_an_empty_session(tmp_path: Path) -> None:
+    """It isn't overwritten."""
     storage = await filled(tmp_path, 1)
     file_of(tmp_path).write_bytes(b"rubbish")
     with pytest.raises(Corrupt):
@@ -478,8 +478,8 @@ async def test_rubbish_is_an_error_not_an_empty_session(tmp_path: Path) -> None:
     assert file_of(tmp_path).read_bytes() == b"rubbish"
 
 
-async def test_what_a_newer_dragoman_wrote_is_not_taken_for_damage(tmp_path: Path) -> None:
-    """It is refused, and left alone."""
+async def test_a_newer_version_is_not_treated_as_damage(tmp_path: Path) -> None:
+    """It is rejected, and not changed."""
     storage = await filled(tmp_path, 1)
     with file_of(tmp_path).open("ab") as file:
         file.write(b'{"dragoman":3,"kind":"Record","value":{}}\n')
@@ -489,8 +489,8 @@ async def test_what_a_newer_dragoman_wrote_is_not_taken_for_damage(tmp_path: Pat
     assert file_of(tmp_path).read_bytes() == before
 
 
-async def test_a_body_that_is_not_on_one_line_stays_in_its_own(tmp_path: Path) -> None:
-    """JSON is put on one line; what is none is still there, and still none."""
+async def test_a_multi_line_body_stays_in_its_line(tmp_path: Path) -> None:
+    """JSON is written on one line; an invalid body is kept as it is."""
     storage = await opened(tmp_path)
     good, bad = body_of(Message.user("half \ud800")), b'{"a\n\xff'
     pretty = good.replace(b",", b",\n")
@@ -503,7 +503,7 @@ async def test_a_body_that_is_not_on_one_line_stays_in_its_own(tmp_path: Path) -
     assert [problem.split(":")[1] for problem in await storage.verify()] == ["3"]
 
 
-async def test_lines_that_others_wrote_are_read(tmp_path: Path) -> None:
+async def test_lines_of_other_programs_are_read(tmp_path: Path) -> None:
     """With spaces, and fields in any order; a usage may have a field called "message"."""
     storage = await filled(tmp_path, 1)
     (row,) = await storage.rows(ONE)
@@ -521,7 +521,7 @@ async def test_lines_that_others_wrote_are_read(tmp_path: Path) -> None:
 # --- long files
 
 
-async def test_ids_of_a_long_file_are_known_to_a_fresh_process_without_reading_it(
+async def test_a_new_process_finds_ids_of_a_long_file_without_reading_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Appending, finding by id and reading the end or a range read a small part of the file."""
@@ -552,8 +552,8 @@ async def test_ids_of_a_long_file_are_known_to_a_fresh_process_without_reading_i
     assert sum(read) < file_of(tmp_path).stat().st_size / 2
 
 
-async def test_the_table_of_ids_follows_every_change(tmp_path: Path) -> None:
-    """Whatever happens to the file or to the table, ids are found, and none gets in twice."""
+async def test_the_table_of_ids_reflects_every_change(tmp_path: Path) -> None:
+    """Whatever happens to the file or to the table, ids are found, and none is stored twice."""
     storage = await filled(tmp_path, 700, 1)
     rows = await storage.rows(ONE)
     table = file_of(tmp_path, ".ids")
@@ -586,8 +586,8 @@ async def test_the_table_of_ids_follows_every_change(tmp_path: Path) -> None:
     await check(gone=rows[350].id)
 
 
-async def test_a_reader_makes_a_table_that_is_missing(tmp_path: Path) -> None:
-    """So that the next ones find messages without reading the whole file."""
+async def test_a_reader_creates_a_missing_table(tmp_path: Path) -> None:
+    """So that later readers find messages without reading the whole file."""
     storage = await filled(tmp_path, 700, 1)
     rows = await storage.rows(ONE)
     await storage.close()
@@ -599,12 +599,12 @@ async def test_a_reader_makes_a_table_that_is_missing(tmp_path: Path) -> None:
     assert await reader.row(ONE, rows[-1].id) == rows[-1]
 
 
-async def test_what_is_remembered_of_the_last_line_is_compared(tmp_path: Path) -> None:
-    """Damage to it between two appends is seen by the second as by anybody else."""
+async def test_the_cached_last_line_is_compared(tmp_path: Path) -> None:
+    """Damage to it between two appends is noticed by the second."""
     storage = await filled(tmp_path, 3, 1)
     path = file_of(tmp_path)
     whole = path.read_bytes()
-    path.write_bytes(whole[:-1] + b"#")  # its end is gone: the next line must not run into it
+    path.write_bytes(whole[:-1] + b"#")  # its newline is gone: the next line must not run into it
     await storage.append(ONE, [entry("more")])
     lines = path.read_bytes().splitlines()
     assert len(lines) == 6
@@ -626,10 +626,10 @@ async def test_a_table_grows_with_the_file(tmp_path: Path, monkeypatch: pytest.M
         assert await storage.row(ONE, f"{each.id}x") is None
 
 
-async def test_a_table_that_was_left_half_written_is_completed(
+async def test_a_half_written_table_is_completed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By a crash: its slots are there, but it does not say so yet."""
+    """After a crash its slots are there, but it isn't marked as complete."""
     monkeypatch.setattr(ids, "_LAG", 1000)
     storage = await filled(tmp_path, 500, 1)
     table = file_of(tmp_path, ".ids")
@@ -666,7 +666,7 @@ async def test_blocks_of_any_size_give_the_same_lines(
 async def test_a_full_disk_is_an_error_and_loses_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was half written is cut off again."""
+    """A partial write is cut off again."""
     storage = await filled(tmp_path, 1, 1)
     before = file_of(tmp_path).read_bytes()
 
@@ -706,8 +706,8 @@ def _append_with_little_room(root: Path, room: int) -> None:
     asyncio.run(run())
 
 
-async def test_a_file_that_may_not_grow_is_left_whole(tmp_path: Path) -> None:
-    """By a limit of the system's: the write stops in its middle."""
+async def test_a_file_that_may_not_grow_stays_intact(tmp_path: Path) -> None:
+    """With a limit of the operating system, the write stops in its middle."""
     storage = await filled(tmp_path, 1, 1)
     before = file_of(tmp_path).read_bytes()
     process = spawn.Process(target=_append_with_little_room, args=(tmp_path, len(before) + 1000))
@@ -720,10 +720,10 @@ async def test_a_file_that_may_not_grow_is_left_whole(tmp_path: Path) -> None:
     assert await texts(storage) == ["x0", "x1", "on"]
 
 
-async def test_with_power_durability_the_disk_is_asked_before_anything_counts(
+async def test_power_durability_flushes_before_a_write_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The file at every write, its directory where a name is new; not otherwise."""
+    """The file at every write, its directory for a new name; otherwise neither."""
     synced: list[bool] = []
     monkeypatch.setattr(os, "fsync", lambda fd: synced.append(stat.S_ISDIR(os.fstat(fd).st_mode)))
     storage = await opened(tmp_path, durability="power")
@@ -744,7 +744,7 @@ async def test_with_power_durability_the_disk_is_asked_before_anything_counts(
 
 
 async def test_forget_removes_every_file_of_a_user(tmp_path: Path) -> None:
-    """What was set aside as well, also of a session that is there no more."""
+    """Records set aside as well, even of a deleted session."""
     storage = await filled(tmp_path, 400, 1)
     other = SessionIdentity(chat="8", user="Ana")
     await storage.append(other, entries(2))
@@ -760,8 +760,8 @@ async def test_forget_removes_every_file_of_a_user(tmp_path: Path) -> None:
     assert left == {f"{SessionIdentity(chat='9', user='Bob').digest}.jsonl"}
 
 
-async def test_listing_passes_over_what_is_not_ours(tmp_path: Path) -> None:
-    """Other files and directories are left alone."""
+async def test_listing_skips_foreign_files(tmp_path: Path) -> None:
+    """Other files and directories are not touched."""
     storage = await filled(tmp_path, 1)
     (tmp_path / "notes").mkdir()
     (tmp_path / "aa").mkdir(exist_ok=True)
@@ -771,7 +771,7 @@ async def test_listing_passes_over_what_is_not_ours(tmp_path: Path) -> None:
     assert await storage.verify() == []
 
 
-async def test_a_store_that_is_not_open_says_so(tmp_path: Path) -> None:
+async def test_a_store_that_is_not_open_is_an_error(tmp_path: Path) -> None:
     """Also after it was closed."""
     storage = FileStorage(tmp_path)
     with pytest.raises(StoreError, match="not open"):
@@ -783,8 +783,8 @@ async def test_a_store_that_is_not_open_says_so(tmp_path: Path) -> None:
         await storage.session(ONE)
 
 
-async def test_a_file_in_the_place_of_the_directory_is_an_error(tmp_path: Path) -> None:
-    """It is said what is in the way."""
+async def test_a_file_in_place_of_the_directory_is_an_error(tmp_path: Path) -> None:
+    """The error says what is in the way."""
     (tmp_path / "here").write_bytes(b"mine")
     with pytest.raises(StoreError, match="file:here"):
         await opened(tmp_path / "here")
@@ -806,7 +806,7 @@ def _write(root: Path, writer: int, count: int) -> None:
     asyncio.run(run())
 
 
-async def test_processes_that_write_at_once_lose_and_mix_up_nothing(tmp_path: Path) -> None:
+async def test_concurrent_processes_lose_and_mix_up_nothing(tmp_path: Path) -> None:
     """Numbers are contiguous, and each writer's messages are in its order."""
     writers = [spawn.Process(target=_write, args=(tmp_path, n, 100)) for n in range(4)]
     for process in writers:
@@ -823,8 +823,8 @@ async def test_processes_that_write_at_once_lose_and_mix_up_nothing(tmp_path: Pa
     assert await storage.verify() == []
 
 
-async def test_who_reads_while_others_write_sees_no_damage(tmp_path: Path) -> None:
-    """The first line is written over all the time: it is never taken for damaged, nor ahead."""
+async def test_reading_during_writes_reports_no_damage(tmp_path: Path) -> None:
+    """The first line is overwritten all the time: it is never seen as damaged or ahead."""
     storage = await filled(tmp_path, 1)
     writers = [spawn.Process(target=_write, args=(tmp_path, n, 150)) for n in range(2)]
     for process in writers:
@@ -858,7 +858,7 @@ def _write_until_killed(root: Path, acknowledged: Path) -> None:
 
 
 async def test_a_killed_writer_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
-    """Again and again; nothing is there twice, and every write as a whole or not at all."""
+    """Repeatedly; nothing is duplicated, and every write is complete or absent."""
     acknowledged = tmp_path / "acknowledged"
     storage = await opened(tmp_path / "in")
     for _ in range(5):
@@ -882,8 +882,8 @@ async def test_a_killed_writer_loses_nothing_that_was_acknowledged(tmp_path: Pat
         assert [p for p in await storage.verify() if "incomplete" not in p] == []
 
 
-async def test_a_session_that_is_not_there_is_not_made_by_asking(tmp_path: Path) -> None:
-    """Neither by reading nor by a change that needs it."""
+async def test_reading_creates_no_session(tmp_path: Path) -> None:
+    """Nor does a change that needs an existing one."""
     storage = await opened(tmp_path)
     assert await storage.session(ONE) is None
     assert await storage.rows(ONE) == []

@@ -17,7 +17,7 @@ ONE = SessionIdentity(agent="guide", chat="7", user="Ana")
 
 @pytest.fixture(autouse=True)
 def _windows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As it is on Windows; `os.name` itself would break pathlib."""
+    """Simulate Windows; setting `os.name` itself would break pathlib."""
     monkeypatch.setattr(directory, "_IS_POSIX", False)
 
 

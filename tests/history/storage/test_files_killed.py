@@ -45,7 +45,7 @@ def _plant_version_1(root: Path) -> None:
 
 
 def _plant_without_tally(root: Path) -> None:
-    """A file as version 2 left it before there were tallies."""
+    """A file of version 2 from before tallies existed."""
     path = root / WHO.digest[:2] / f"{WHO.digest}.jsonl"
     path.parent.mkdir(parents=True)
     lines = [session_line(OLD), *(row_line(row, version=OLD.version) for row in rows(1))]
@@ -53,7 +53,7 @@ def _plant_without_tally(root: Path) -> None:
 
 
 def _plant_with_tally(root: Path) -> None:
-    """As it is today."""
+    """A current file."""
     _plant_without_tally(root)
     asyncio.run(change(FileStorage(root, blocking=True), "mend"))
 
@@ -66,7 +66,7 @@ PLANTS = {
 
 
 def _states(tmp_path: Path, plant: str, change: str, durability: str) -> Iterator[Path]:
-    """A copy of the store for each step at which its writer was killed, and the one it finished."""
+    """A copy of the store for each step at which its writer was killed, and the finished one."""
     step = 0
     while True:
         step += 1
@@ -80,7 +80,7 @@ def _states(tmp_path: Path, plant: str, change: str, durability: str) -> Iterato
 
 
 async def _held(root: Path) -> int:
-    """Assert that the session is whole; how many messages it holds."""
+    """Assert that the session is intact; returns how many messages it has."""
     storage = FileStorage(root, blocking=True)
     await storage.open()
     assert [problem for problem in await storage.verify() if "incomplete" not in problem] == []
@@ -104,12 +104,12 @@ async def _held(root: Path) -> int:
         ("tally", "activate", "power"),
     ],
 )
-def test_killed_at_any_step_a_file_is_whole(
+def test_a_file_is_intact_when_killed_at_any_step(
     tmp_path: Path, plant: str, change: str, durability: str
 ) -> None:
-    """As it was, or as it was to be; the next write goes on, and nothing is taken for damage.
+    """It has the state before or after; the next write works, and no damage is reported.
 
-    Version 1 goes on with what is its own, and refuses the rest.
+    Version 1 continues with its own files, and rejects the others.
     """
     held: list[int] = []
     refused: list[bool] = []
@@ -128,7 +128,7 @@ def test_killed_at_any_step_a_file_is_whole(
 
 
 class Disk:
-    """What has reached a disk of a file, and what may have: sectors, in any order."""
+    """What has reached the disk of a file, and what may have: sectors, in any order."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -141,15 +141,15 @@ class Disk:
         return os.fstat(fd).st_ino == self._inode
 
     def write(self, at: int, raw: bytes) -> None:
-        """Not on the disk yet."""
+        """Buffer a write."""
         self._pending.append((at, raw))
 
     def sync(self) -> None:
-        """Now it is."""
+        """Write the buffer to the disk."""
         self.safe, self._pending = self._path.read_bytes(), []
 
     def left(self, chance: Random) -> bytes:
-        """What a power cut leaves, by chance."""
+        """A possible state after a power cut."""
         image = bytearray(self.safe)
         for at, raw in self._pending:
             for start in range(at - at % SECTOR, at + len(raw), SECTOR):
@@ -163,7 +163,7 @@ class Disk:
 async def test_a_power_cut_at_any_moment_is_no_damage(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The numbers in the first line reach the disk when they like: what they tell of is there."""
+    """The numbers in the first line may reach the disk at any time: what they count is there."""
     chance = Random(7)
     storage = FileStorage(tmp_path / "in", durability="power", blocking=True)
     await storage.open()

@@ -35,7 +35,7 @@ def entry(text: str = "hello") -> Entry:
 
 @pytest.fixture
 def place() -> Iterator[str]:
-    """A schema of its own."""
+    """A new schema."""
     with schema() as name:
         yield name
 
@@ -48,7 +48,7 @@ async def seqs(storage: PostgresStorage) -> list[int]:
 # --- the URL and its settings
 
 
-def test_settings_are_taken_from_the_url_and_keywords_count_more() -> None:
+def test_settings_come_from_the_url_and_keywords_override_them() -> None:
     """PostgreSQL's own parameters stay in the URL."""
     url = "postgresql://u:p@h:1/d?schema=a&sslmode=require&connections=3"
     storage = PostgresStorage(url, schema="b")
@@ -57,8 +57,8 @@ def test_settings_are_taken_from_the_url_and_keywords_count_more() -> None:
     assert storage._settings.url == "postgresql://u:p@h:1/d?sslmode=require"
 
 
-def test_its_name_holds_no_password() -> None:
-    """Wherever it stands in the URL."""
+def test_its_name_has_no_password() -> None:
+    """Wherever it is in the URL."""
     for url in ("postgresql://u:secret@h/d", "postgresql://u@h/d?password=secret"):
         assert "secret" not in PostgresStorage(url).name
 
@@ -78,22 +78,22 @@ def test_its_name_holds_no_password() -> None:
         "postgresql://h/d?prepared=perhaps",
     ],
 )
-def test_settings_that_make_no_sense_are_refused(url: str) -> None:
-    """Before anything is connected to."""
+def test_invalid_settings_are_rejected(url: str) -> None:
+    """Before a connection is opened."""
     with pytest.raises(InvalidInputError):
         PostgresStorage(url)
 
 
-async def test_a_url_that_cannot_be_read_is_refused_without_quoting_it() -> None:
-    """A % in a password is a common slip."""
+async def test_an_invalid_url_is_rejected_without_quoting_it() -> None:
+    """A % in a password is a common mistake."""
     with pytest.raises(InvalidInputError) as raised:
         await PostgresStorage("postgresql://u:se%cret@h/d").open()
     assert "cret" not in str(raised.value)
     assert raised.value.__context__ is None
 
 
-async def test_a_server_that_is_not_there_is_told_at_once() -> None:
-    """With its place and the reason, without the password."""
+async def test_an_unreachable_server_is_reported_at_once() -> None:
+    """With its address and the reason, without the password."""
     storage = PostgresStorage("postgresql://u:secret@127.0.0.1:9/d")
     with pytest.raises(StoreError, match=r"127\.0\.0\.1:9/d.*can't be reached") as raised:
         await storage.open()
@@ -122,16 +122,16 @@ except Exception as error:
 # --- the tables
 
 
-async def test_a_newer_schema_is_left_alone(place: str) -> None:
-    """An old program does not write into what it does not know."""
+async def test_a_newer_schema_is_not_changed(place: str) -> None:
+    """An old program does not write to a newer schema."""
     async with opened(place):
         await asked(place, "INSERT INTO our.dragoman_migrations (number) VALUES (99)")
     with pytest.raises(StoreError, match="newer dragoman"):
         await PostgresStorage(URL, schema=place).open()
 
 
-async def test_another_programs_tables_are_left_alone(place: str) -> None:
-    """Nothing is half made either."""
+async def test_another_programs_tables_are_not_changed(place: str) -> None:
+    """No table is created either."""
     await asked(place, "CREATE SCHEMA our")
     await asked(place, "CREATE TABLE our.messages (theirs text)")
     with pytest.raises(StoreError, match="another program's tables"):
@@ -140,8 +140,8 @@ async def test_another_programs_tables_are_left_alone(place: str) -> None:
     assert tables == [("messages",)]
 
 
-async def test_no_column_that_an_append_changes_is_in_an_index(place: str) -> None:
-    """Else each append would write to every index of the sessions."""
+async def test_no_column_that_an_append_changes_is_indexed(place: str) -> None:
+    """Otherwise each append would write to every index of the sessions."""
     async with opened(place):
         found = await asked(
             place,
@@ -159,7 +159,7 @@ async def test_no_column_that_an_append_changes_is_in_an_index(place: str) -> No
 
 
 async def test_bodies_can_be_read_as_json_in_the_database(place: str) -> None:
-    """Also those that hold a NUL."""
+    """Including those that contain a NUL."""
     async with opened(place) as storage:
         await storage.append(ONE, [entry("a\0b")])
     [(body,)] = await asked(place, "SELECT body FROM our.messages")
@@ -167,16 +167,16 @@ async def test_bodies_can_be_read_as_json_in_the_database(place: str) -> None:
     assert json.loads(body)
 
 
-async def test_a_body_that_is_no_text_comes_back(place: str) -> None:
-    """And one that looks like the escape for it."""
+async def test_a_body_that_is_no_text_is_unchanged(place: str) -> None:
+    """Also one that looks like the escape for it."""
     bodies = [b"\xff\0\xfe", b"base64:", b"base64:AAAA", b"a\0b", b""]
     async with opened(place) as storage:
         await storage.append(ONE, [Entry(str(n), body, 0.0) for n, body in enumerate(bodies)])
         assert [row.body for row in await storage.rows(ONE)] == bodies
 
 
-async def test_settings_of_the_server_that_lose_messages_are_reported(place: str) -> None:
-    """Durability is as the server is set up."""
+async def test_server_settings_that_lose_messages_are_reported(place: str) -> None:
+    """Durability depends on the server's settings."""
     url = f"{URL}?options=-c%20synchronous_commit%3Doff"
     async with opened(place, url) as storage:
         [problem] = await storage.verify()
@@ -184,7 +184,7 @@ async def test_settings_of_the_server_that_lose_messages_are_reported(place: str
 
 
 async def test_a_message_without_its_session_is_reported(place: str) -> None:
-    """As when somebody deletes by hand."""
+    """As when somebody deletes rows by hand."""
     async with opened(place) as storage:
         await storage.append(ONE, [entry()])
         await asked(place, "DELETE FROM our.heads")
@@ -193,7 +193,7 @@ async def test_a_message_without_its_session_is_reported(place: str) -> None:
 
 
 async def test_a_replica_can_be_read(place: str) -> None:
-    """Opening and reading write nothing; what would write says why it can't."""
+    """Opening and reading write nothing; writes say why they fail."""
     async with opened(place) as storage:
         await storage.append(ONE, [entry("a word")])
         await storage.search("word")
@@ -205,7 +205,7 @@ async def test_a_replica_can_be_read(place: str) -> None:
 
 
 @pytest.mark.parametrize("level", ["serializable", "repeatable\\ read"])
-async def test_a_database_with_another_level_of_isolation(place: str, level: str) -> None:
+async def test_a_database_with_another_isolation_level(place: str, level: str) -> None:
     """Writers wait for each other there as well."""
     level = quote(f"-c default_transaction_isolation={level}")
     async with opened(place, f"{URL}?options={level}") as storage:
@@ -214,8 +214,8 @@ async def test_a_database_with_another_level_of_isolation(place: str, level: str
         assert await seqs(storage) == list(range(1, 42))
 
 
-async def test_statements_need_not_be_prepared(place: str) -> None:
-    """For poolers that hand out connections by transaction."""
+async def test_prepared_statements_can_be_turned_off(place: str) -> None:
+    """For poolers that assign connections per transaction."""
     async with opened(place, f"{URL}?prepared=no&connections=1") as storage:
         for _ in range(8):
             await storage.append(ONE, [entry()])
@@ -254,7 +254,7 @@ def run_together(command: list[str], count: int) -> list[str]:
 
 
 async def test_many_processes_start_and_write_at_once(place: str) -> None:
-    """Each message is there once, numbered without gaps; the tables are made once."""
+    """Each message is stored once, numbered without gaps; the tables are created once."""
     told = run_together([sys.executable, "-c", WRITER, URL, place, "60"], 4)
     async with opened(place) as storage:
         rows = await storage.rows(SessionIdentity(chat="1"))
@@ -280,7 +280,7 @@ async def test_the_index_is_filled_in_batches_over_sessions_and_branches(place: 
 
 
 async def test_words_of_any_length_and_number_are_found(place: str) -> None:
-    """Beyond what an index entry holds, and what PostgreSQL's own vectors of words hold."""
+    """Beyond the size of an index entry, and of PostgreSQL's own text vectors."""
     long = "x" * 10_000
     async with opened(place) as storage:
         many = " ".join(f"word{n}" for n in range(150_000))
@@ -289,7 +289,7 @@ async def test_words_of_any_length_and_number_are_found(place: str) -> None:
         assert [hit.row.seq for hit in await storage.search("word0 word149999")] == [2]
 
 
-async def test_a_change_is_indexed_anew_without_the_rest(place: str) -> None:
+async def test_a_change_is_reindexed_without_the_rest(place: str) -> None:
     """Only messages that had been indexed are; the others wait for the next search."""
     async with opened(place) as storage:
         first, second = entry("alpha"), entry("alpha")
@@ -307,8 +307,8 @@ async def test_a_change_is_indexed_anew_without_the_rest(place: str) -> None:
         assert [hit.row.seq for hit in await storage.search("beta")] == [2, 1]
 
 
-async def test_what_is_set_aside_leaves_the_index(place: str) -> None:
-    """It is kept in a table of its own, until its user is forgotten."""
+async def test_records_set_aside_leave_the_index(place: str) -> None:
+    """They are kept in a separate table until their user is forgotten."""
     async with opened(place) as storage:
         await storage.append(ONE, [entry("alpha")])
         await storage.search("alpha")
@@ -319,8 +319,8 @@ async def test_what_is_set_aside_leaves_the_index(place: str) -> None:
         assert await asked(place, "SELECT count(*) FROM our.aside") == [(0,)]
 
 
-async def test_forget_leaves_no_row_and_says_what_it_cannot_reach(place: str) -> None:
-    """The log, the files' free space, replicas and backups are the server's."""
+async def test_forget_leaves_no_row_and_reports_what_it_can_not_reach(place: str) -> None:
+    """The log, free space in files, replicas and backups belong to the server."""
     async with opened(place) as storage:
         await storage.append(ONE, [entry("alpha"), entry("beta")])
         await storage.append(TWO, [entry("alpha")])

@@ -24,7 +24,7 @@ _OF_ONE = f"WHERE digest = '{ONE.digest}'"
 
 @asynccontextmanager
 async def made() -> AsyncGenerator[tuple[PostgresStorage, str]]:
-    """Two sessions, the first with a branch; all of them indexed."""
+    """Two sessions, the first with a branch; all indexed."""
     with schema() as place:
         async with opened(place, connections=2) as storage:
             for each in ("a", "b", "c"):
@@ -62,8 +62,8 @@ HEADS = [
 
 
 @pytest.mark.parametrize("change", HEADS)
-async def test_a_damaged_head_is_corrupt_and_can_be_mended(change: str) -> None:
-    """No rewrite builds on it, a listing shows it, `verify` tells; then it is whole again."""
+async def test_a_damaged_head_is_corrupt_and_can_be_repaired(change: str) -> None:
+    """Rewrites reject it, a listing shows it, `verify` reports it; then it is intact again."""
     async with made() as (storage, place):
         await asked(place, f"UPDATE our.heads SET {change} {_OF_ONE}")
         with pytest.raises(Corrupt, match="history repair"):
@@ -104,8 +104,8 @@ async def test_a_damaged_head_is_corrupt_and_can_be_mended(change: str) -> None:
         "chain = 'x9-1', last_seq = 3",
     ],
 )  # fmt: skip
-async def test_an_append_does_not_build_on_damaged_numbers(change: str) -> None:
-    """It would give numbers out again: nothing is written, on any branch."""
+async def test_an_append_rejects_damaged_numbers(change: str) -> None:
+    """It would reuse numbers: nothing is written, on any branch."""
     async with made() as (storage, place):
         await asked(place, f"UPDATE our.heads SET {change} {_OF_ONE}")
         for branch in (MAIN, 1):
@@ -131,8 +131,8 @@ ROWS = [
 
 
 @pytest.mark.parametrize("change", ROWS)
-async def test_a_damaged_row_shows_it(change: str) -> None:
-    """The others are read as before; set aside, it is out of the way."""
+async def test_a_damaged_row_is_detected(change: str) -> None:
+    """The others are read as before; it can be set aside."""
     async with made() as (storage, place):
         await asked(place, f"UPDATE our.messages SET {change} WHERE id = 'b'")
         first, second, third = await storage.rows(ONE)
@@ -168,8 +168,8 @@ async def test_a_damaged_row_shows_it(change: str) -> None:
         (f"UPDATE our.heads SET digest = 'x' {_OF_ONE}", "can't be found"),
     ],
 )
-async def test_what_is_missing_or_moved_is_told(change: str, told: str) -> None:
-    """By `verify`; and what is counted is what can be read."""
+async def test_missing_and_moved_rows_are_reported(change: str, told: str) -> None:
+    """By `verify`; counts include readable rows only."""
     async with made() as (storage, place):
         await asked(place, change)
         assert told in " ".join(await storage.verify())
@@ -178,8 +178,8 @@ async def test_what_is_missing_or_moved_is_told(change: str, told: str) -> None:
         assert await storage.count(ONE) == (0 if "digest" in change else len(readable))
 
 
-async def test_a_session_under_another_digest_is_put_in_its_place() -> None:
-    """Its names are known, and nothing is there."""
+async def test_a_session_under_another_digest_is_moved_back() -> None:
+    """Its names are known, and nothing is in its place."""
     async with made() as (storage, place):
         await asked(place, f"UPDATE our.heads SET digest = 'x' {_OF_ONE}")
         assert await storage.session(ONE) is None
@@ -189,8 +189,8 @@ async def test_a_session_under_another_digest_is_put_in_its_place() -> None:
 
 
 @pytest.mark.parametrize("column", ['"window"', "windows", "seal"])
-async def test_a_damaged_document_is_given_as_it_is(column: str) -> None:
-    """Whoever reads it finds out; the conversation is there."""
+async def test_a_damaged_document_is_returned_unchanged(column: str) -> None:
+    """Its reader notices; the conversation is readable."""
     async with made() as (storage, place):
         await asked(place, f"UPDATE our.heads SET {column} = 'base64:odd' {_OF_ONE}")
         session = await storage.session(ONE)
@@ -199,7 +199,7 @@ async def test_a_damaged_document_is_given_as_it_is(column: str) -> None:
 
 
 async def test_a_page_of_damaged_sessions_does_not_end_a_listing() -> None:
-    """Those behind it are listed nevertheless; one whose unreadable names is not."""
+    """Later sessions are still listed; one with unreadable names is not."""
     with schema() as place:
         async with opened(place) as storage:
             people = sorted((ONE, TWO), key=lambda who: who.digest)

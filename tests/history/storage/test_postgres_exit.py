@@ -86,8 +86,8 @@ asyncio.run(busy())""",
 
 
 @pytest.mark.parametrize("end", _ENDS.values(), ids=_ENDS)
-def test_a_store_left_open_holds_up_nothing(end: str) -> None:
-    """The program ends by itself, with its own status, and nothing is complained about."""
+def test_a_store_left_open_does_not_block_the_exit(end: str) -> None:
+    """The program ends by itself, with its own status, and without a warning."""
     with schema() as name:
         ended = subprocess.run(
             [sys.executable, "-c", _BEGIN + end, f"{URL}?schema={name}&connections=4"],

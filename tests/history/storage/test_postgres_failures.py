@@ -46,14 +46,14 @@ KEPT = {
 @pytest.mark.parametrize(
     ("state", "lost"), [*((s, True) for s in LOST), *((s, False) for s in KEPT)]
 )
-def test_what_ends_a_connection_is_known_by_its_code(state: str | None, lost: bool) -> None:
-    """These and no others: what is only refused must not be sent again."""
+def test_lost_connections_are_recognized_by_their_code(state: str | None, lost: bool) -> None:
+    """These codes and no others: a rejected statement must not be repeated."""
     assert is_lost(state) is lost
 
 
 @pytest.fixture
 def place() -> Iterator[str]:
-    """A schema of its own."""
+    """A new schema."""
     with schema() as name:
         yield name
 
@@ -63,7 +63,7 @@ DO $$ BEGIN RAISE EXCEPTION 'no' USING ERRCODE = '{}'; END $$"""
 
 
 class _Failing:
-    """The first statements that have a marker fail on the server with a code."""
+    """The first statements with a marker fail on the server with a code."""
 
     def __init__(self, state: str, monkeypatch: pytest.MonkeyPatch, *, times: int = 1) -> None:
         self.attempts = 0
@@ -86,10 +86,10 @@ class _Failing:
 
 
 @pytest.mark.parametrize("state", list(LOST))
-async def test_after_a_lost_connection_everything_is_tried_again(
+async def test_after_a_lost_connection_everything_is_retried(
     place: str, state: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A read, a write and an append, on a connection that works."""
+    """A read, a write and an append, on a working connection."""
     async with opened(place) as storage:
         await storage.append(ONE, [entry("a", id="a")])
         for ask, answer in (
@@ -108,10 +108,10 @@ async def test_after_a_lost_connection_everything_is_tried_again(
 @pytest.mark.parametrize(
     ("state", "raised"), [("57P01", Lost), ("40001", Refused), ("40P01", Refused)]
 )
-async def test_a_write_that_never_gets_through_is_an_error(
+async def test_a_write_that_never_succeeds_is_an_error(
     place: str, state: str, raised: type[StoreError], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is tried some times, and then told; what was there stays."""
+    """It is tried a few times, then raised; earlier data stays."""
     async with opened(place) as storage:
         await storage.append(ONE, [entry("a", id="a")])
         with monkeypatch.context() as patched:
@@ -123,10 +123,10 @@ async def test_a_write_that_never_gets_through_is_an_error(
 
 
 @pytest.mark.parametrize("state", ["57014", "23505", "22003", "42501", "53100", "XX000"])
-async def test_what_was_refused_is_not_tried_again(
+async def test_a_rejected_statement_is_not_retried(
     place: str, state: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It would be refused again: the caller is told at once."""
+    """It would be rejected again: the error is raised at once."""
     async with opened(place) as storage:
         await storage.append(ONE, [entry("a")])
         with monkeypatch.context() as patched:
@@ -138,10 +138,10 @@ async def test_what_was_refused_is_not_tried_again(
 
 
 @pytest.mark.parametrize("state", ["40001", "40P01"])
-async def test_what_another_write_was_in_the_way_of_is_tried_again(
+async def test_a_write_that_conflicted_with_another_is_retried(
     place: str, state: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Writes are; the server has undone them."""
+    """The server has rolled it back."""
     async with opened(place) as storage:
         await storage.append(ONE, [entry("a")])
         for ask in (
@@ -156,7 +156,7 @@ async def test_what_another_write_was_in_the_way_of_is_tried_again(
 
 
 class _OfTheClient:
-    """What psycopg raises by itself, without a code, on a connection that is gone or is not."""
+    """An error of psycopg's own, without a code, on a closed or an open connection."""
 
     def __init__(self, kind: str, *, closes: bool, patched: pytest.MonkeyPatch) -> None:
         self.attempts = 0
@@ -180,10 +180,10 @@ class _OfTheClient:
     "kind", ["OperationalError", "InterfaceError", "DatabaseError", "DataError"]
 )
 @pytest.mark.parametrize("closes", [True, False])
-async def test_an_error_without_a_code_is_a_loss_where_the_connection_is_gone(
+async def test_an_error_without_a_code_is_a_loss_if_the_connection_is_closed(
     place: str, kind: str, closes: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever kind it is of; on a connection that lives on it is a refusal."""
+    """Whatever its class; on an open connection it is a rejection."""
     async with opened(place) as storage:
         await storage.append(ONE, [entry("a")])
         with monkeypatch.context() as patched:
@@ -197,8 +197,8 @@ async def test_an_error_without_a_code_is_a_loss_where_the_connection_is_gone(
         assert failing.attempts == (2 if closes else 1)
 
 
-def test_each_failure_says_what_became_of_the_write() -> None:
-    """Nothing was written, unless that is not known."""
+def test_each_failure_says_whether_something_was_written() -> None:
+    """Nothing was, unless that is unknown."""
     failures: list[StoreError] = [
         Refused("x", "23505"), Refused("x", "99999"), Late("x", 3.0), Lost("x"),
         Unreachable("x", "it is closed"),
@@ -209,8 +209,8 @@ def test_each_failure_says_what_became_of_the_write() -> None:
     assert "3 seconds" in str(failures[2])
 
 
-async def test_a_pool_that_is_used_up_says_so(place: str) -> None:
-    """And goes on when a connection is given back; closed, it says that."""
+async def test_an_exhausted_pool_is_an_error(place: str) -> None:
+    """It works again when a connection is returned; a closed pool is an error as well."""
     async with opened(place, connections=1, timeout=0.3) as storage:
         connection = await storage._connections._pool.take()
         with pytest.raises(Unreachable, match="all 1 connections are in use"):
@@ -226,10 +226,10 @@ async def test_a_pool_that_is_used_up_says_so(place: str) -> None:
     assert on_loan.closed
 
 
-async def test_connections_that_lay_idle_too_long_are_not_used(
+async def test_connections_that_were_idle_too_long_are_not_used(
     place: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nor those that are too old; they are closed, and a new one is made."""
+    """Nor those that are too old; they are closed and replaced."""
     from dragoman.history.storage.postgres import pool as module
 
     async with opened(place) as storage:
@@ -247,7 +247,7 @@ async def test_connections_that_lay_idle_too_long_are_not_used(
 
 
 async def test_a_cancelled_wait_for_a_connection_loses_none(place: str) -> None:
-    """Whoever waits and gives up leaves the place to the next."""
+    """The next waiter gets it."""
     async with opened(place, connections=1) as storage:
         pool = storage._connections._pool
         connection = await pool.take()

@@ -32,7 +32,7 @@ def entry(text: str = "hello") -> Entry:
 
 @pytest.fixture
 def place() -> Iterator[str]:
-    """A schema of its own."""
+    """A new schema."""
     with schema() as name:
         yield name
 
@@ -43,7 +43,7 @@ async def seqs(storage: PostgresStorage) -> list[int]:
 
 
 class Proxy:
-    """Stands between a store and its server, and cuts the line at a chosen moment."""
+    """A proxy between a store and its server that cuts the connection at a chosen moment."""
 
     def __init__(self) -> None:
         self.marker: bytes | None = None
@@ -54,7 +54,7 @@ class Proxy:
         self._writers: set[asyncio.StreamWriter] = set()
 
     def cut(self, marker: bytes, *, keeps_request: bool) -> None:
-        """Cut once, when a request holds the marker: before it is passed on, or the answer."""
+        """Cut once, at a request with the marker: before it is forwarded, or before its answer."""
         self.marker, self.keeps_request = marker, keeps_request
 
     async def __aenter__(self) -> str:
@@ -85,7 +85,7 @@ class Proxy:
                 await asyncio.wait([answers])
                 if not self.keeps_request:
                     up_writer.write(data)
-                    await up_reader.read(65536)  # it has been done, nobody is told
+                    await up_reader.read(65536)  # it was executed, but nobody is told
                 break
             up_writer.write(data)
         writer.close()
@@ -99,10 +99,10 @@ class Proxy:
 
 @pytest.mark.parametrize("keeps_request", [True, False], ids=["request", "answer"])
 @pytest.mark.parametrize("expected", [None, 1])
-async def test_an_append_whose_line_is_cut_is_stored_once(
+async def test_an_append_whose_connection_is_cut_is_stored_once(
     place: str, expected: int | None, keeps_request: bool
 ) -> None:
-    """Whether its request or its answer was lost, the caller sees neither."""
+    """Whether its request or its answer was lost, the caller doesn't notice."""
     proxy = Proxy()
     async with proxy as url, opened(place, url) as storage:
         await storage.append(ONE, [entry()])
@@ -116,7 +116,7 @@ async def test_an_append_whose_line_is_cut_is_stored_once(
 
 
 async def test_several_messages_whose_answer_is_lost_are_stored_once(place: str) -> None:
-    """All of them, in a session that is new."""
+    """All of them, in a new session."""
     proxy = Proxy()
     async with proxy as url, opened(place, url) as storage:
         several = [entry("a"), entry("b")]
@@ -128,8 +128,8 @@ async def test_several_messages_whose_answer_is_lost_are_stored_once(place: str)
         assert await seqs(storage) == [1, 2]
 
 
-async def test_ids_that_were_there_before_are_refused_after_a_cut_as_well(place: str) -> None:
-    """They are not taken for the write that was cut off."""
+async def test_existing_ids_are_rejected_after_a_cut_as_well(place: str) -> None:
+    """They are not mistaken for the interrupted write."""
     proxy = Proxy()
     async with proxy as url, opened(place, url) as storage:
         old = entry()
@@ -140,8 +140,8 @@ async def test_ids_that_were_there_before_are_refused_after_a_cut_as_well(place:
         assert raised.value.ids == (old.id,)
 
 
-async def test_a_conflict_is_told_after_a_cut_as_well(place: str) -> None:
-    """Somebody else's write is not taken for ours."""
+async def test_a_conflict_is_reported_after_a_cut_as_well(place: str) -> None:
+    """Another writer's message is not mistaken for ours."""
     proxy = Proxy()
     async with proxy as url, opened(place, url) as storage:
         await storage.append(ONE, [entry()])
@@ -152,7 +152,7 @@ async def test_a_conflict_is_told_after_a_cut_as_well(place: str) -> None:
         assert (raised.value.expected, raised.value.actual) == (7, 1)
 
 
-async def test_what_cannot_be_found_out_is_said_to_be_unknown(place: str) -> None:
+async def test_an_outcome_that_can_not_be_determined_is_unknown(place: str) -> None:
     """The server is gone after the write was sent."""
     proxy = Proxy()
     async with proxy as url, opened(place, url, timeout=2, connections=1) as storage:
@@ -164,12 +164,12 @@ async def test_what_cannot_be_found_out_is_said_to_be_unknown(place: str) -> Non
             await storage.append(ONE, [new])
         assert raised.value.__context__ is None
     async with opened(place) as storage:
-        assert await seqs(storage) == [1, 2]  # it had come through
+        assert await seqs(storage) == [1, 2]  # it had been executed
         with pytest.raises(DuplicateIds):
             await storage.append(ONE, [new])
 
 
-async def test_a_server_that_is_gone_before_a_write_is_told(place: str) -> None:
+async def test_a_server_that_is_gone_before_a_write_is_reported(place: str) -> None:
     """Then it is certain that nothing was written."""
     proxy = Proxy()
     async with proxy as url, opened(place, url, timeout=2, connections=1) as storage:
@@ -185,7 +185,7 @@ async def test_a_server_that_is_gone_before_a_write_is_told(place: str) -> None:
 async def test_a_transaction_whose_commit_is_cut_happens_once(
     place: str, keeps_request: bool
 ) -> None:
-    """The server is asked for its outcome; where it was undone, it is done again."""
+    """The server is asked for its outcome; if it was rolled back, it is repeated."""
     proxy = Proxy()
     async with proxy as url, opened(place, url, prepared=False) as storage:
         old = entry()
@@ -197,7 +197,7 @@ async def test_a_transaction_whose_commit_is_cut_happens_once(
         assert await storage.fork(ONE, parent=0, at=2, expected=2) == 1
 
 
-async def test_a_commit_that_cannot_be_asked_about_is_said_to_be_unknown(place: str) -> None:
+async def test_a_commit_that_can_not_be_checked_is_unknown(place: str) -> None:
     """The server is gone after the commit was sent."""
     proxy = Proxy()
     settings = {"timeout": 2, "connections": 1, "prepared": False}
@@ -210,7 +210,7 @@ async def test_a_commit_that_cannot_be_asked_about_is_said_to_be_unknown(place: 
 
 
 async def test_two_tasks_may_open_a_store_at_once(place: str) -> None:
-    """One of them does; no connection is left behind."""
+    """One of them does; no connection leaks."""
     storage = PostgresStorage(f"{URL}?application_name={place}", schema=place)
     await asyncio.gather(*(storage.open() for _ in range(3)))
     await storage.append(ONE, [entry()])
@@ -221,7 +221,7 @@ async def test_two_tasks_may_open_a_store_at_once(place: str) -> None:
 
 
 async def test_a_write_waits_for_a_server_that_comes_back(place: str) -> None:
-    """As long as its time limit lets it."""
+    """Within its time limit."""
     proxy = Proxy()
     async with proxy as url, opened(place, url, connections=2) as storage:
         await _terminate(place, storage)
@@ -233,8 +233,8 @@ async def test_a_write_waits_for_a_server_that_comes_back(place: str) -> None:
         assert {made.last_seq for made in await asyncio.gather(*writing)} == {1, 2, 3, 4}
 
 
-async def test_connections_that_a_restart_broke_are_not_noticed(place: str) -> None:
-    """All that lie ready are dead: reads and writes go on over new ones."""
+async def test_connections_broken_by_a_restart_are_replaced(place: str) -> None:
+    """All idle connections are dead: reads and writes use new ones."""
     async with opened(place, connections=4) as storage:
         await asyncio.gather(*(storage.append(ONE, [entry()]) for _ in range(8)))
         await _terminate(place, storage)
@@ -245,8 +245,8 @@ async def test_connections_that_a_restart_broke_are_not_noticed(place: str) -> N
         assert await storage.clear(ONE, at=time()) == 17
 
 
-async def test_a_backend_that_is_terminated_in_mid_write(place: str) -> None:
-    """The write waits for a lock when it is killed; it is stored once nevertheless."""
+async def test_a_backend_that_is_terminated_during_a_write(place: str) -> None:
+    """It is killed while the write waits for a lock; the message is still stored once."""
     async with opened(place) as storage:
         await storage.append(ONE, [entry()])
         async with _locked(place) as unlock:
@@ -258,7 +258,7 @@ async def test_a_backend_that_is_terminated_in_mid_write(place: str) -> None:
 
 
 async def test_a_row_that_stays_locked_ends_in_an_error(place: str) -> None:
-    """Nothing hangs for ever, nothing is written later, and the connection works on."""
+    """Nothing hangs for ever, nothing is written later, and the connection still works."""
     async with opened(place, timeout=0.5, connections=1) as storage:
         await storage.append(ONE, [entry()])
         async with _locked(place):
@@ -269,8 +269,8 @@ async def test_a_row_that_stays_locked_ends_in_an_error(place: str) -> None:
         assert await seqs(storage) == [1]
 
 
-async def test_cancelled_writes_leave_no_connection_behind(place: str) -> None:
-    """Whatever they were about when they were cancelled, twice over."""
+async def test_cancelled_writes_leak_no_connection(place: str) -> None:
+    """Whatever they were doing when they were cancelled, twice."""
     async with opened(place, timeout=5, connections=2) as storage:
         await storage.append(ONE, [entry()])
         async with _locked(place):
@@ -298,7 +298,7 @@ WHERE wait_event_type = 'Lock' AND query LIKE %s"""
 
 
 async def _terminate(place: str, storage: PostgresStorage) -> None:
-    """End every connection that lies ready in a store."""
+    """End every idle connection of a store."""
     pids = [each[0].info.backend_pid for each in storage._connections._pool.ready]
     assert pids
     await asked(place, _TERMINATE, (pids,))
@@ -312,7 +312,7 @@ async def _terminate_waiting(place: str) -> None:
 
 @asynccontextmanager
 async def _locked(place: str) -> AsyncGenerator[Callable[[], Awaitable[None]]]:
-    """All sessions' rows are locked; gives a function that unlocks them."""
+    """Lock all session rows; yields a function that unlocks them."""
     async with await psycopg.AsyncConnection.connect(URL) as other:
         await other.execute(sql("SELECT 1 FROM our.heads FOR UPDATE", place))
         yield other.rollback

@@ -33,7 +33,7 @@ spawn = multiprocessing.get_context("spawn")
 
 @pytest.fixture
 def prefix() -> Iterator[str]:
-    """A prefix of one's own, cleaned up after."""
+    """A new prefix, cleaned up afterwards."""
     expect_server()
     name = f"test-{token_hex(6)}"
     yield name
@@ -41,7 +41,7 @@ def prefix() -> Iterator[str]:
 
 
 def entry(text: str) -> Entry:
-    """A message of the user's."""
+    """A user message."""
     message = Message.user(text)
     return Entry(message.id, body_of(message), time())
 
@@ -63,7 +63,7 @@ async def texts(storage: RedisStorage) -> list[str]:
 
 
 class Proxy:
-    """A way to the server that breaks when it is told to."""
+    """A proxy to the server that breaks the connection on request."""
 
     def __init__(self) -> None:
         self.before: Callable[[], Awaitable[object]] | None = None
@@ -71,7 +71,7 @@ class Proxy:
         self.is_closed = False
 
     async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Pass requests on, one at a time."""
+        """Forward requests, one at a time."""
         if self.is_closed:
             writer.close()
             return
@@ -96,7 +96,7 @@ class Proxy:
 
 @asynccontextmanager
 async def proxied(prefix: str) -> AsyncGenerator[tuple[Proxy, RedisStorage]]:
-    """A storage behind a proxy, with one message in it."""
+    """A storage behind a proxy, with one message."""
     proxy = Proxy()
     listener = await asyncio.start_server(proxy.handle, "127.0.0.1", 0)
     port = listener.sockets[0].getsockname()[1]
@@ -107,11 +107,11 @@ async def proxied(prefix: str) -> AsyncGenerator[tuple[Proxy, RedisStorage]]:
 
 
 async def nothing() -> None:
-    """Happens."""
+    """Do nothing."""
 
 
-async def test_an_append_whose_answer_was_lost_is_done_once(prefix: str) -> None:
-    """It is found by its ids, with the version that it made."""
+async def test_an_append_whose_answer_was_lost_is_executed_once(prefix: str) -> None:
+    """It is found by its ids, with its version."""
     async with proxied(prefix) as (proxy, storage):
         proxy.after = nothing
         appended = await storage.append(ONE, [entry("a"), entry("b")], expected=1)
@@ -120,7 +120,7 @@ async def test_an_append_whose_answer_was_lost_is_done_once(prefix: str) -> None
 
 
 async def test_an_append_whose_answer_was_lost_keeps_its_version(prefix: str) -> None:
-    """Also where somebody else has written since: the caller has not seen that."""
+    """Even if somebody else has written since."""
     async with proxied(prefix) as (proxy, storage), opened(prefix) as other:
         proxy.after = lambda: other.append(ONE, [entry("other")])
         appended = await storage.append(ONE, [entry("a"), entry("b")], expected=1)
@@ -129,7 +129,7 @@ async def test_an_append_whose_answer_was_lost_keeps_its_version(prefix: str) ->
 
 
 async def test_an_append_that_never_arrived_is_sent_again(prefix: str) -> None:
-    """Unless somebody else was quicker, and a version was expected."""
+    """Unless another writer was faster and a version was expected."""
     async with proxied(prefix) as (proxy, storage), opened(prefix) as other:
         proxy.before = nothing
         assert (await storage.append(ONE, [entry("a")], expected=1)).version == 2
@@ -139,10 +139,10 @@ async def test_an_append_that_never_arrived_is_sent_again(prefix: str) -> None:
         assert await texts(storage) == ["first", "a", "other"]
 
 
-async def test_a_script_that_is_sent_twice_is_done_once(
+async def test_a_script_that_is_sent_twice_is_executed_once(
     prefix: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As by a client that repeats commands by itself."""
+    """As by a client that repeats commands itself."""
     async with opened(prefix) as storage:
         await storage.append(ONE, [entry("first")])
         sent = storage._opened.prepared
@@ -162,8 +162,8 @@ async def test_a_script_that_is_sent_twice_is_done_once(
         assert await texts(storage) == ["first", "a"]
 
 
-async def test_a_read_is_asked_again_on_a_new_connection(prefix: str) -> None:
-    """Nothing is said of the connection that was lost."""
+async def test_a_read_is_repeated_on_a_new_connection(prefix: str) -> None:
+    """The lost connection isn't reported."""
     async with proxied(prefix) as (proxy, storage):
         proxy.after = nothing
         assert await texts(storage) == ["first"]
@@ -172,7 +172,7 @@ async def test_a_read_is_asked_again_on_a_new_connection(prefix: str) -> None:
 async def test_a_server_that_stays_away_is_an_error(
     prefix: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It says that the outcome is not known, and nothing else."""
+    """It says that the outcome is unknown, and nothing else."""
     monkeypatch.setattr(server, "_TRIES", (0.0, 0.0))
     async with proxied(prefix) as (proxy, storage):
         proxy.is_closed = True
@@ -185,7 +185,7 @@ async def test_a_server_that_stays_away_is_an_error(
         assert await texts(storage) == ["first", "secret"]
 
 
-async def test_no_password_is_told(prefix: str) -> None:
+async def test_no_password_is_shown(prefix: str) -> None:
     """Neither in the name nor in an error."""
     storage = RedisStorage("redis://me:secret@127.0.0.1:1/3", prefix=prefix)
     assert storage.name == "redis:127.0.0.1:1/3"
@@ -204,7 +204,7 @@ async def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> No
         await RedisStorage(URL).open()
 
 
-async def test_a_cluster_is_refused(prefix: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_cluster_is_rejected(prefix: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before anything is written."""
     from redis.asyncio import Redis
 
@@ -216,8 +216,8 @@ async def test_a_cluster_is_refused(prefix: str, monkeypatch: pytest.MonkeyPatch
         await RedisStorage(URL, prefix=prefix).open()
 
 
-async def test_a_client_can_be_given(prefix: str) -> None:
-    """As Sentinel's; it stays open."""
+async def test_a_client_can_be_passed_in(prefix: str) -> None:
+    """Such as Sentinel's; it stays open."""
     from redis.asyncio import Redis
 
     async with Redis.from_url(URL) as client:
@@ -228,8 +228,8 @@ async def test_a_client_can_be_given(prefix: str) -> None:
 
 
 @pytest.mark.parametrize("prefix", ["", "a{b}", "a*", "a b", "x" * 101])
-def test_a_prefix_that_does_not_fit_is_refused(prefix: str) -> None:
-    """Braces and stars would mean something."""
+def test_an_invalid_prefix_is_rejected(prefix: str) -> None:
+    """Braces and stars have a special meaning."""
     with pytest.raises(InvalidInputError):
         RedisStorage(URL, prefix=prefix)
 
@@ -247,7 +247,7 @@ async def test_records_are_lines(prefix: str) -> None:
         assert {read_line(line) for line in lines} == set(rows)
 
 
-async def test_ids_with_quotes_in_them_are_kept(prefix: str) -> None:
+async def test_ids_with_quotes_are_kept(prefix: str) -> None:
     """Whatever they look like."""
     async with opened(prefix) as storage:
         odd = [
@@ -262,8 +262,8 @@ async def test_ids_with_quotes_in_them_are_kept(prefix: str) -> None:
         assert [row.id for row in await storage.rows(ONE)] == [each.id for each in odd[:2]]
 
 
-async def test_pages_belong_together(prefix: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is rewritten between two pages is read anew; what is appended does no harm."""
+async def test_pages_are_consistent(prefix: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rewrite between two pages restarts the read; an append doesn't matter."""
     monkeypatch.setattr(reading, "PAGE", 3)
     async with opened(prefix) as storage, opened(prefix) as other:
         await storage.append(ONE, [entry(f"old{n}") for n in range(7)])
@@ -284,7 +284,7 @@ async def test_pages_belong_together(prefix: str, monkeypatch: pytest.MonkeyPatc
         assert await texts(storage) == ["new1", "new2"]
 
 
-async def test_pages_are_put_together(prefix: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_pages_are_joined(prefix: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """In any direction, with any limit."""
     monkeypatch.setattr(reading, "PAGE", 3)
     async with opened(prefix) as storage:
@@ -296,8 +296,8 @@ async def test_pages_are_put_together(prefix: str, monkeypatch: pytest.MonkeyPat
             assert [row.seq for row in newest] == list(range(3, 10))[max(0, 7 - limit) :]
 
 
-async def test_what_does_not_fit_together_is_told(prefix: str) -> None:
-    """Ids that lead nowhere, counts that don't agree, sessions that are not listed."""
+async def test_inconsistencies_are_reported(prefix: str) -> None:
+    """Ids that lead nowhere, counts that differ, sessions that are not listed."""
     from redis.asyncio import Redis
 
     key = f"{prefix}:{{{ONE.digest}}}"
@@ -327,7 +327,7 @@ async def test_what_does_not_fit_together_is_told(prefix: str) -> None:
 
 
 async def test_forget_leaves_no_key(prefix: str) -> None:
-    """What was set aside goes too, also of a session that is there no more."""
+    """Records set aside go too, even of a deleted session."""
     from redis.asyncio import Redis
 
     async with opened(prefix) as storage, Redis.from_url(URL) as client:
@@ -359,20 +359,22 @@ async def test_forget_leaves_no_key(prefix: str) -> None:
         ({"appendonly": "no", "appendfsync": "always", "save": ""}, "none"),
     ],
 )
-def test_what_the_settings_promise_is_told(settings: dict[str, str], promise: str) -> None:
+def test_the_durability_of_the_settings_is_described(
+    settings: dict[str, str], promise: str
+) -> None:
     """In plain words."""
     assert promise in promise_of(settings)
 
 
-async def test_the_servers_own_settings_are_asked_for(prefix: str) -> None:
+async def test_the_servers_own_settings_are_queried(prefix: str) -> None:
     """Once it is open."""
     async with opened(prefix) as storage:
         assert storage.durability
 
 
 @pytest.mark.parametrize("what", ["session", "head"])
-async def test_keys_of_another_program_are_left_alone(prefix: str, what: str) -> None:
-    """A key of another type is in the way: it says so, and writes nothing."""
+async def test_keys_of_another_program_are_not_changed(prefix: str, what: str) -> None:
+    """A key of another type is reported, and nothing is written."""
     from redis.asyncio import Redis
 
     async with opened(prefix) as storage, Redis.from_url(URL) as client:
@@ -384,8 +386,8 @@ async def test_keys_of_another_program_are_left_alone(prefix: str, what: str) ->
         assert await client.get(f"{prefix}:{{{ONE.digest}}}:{what}") == b"mine"
 
 
-async def test_a_cancelled_append_is_whole_or_absent(prefix: str) -> None:
-    """At whatever moment; the storage can be used on."""
+async def test_a_cancelled_append_is_complete_or_absent(prefix: str) -> None:
+    """At whatever moment; the storage can still be used."""
     async with opened(prefix) as storage:
         for turns in range(12):
             batch = [entry(f"{turns}-{n}") for n in range(3)]
@@ -394,7 +396,7 @@ async def test_a_cancelled_append_is_whole_or_absent(prefix: str) -> None:
                 await asyncio.sleep(0)
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
-            with suppress(DuplicateIds):  # it was done, then
+            with suppress(DuplicateIds):  # it was executed, then
                 await storage.append(ONE, batch)
         assert await storage.count(ONE) == 36
         assert await storage.verify() == []
@@ -409,7 +411,7 @@ def _write(prefix: str, writer: int, count: int) -> None:
     asyncio.run(run())
 
 
-async def test_processes_that_write_at_once_lose_and_mix_up_nothing(prefix: str) -> None:
+async def test_concurrent_processes_lose_and_mix_up_nothing(prefix: str) -> None:
     """Numbers are contiguous, and each writer's messages are in its order."""
     writers = [spawn.Process(target=_write, args=(prefix, n, 100)) for n in range(4)]
     for process in writers:
@@ -429,7 +431,7 @@ async def test_processes_that_write_at_once_lose_and_mix_up_nothing(prefix: str)
 
 
 async def test_more_sessions_than_a_page_are_all_listed(prefix: str) -> None:
-    """In order, whatever is asked for: a list, a search, sums, a check, an erasure."""
+    """In order, for a list, a search, totals, a check and an erasure."""
     async with opened(prefix) as storage:
         people = [SessionIdentity(chat=str(n), user="Ana") for n in range(2 * listing.AT_ONCE + 1)]
         for who in people:
@@ -452,7 +454,7 @@ async def test_more_sessions_than_a_page_are_all_listed(prefix: str) -> None:
 async def test_another_message_of_the_same_id_and_time_is_not_taken_for_ours(
     prefix: str, change: str, expected: int | None
 ) -> None:
-    """The request was lost; what is there under the id is somebody else's."""
+    """The request was lost; the message with that id is another writer's."""
     values = {"body": entry("other").body, "model": "m", "usage": Usage(input=1)}
     async with proxied(prefix) as (proxy, storage), opened(prefix) as other:
         ours = entry("ours")
@@ -463,8 +465,8 @@ async def test_another_message_of_the_same_id_and_time_is_not_taken_for_ours(
         assert await storage.count(ONE) == 2
 
 
-async def test_a_message_that_was_there_before_is_no_answer_to_an_expectation(prefix: str) -> None:
-    """The very same is stored already, by an earlier write: the version is another."""
+async def test_an_earlier_equal_message_does_not_satisfy_an_expectation(prefix: str) -> None:
+    """It was stored by an earlier write, so the version differs."""
     async with proxied(prefix) as (proxy, storage):
         ours = entry("ours")
         await storage.append(ONE, [ours])
@@ -475,7 +477,7 @@ async def test_a_message_that_was_there_before_is_no_answer_to_an_expectation(pr
 
 
 async def test_no_branch_key_is_left_by_a_restore(prefix: str) -> None:
-    """Neither of the branches that were there, nor of rows on branches that are none."""
+    """Neither of earlier branches, nor of rows on unknown branches."""
     from redis.asyncio import Redis
 
     async with opened(prefix) as storage, Redis.from_url(URL) as client:
@@ -506,8 +508,8 @@ async def _branches(client: Any, prefix: str) -> list[str]:
     return sorted(key.rpartition(":")[2] for key in keys)
 
 
-async def test_a_branch_made_after_a_restore_has_a_number_of_its_own(prefix: str) -> None:
-    """Above all that are there, whatever was said of them."""
+async def test_a_branch_created_after_a_restore_has_a_new_number(prefix: str) -> None:
+    """Above all existing ones, whatever the copy says."""
     async with opened(prefix) as storage:
         session, rows = copy_of(9, 2, 3)
         forks = (*session.forks, Fork(4, 1, 3))

@@ -29,7 +29,7 @@ def _free_port() -> int:
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
-    """The port of a server in cluster mode that has no slots yet."""
+    """The port of a server in cluster mode without slots."""
     program = shutil.which("redis-server")
     if program is None:
         pytest.skip("redis-server is not installed")
@@ -70,16 +70,16 @@ def _with_all_slots(port: int) -> None:
             pass
 
 
-async def test_it_is_refused_when_it_is_opened(cluster: int) -> None:
-    """By what the server says of itself."""
+async def test_a_cluster_is_rejected_when_it_is_opened(cluster: int) -> None:
+    """By the server's own information."""
     with pytest.raises(ConfigError, match=REMEDY):
         await RedisStorage(f"redis://127.0.0.1:{cluster}").open()
 
 
-async def test_one_that_does_not_tell_is_refused_by_its_errors(
+async def test_a_cluster_without_info_is_rejected_by_its_errors(
     cluster: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its INFO may be forbidden: then the first operation says so, with slots or without."""
+    """INFO may be forbidden: then the first operation fails, with slots or without."""
 
     async def nothing(*_: object) -> None:
         return None
@@ -96,8 +96,8 @@ async def test_one_that_does_not_tell_is_refused_by_its_errors(
         assert client.dbsize() == 0
 
 
-async def test_a_client_for_a_cluster_is_refused() -> None:
-    """Given in the place of an address."""
+async def test_a_client_for_a_cluster_is_rejected() -> None:
+    """If passed in place of a URL."""
     from redis.asyncio.cluster import RedisCluster
 
     client: Any = RedisCluster(host="127.0.0.1", port=1)
@@ -117,8 +117,8 @@ async def test_a_client_for_a_cluster_is_refused() -> None:
         redis.exceptions.ResponseError("CROSSSLOT Keys in request"),
     ],
 )
-def test_every_answer_of_a_cluster_has_the_remedy(error: Exception) -> None:
-    """Whatever redis-py makes of it."""
+def test_every_error_of_a_cluster_has_the_advice(error: Exception) -> None:
+    """Whatever class redis-py raises."""
     from dragoman.history.storage.redis.connection import explanation
 
     assert REMEDY in str(explanation(error, "redis"))

@@ -22,7 +22,7 @@ redis = pytest.importorskip("redis")
 
 
 class Place:
-    """A store, and what is behind it."""
+    """A store, and a client for the server behind it."""
 
     def __init__(self, storage: RedisStorage, client: Any, prefix: str) -> None:
         self.storage = storage
@@ -78,8 +78,8 @@ HEADS: dict[str, Damage] = {
 
 
 @pytest.mark.parametrize("damage", HEADS.values(), ids=HEADS)
-async def test_a_damaged_head_is_corrupt_and_can_be_mended(damage: Damage) -> None:
-    """No write builds on it, a listing shows it, `verify` tells; then it is whole again."""
+async def test_a_damaged_head_is_corrupt_and_can_be_repaired(damage: Damage) -> None:
+    """No write accepts it, a listing shows it, `verify` reports it; then it is intact again."""
     async with made() as place:
         damage(place)
         storage = place.storage
@@ -100,7 +100,7 @@ async def test_a_damaged_head_is_corrupt_and_can_be_mended(damage: Damage) -> No
                 await write()
             except Corrupt:
                 continue
-            break  # only what can't be seen without reading all of the head is let through
+            break  # only damage that can't be seen without reading the whole head is accepted
         else:
             assert before == {seq: place.client.hget(place.key("records"), seq) for seq in "1234"}
             assert await storage.set_aside(ONE, [], "its counters") == 0
@@ -137,8 +137,8 @@ RECORDS: dict[str, Damage] = {
 
 
 @pytest.mark.parametrize("damage", RECORDS.values(), ids=RECORDS)
-async def test_a_damaged_record_is_a_row_that_shows_it(damage: Damage) -> None:
-    """The others are read as before; set aside, it is out of the way."""
+async def test_a_damaged_record_is_detected(damage: Damage) -> None:
+    """The others are read as before; it can be set aside."""
     async with made() as place:
         damage(place)
         storage = place.storage
@@ -174,8 +174,8 @@ IDS: dict[str, Damage] = {
 
 
 @pytest.mark.parametrize("damage", IDS.values(), ids=IDS)
-async def test_ids_and_places_are_made_anew_from_the_records(damage: Damage) -> None:
-    """`verify` tells that they don't fit; nothing is lost."""
+async def test_ids_and_positions_are_rebuilt_from_the_records(damage: Damage) -> None:
+    """`verify` reports that they don't match; nothing is lost."""
     async with made() as place:
         damage(place)
         storage = place.storage
@@ -193,7 +193,7 @@ async def test_ids_and_places_are_made_anew_from_the_records(damage: Damage) -> 
         assert await storage.verify() == []
 
 
-async def test_records_of_another_type_are_put_out_of_the_way() -> None:
+async def test_records_of_another_type_are_moved_aside() -> None:
     """They are kept beside the session until its user is forgotten."""
     async with made() as place:
         place.client.unlink(place.key("records"))
@@ -208,7 +208,7 @@ async def test_records_of_another_type_are_put_out_of_the_way() -> None:
 
 
 async def test_a_damaged_session_can_be_deleted_and_forgotten() -> None:
-    """Also where its numbers, or its head's type, are wrong."""
+    """Even if its numbers or its head's type are wrong."""
     async with made() as place:
         place.client.hset(place.key("session"), "version", "x")
         erased = await place.storage.forget("Ana")
@@ -227,7 +227,7 @@ async def test_a_damaged_session_can_be_deleted_and_forgotten() -> None:
             await place.storage.set_aside(ONE, [], "gone")
 
 
-async def test_what_cannot_be_told_whose_it_is_is_said_to_remain() -> None:
+async def test_records_of_an_unknown_owner_are_reported_as_remaining() -> None:
     """Erasure does not claim to be complete if the owner is unknown."""
     async with made() as place:
         place.client.hset(place.key("session"), "identity", b"\xff")
@@ -236,8 +236,8 @@ async def test_what_cannot_be_told_whose_it_is_is_said_to_remain() -> None:
         assert any("unreadable names" in text for text in erased.remains)
 
 
-async def test_a_damaged_list_of_sessions_is_told() -> None:
-    """A name in it that is none, one that is gone, and a list that is none."""
+async def test_a_damaged_list_of_sessions_is_reported() -> None:
+    """An invalid name, a missing one, and a key that is no list."""
     async with made() as place:
         place.client.zadd(f"{place.prefix}:sessions", {b"\xff\xfe": 0})
         place.client.zrem(f"{place.prefix}:sessions", TWO.digest)
@@ -263,7 +263,7 @@ async def test_a_damaged_list_of_sessions_is_told() -> None:
 
 
 async def test_a_session_that_changes_meanwhile_is_not_damaged() -> None:
-    """What `verify` reads one after the other was never there at the same time."""
+    """`verify` reads several keys in turn, which may belong to different states."""
     with fresh_prefix() as prefix:
         storage = RedisStorage(URL, prefix=prefix)
         await storage.open()

@@ -1,6 +1,6 @@
 """Stores whose files are moved, removed or replaced by something else, open or not.
 
-In short here; `make torture` does it a thousand times.
+A short version; `make torture` does it a thousand times.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def _loop(root: Path) -> None:
 async def test_nothing_is_written_to_a_store_that_is_gone(
     make: Callable[[Path], Storage], attack: Callable[[Path], None], tmp_path: Path
 ) -> None:
-    """An append that would be lost is not acknowledged, and no history is empty all of a sudden."""
+    """An append that would be lost is not acknowledged, and no history becomes empty."""
     root = tmp_path / "root"
     root.mkdir()
     storage = await _opened(make, root)
@@ -104,10 +104,10 @@ async def test_nothing_is_written_to_a_store_that_is_gone(
 
 
 @pytest.mark.parametrize("make", MAKING.values(), ids=MAKING)
-async def test_a_store_that_was_put_back_goes_on(
+async def test_a_store_that_was_put_back_works_again(
     make: Callable[[Path], Storage], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And where a relative path leads is decided when it is opened."""
+    """A relative path is resolved when it is opened."""
     monkeypatch.chdir(tmp_path)
     storage = await _opened(make, Path())
     history = await ChatHistory.open(ANA, storage)
@@ -122,7 +122,7 @@ async def test_a_store_that_was_put_back_goes_on(
 
 
 @pytest.mark.parametrize("what", ["/dev/zero", "/dev/full", "pipe", "directory"])
-async def test_a_log_that_is_no_file_is_reported(what: str, tmp_path: Path) -> None:
+async def test_a_log_that_is_not_a_file_is_reported(what: str, tmp_path: Path) -> None:
     """`verify` neither waits for a pipe nor reads a device for ever."""
     storage = SQLiteStorage(tmp_path / "store", blocking=True)
     await storage.open()
@@ -153,7 +153,7 @@ sys.stdin.read()
 async def test_a_log_that_another_process_is_moving_is_not_damaged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """SQLite says -1 then, of how many writes it could read."""
+    """SQLite then returns -1 as the number of readable writes."""
     monkeypatch.setattr("dragoman.history.storage.sqlite.log._PAUSE", 0)
     storage = SQLiteStorage(tmp_path / "store", blocking=True)
     await storage.open()
@@ -172,7 +172,7 @@ async def test_a_log_that_another_process_is_moving_is_not_damaged(
     await storage.close()
 
 
-# --- any of its files, by chance
+# --- any of its files, at random
 
 
 def _fifo(path: Path, _: Random) -> None:
@@ -192,7 +192,7 @@ def _nothing(_path: Path, _: Random) -> None:
 
 
 def _lines(path: Path, chance: Random) -> None:
-    """Merge, repeat, drop, turn round or overwrite lines."""
+    """Merge, repeat, drop, reverse or overwrite lines."""
     lines = path.read_bytes().split(b"\n")
     at, other = chance.randrange(len(lines)), chance.randrange(len(lines))
     match chance.randrange(5):
@@ -219,7 +219,7 @@ CHANGING = [_lines, _lines, _length]
 
 
 def _attack(root: Path, chance: Random) -> str:
-    """Do something to a file or folder. Not to -shm: SQLite maps it, and a cut ends the process."""
+    """Change a file or folder. Not -shm: SQLite maps it, and cutting it ends the process."""
     paths = [path for path in sorted(root.rglob("*")) if not path.name.endswith("-shm")]
     path = chance.choice(paths)
     if path.is_dir() or chance.random() < 0.5:
@@ -232,14 +232,14 @@ def _attack(root: Path, chance: Random) -> str:
 
 
 class Observer:
-    """Uses a store as if nothing were wrong, and notes what it is told."""
+    """Uses a store as if nothing were wrong, and records what is reported."""
 
     def __init__(self, storage: Storage) -> None:
         self.storage = storage
         self.told: list[str] = []
 
     async def tried(self, action: Awaitable[T]) -> T | None:
-        """What an action returns; None where it was refused."""
+        """The result of an action; None if it was rejected."""
         signal.alarm(int(PATIENCE))
         try:
             return await action
@@ -275,10 +275,10 @@ def _alarm() -> Iterator[None]:
 @pytest.mark.usefixtures("_alarm")
 @pytest.mark.parametrize("make", MAKING.values(), ids=MAKING)
 @pytest.mark.parametrize("number", range(250 if IN_FULL else 8))
-def test_whatever_becomes_of_the_files_is_reported(
+def test_any_change_of_the_files_is_reported(
     make: Callable[[Path], Storage], number: int, tmp_path: Path
 ) -> None:
-    """Only our errors, no waiting for ever; what differs is reported; what is acknowledged is kept.
+    """Only our own errors and no hang; differences are reported; acknowledged writes are kept.
 
     Except for what is gone without a trace: a session's file, or a store that was not open and is
     empty now.

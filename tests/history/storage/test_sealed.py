@@ -1,4 +1,4 @@
-"""Encryption: nothing in plain text, nothing altered unnoticed, new keys."""
+"""Encryption: no plain text, no unnoticed change, key rotation."""
 
 from __future__ import annotations
 
@@ -39,20 +39,20 @@ def sealed(inner: Any, current: str = "2026", **options: Any) -> SealedStorage:
 
 
 def holding(directory: Path, text: str) -> list[str]:
-    """The files that hold a text somewhere."""
+    """The files that contain a text."""
     return [path.name for path in directory.iterdir() if text.encode() in path.read_bytes()]
 
 
 async def alter(inner: MemoryStorage, id: str, body: bytes) -> None:
-    """Put another body in place, as somebody with access to the store can."""
+    """Replace a body, as somebody with access to the store can."""
     await alter_row(inner, ONE, id, body=body)
 
 
 # --- nothing in plain text
 
 
-async def test_the_files_hold_no_plain_text(tmp_path: Path) -> None:
-    """Not while open, nor after closing; neither messages nor windows, nor under an index."""
+async def test_the_files_contain_no_plain_text(tmp_path: Path) -> None:
+    """Neither messages nor windows nor an index, while open and after closing."""
     storage = sealed(SQLiteStorage(tmp_path / "a.db"))
     await storage.open()
     made = await fill(storage, SENTINEL, f"{SENTINEL} again", "short")
@@ -70,7 +70,7 @@ async def test_the_files_hold_no_plain_text(tmp_path: Path) -> None:
     assert holding(tmp_path, SENTINEL[:8]) == []
 
 
-async def test_every_body_is_sealed_with_a_nonce_of_its_own() -> None:
+async def test_every_body_is_sealed_with_a_new_nonce() -> None:
     """Equal messages look different."""
     inner = MemoryStorage()
     storage = sealed(inner)
@@ -82,8 +82,8 @@ async def test_every_body_is_sealed_with_a_nonce_of_its_own() -> None:
     assert len(nonces) == len({row.body for row in raw}) == 3
 
 
-async def test_the_stored_form_is_a_document_of_its_own() -> None:
-    """Frozen: it names its key, and goes through lines of JSON as other bodies do."""
+async def test_the_stored_form_is_frozen() -> None:
+    """It names its key, and is valid in lines of JSON like other bodies."""
     inner = MemoryStorage()
     await fill(sealed(inner), "a")
     (row,) = await inner.rows(ONE)
@@ -97,8 +97,8 @@ async def test_the_stored_form_is_a_document_of_its_own() -> None:
     assert msgspec.json.decode(seal)["kind"] == "SealedHead"
 
 
-async def test_search_is_refused_with_the_reason() -> None:
-    """And totals work: token counts are no content."""
+async def test_search_is_rejected_with_the_reason() -> None:
+    """Totals work: token counts are not content."""
     storage = sealed(MemoryStorage())
     await fill(storage, "word")
     with pytest.raises(StoreError, match="nothing is indexed in plain text"):
@@ -106,8 +106,8 @@ async def test_search_is_refused_with_the_reason() -> None:
     assert await storage.totals("session") == []
 
 
-async def test_without_keys_a_message_says_that_it_is_encrypted() -> None:
-    """Reading the store beneath is no way around."""
+async def test_without_keys_a_message_is_reported_as_encrypted() -> None:
+    """Even when the inner store is read directly."""
     inner = MemoryStorage()
     await fill(sealed(inner), "a")
     (row,) = await inner.rows(ONE)
@@ -147,7 +147,7 @@ async def test_an_altered_record_is_corrupt_and_the_others_are_read() -> None:
 
 
 async def test_swapped_records_are_corrupt() -> None:
-    """A record belongs to its id and its session."""
+    """A record is bound to its id and its session."""
     inner = MemoryStorage()
     storage = sealed(inner)
     made = await fill(storage, "a", "b")
@@ -160,8 +160,8 @@ async def test_swapped_records_are_corrupt() -> None:
             message_of(row.body)
 
 
-async def test_a_swapped_window_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
-    """It can be made again; a warning says so."""
+async def test_a_swapped_window_is_ignored(caplog: pytest.LogCaptureFixture) -> None:
+    """It can be created again; a warning is logged."""
     inner = MemoryStorage()
     storage = sealed(inner)
     await fill(storage, "a")
@@ -174,8 +174,8 @@ async def test_a_swapped_window_is_left_out(caplog: pytest.LogCaptureFixture) ->
     assert (await head(storage)).windows == WINDOW
 
 
-async def test_plain_text_from_before_is_read_unless_refused() -> None:
-    """Once all is sealed, nobody can put words into the store."""
+async def test_earlier_plain_text_is_read_only_if_accepted() -> None:
+    """Once everything is sealed, plain text can't be injected."""
     inner = MemoryStorage()
     await fill(inner, "from before")
     await inner.keep_windows(ONE, WINDOW)
@@ -199,8 +199,8 @@ async def test_plain_text_from_before_is_read_unless_refused() -> None:
     assert await strict.verify() == []
 
 
-async def test_a_history_in_plain_text_says_how_to_encrypt_it() -> None:
-    """It is neither empty nor damaged; nothing is read or written, unless it is accepted."""
+async def test_a_plain_text_history_says_how_to_encrypt_it() -> None:
+    """It is neither empty nor damaged; nothing is read or written unless it is accepted."""
     inner = MemoryStorage()
     made = await fill(inner, "from before")
     storage = sealed(inner)
@@ -222,8 +222,8 @@ async def test_a_history_in_plain_text_says_how_to_encrypt_it() -> None:
 # --- keys
 
 
-async def test_a_missing_key_is_named_and_nothing_else() -> None:
-    """It is a mistake in the configuration, not a damaged history."""
+async def test_a_missing_key_is_named() -> None:
+    """It is a configuration error, not a damaged history."""
     inner = MemoryStorage()
     await fill(sealed(inner, "2025"), "a")
     storage = SealedStorage(inner, keys={"2026": NEW}, current="2026")
@@ -234,8 +234,8 @@ async def test_a_missing_key_is_named_and_nothing_else() -> None:
         await storage.rotate()
 
 
-async def test_a_wrong_key_is_named_and_nothing_is_taken_for_damaged() -> None:
-    """Else a typing error would set a whole history aside."""
+async def test_a_wrong_key_is_named_and_nothing_is_treated_as_damage() -> None:
+    """Otherwise a typing error would set a whole history aside."""
     inner = MemoryStorage()
     await fill(sealed(inner), "a")
     storage = SealedStorage(inner, keys={"2026": OLD}, current="2026")
@@ -258,7 +258,7 @@ async def test_a_wrong_key_is_named_and_nothing_is_taken_for_damaged() -> None:
         ({"a": OLD, "b": "short secret"}, "a"),
     ],
 )
-def test_keys_that_are_none_are_refused_without_being_quoted(keys: Any, current: Any) -> None:
+def test_invalid_keys_are_rejected_without_being_quoted(keys: Any, current: Any) -> None:
     """Keys are 32 bytes, ids are texts."""
     with pytest.raises(InvalidInputError) as raised:
         SealedStorage(MemoryStorage(), keys=keys, current=current)
@@ -267,7 +267,7 @@ def test_keys_that_are_none_are_refused_without_being_quoted(keys: Any, current:
     assert OLD.hex()[:16] not in shown
 
 
-def test_keys_are_neither_shown_nor_copied_nor_pickled() -> None:
+def test_keys_are_never_shown_copied_or_pickled() -> None:
     """Not even by accident, in a process pool."""
     storage = sealed(MemoryStorage())
     keyring = storage._records.keyring
@@ -284,7 +284,7 @@ def test_keys_are_neither_shown_nor_copied_nor_pickled() -> None:
 
 
 def test_a_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With what to type."""
+    """With the command to install it."""
     monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives.ciphers.aead", None)
     with pytest.raises(ConfigError, match=r"dragoman\[encryption\]"):
         sealed(MemoryStorage())
@@ -294,7 +294,7 @@ def test_a_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 async def keys_of(inner: MemoryStorage | SQLiteStorage, who: SessionIdentity = ONE) -> list[str]:
-    """Under which keys the messages of a session are, on all its branches."""
+    """The keys of the messages of a session, on all its branches."""
     session = await head(inner, who)
     branches = (MAIN, *(fork.number for fork in session.forks))
     rows: Sequence[Row] = [
@@ -303,8 +303,8 @@ async def keys_of(inner: MemoryStorage | SQLiteStorage, who: SessionIdentity = O
     return [msgspec.json.decode(row.body)["value"].get("key", "plain") for row in rows]
 
 
-async def test_rotation_seals_everything_under_the_current_key() -> None:
-    """What was under an old key or none, all branches, windows; then the old key can go."""
+async def test_rotation_seals_everything_with_the_current_key() -> None:
+    """Messages with an old key or none, all branches, windows; then the old key can be removed."""
     inner = MemoryStorage()
     await fill(inner, "plain")
     old = sealed(inner, "2025", accept_plain=True)
@@ -326,7 +326,7 @@ async def test_rotation_seals_everything_under_the_current_key() -> None:
     assert texts(await only_new.rows(TWO)) == ["two"]
 
 
-async def test_rotation_again_does_nothing() -> None:
+async def test_a_second_rotation_does_nothing() -> None:
     """Not even a new version."""
     inner = MemoryStorage()
     await fill(sealed(inner, "2025"), "a")
@@ -337,8 +337,8 @@ async def test_rotation_again_does_nothing() -> None:
     assert (await head(storage)).version == version
 
 
-async def test_rotation_passes_over_what_it_cannot_open() -> None:
-    """It is counted, and left as it is."""
+async def test_rotation_skips_what_it_can_not_open() -> None:
+    """It is counted, and unchanged."""
     inner = MemoryStorage()
     made = await fill(sealed(inner, "2025"), "a", "b")
     rows = await inner.rows(ONE)
@@ -349,8 +349,8 @@ async def test_rotation_passes_over_what_it_cannot_open() -> None:
     assert (await inner.rows(ONE))[0].body == rows[1].body
 
 
-async def test_rotation_of_a_long_history_goes_in_batches() -> None:
-    """Each is a write of its own: broken off, the rest can be done later."""
+async def test_rotation_of_a_long_history_works_in_batches() -> None:
+    """Each is a separate write: after an interruption, the rest can be done later."""
     inner = MemoryStorage()
     old = sealed(inner, "2025")
     await old.append(ONE, [entry(str(number)) for number in range(450)])
@@ -384,7 +384,7 @@ async def opened(storage: SealedStorage) -> AsyncGenerator[SealedStorage]:
         await storage.close()
 
 
-async def test_rotation_while_others_write_loses_nothing(tmp_path: Path) -> None:
+async def test_rotation_during_other_writes_loses_nothing(tmp_path: Path) -> None:
     """Messages are added, replaced and removed meanwhile."""
     path = tmp_path / "a.db"
     async with (
@@ -410,10 +410,10 @@ async def test_rotation_while_others_write_loses_nothing(tmp_path: Path) -> None
         assert len(texts(await new.rows(ONE))) == 60
 
 
-async def test_rotation_gives_up_on_a_session_that_never_rests(
+async def test_rotation_gives_up_on_a_session_that_keeps_changing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """With an error that says to run it again."""
+    """The error says to run it again."""
     inner = MemoryStorage()
     await fill(sealed(inner, "2025"), "a")
     rewrite = inner.rewrite
@@ -446,8 +446,8 @@ async def test_a_session_deleted_during_rotation_is_fine() -> None:
 # --- together with other storages
 
 
-async def test_a_chain_of_sealed_members_keeps_them_alike() -> None:
-    """Each under its own keys; what is mended is sealed anew."""
+async def test_a_chain_of_sealed_members_keeps_them_equal() -> None:
+    """Each with its own keys; repaired copies are sealed again."""
     left, right = MemoryStorage(), MemoryStorage()
     chain = ChainStorage(
         sealed(left, accept_plain=True), SealedStorage(right, keys={"x": OLD}, current="x")
@@ -464,7 +464,7 @@ async def test_a_chain_of_sealed_members_keeps_them_alike() -> None:
 
 @pytest.mark.parametrize("encrypted", [(0,), (1,), (0, 1)])
 async def test_a_chain_may_have_members_in_plain_text(encrypted: tuple[int, ...]) -> None:
-    """Their versions stay alike, though a branch that is chosen is a version under encryption."""
+    """Versions stay equal, though activating a branch is a version under encryption."""
     inners = [MemoryStorage(), MemoryStorage()]
     members = [sealed(inner) if n in encrypted else inner for n, inner in enumerate(inners)]
     chain = ChainStorage(*members)
@@ -479,7 +479,7 @@ async def test_a_chain_may_have_members_in_plain_text(encrypted: tuple[int, ...]
     assert await chain.verify() == []
 
 
-async def test_a_copy_of_a_sealed_session_can_be_restored_as_it_is() -> None:
+async def test_a_copy_of_a_sealed_session_can_be_restored_unchanged() -> None:
     """Sealed bodies are not sealed twice."""
     inner, other = MemoryStorage(), MemoryStorage()
     storage = sealed(inner)
@@ -491,8 +491,8 @@ async def test_a_copy_of_a_sealed_session_can_be_restored_as_it_is() -> None:
     assert [each.windows for each in await sealed(other).sessions()] == [WINDOW]
 
 
-def test_it_is_named_and_blocks_as_the_storage_beneath(tmp_path: Path) -> None:
-    """And says that it is encrypted."""
+def test_it_has_the_name_and_blocking_flag_of_the_inner_storage(tmp_path: Path) -> None:
+    """The name also says that it is encrypted."""
     assert sealed(SQLiteStorage(tmp_path / "a.db")).name == "sqlite:a.db, encrypted"
     assert sealed(MemoryStorage()).is_blocking
     assert not sealed(SQLiteStorage(tmp_path / "a.db")).is_blocking

@@ -15,8 +15,8 @@ from tests.history.storage.making import NOON, ONE, entry, fill, head, texts
 KEYS = {"k": b"\1" * 32}
 
 
-async def test_heads_fit_on_every_store(bare_backend: Backend) -> None:
-    """Numbers are foreseen as each store gives them; who opens it next finds nothing wrong."""
+async def test_heads_match_on_every_store(bare_backend: Backend) -> None:
+    """Numbers are predicted as each store assigns them; reopening finds no problem."""
     async with bare_backend.opened() as inner:
         storage = SealedStorage(inner, keys=KEYS, current="k")
 
@@ -50,8 +50,8 @@ async def test_heads_fit_on_every_store(bare_backend: Backend) -> None:
         assert len(await storage.verify(since=since)) == 1
 
 
-async def test_an_attack_is_told_on_every_store(bare_backend: Backend) -> None:
-    """Checksums and tallies of a store fit what was put there: only the head tells."""
+async def test_an_attack_is_reported_on_every_store(bare_backend: Backend) -> None:
+    """Checksums and tallies match the forged data: only the head reveals it."""
     async with bare_backend.opened() as inner:
         storage = SealedStorage(inner, keys=KEYS, current="k")
         made = await fill(storage, "a", "b", "c")

@@ -1,6 +1,6 @@
-"""Two programs on one encrypted store: what one writes between two steps of the other.
+"""Two programs on one encrypted store: one writes between two steps of the other.
 
-No step of an operation may see the session before, and the next one after, and take the
+No operation may see the session before in one step and after in the next, and mistake the
 difference for an attack. The other program writes before each step in turn.
 """
 
@@ -27,7 +27,7 @@ Step = Callable[[SealedStorage], Awaitable[object]]
 
 
 class Interfering:
-    """A storage; before its nth call, somebody else gets in between."""
+    """A storage in which another writer acts before the nth call."""
 
     def __init__(self, storage: Storage, step: int, other: Callable[[], Awaitable[object]]) -> None:
         self._storage = storage
@@ -87,12 +87,12 @@ OTHERS = [
 
 
 async def _old(inner: MemoryStorage) -> None:
-    """From before there were heads."""
+    """A session from before heads existed."""
     await plant(sealed(inner, "2025"), SESSION[1], rows(1))
 
 
 async def _new(inner: MemoryStorage) -> None:
-    """As a session is today, under the key before this one."""
+    """A current session, with the previous key."""
     await sealed(inner, "2025").restore(SESSION[2], rows(2))
 
 

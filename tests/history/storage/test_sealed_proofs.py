@@ -29,12 +29,12 @@ ROOT = Path(__file__).parents[3]
 
 
 def sealed(inner: Any, current: str = "2026", **options: Any) -> SealedStorage:
-    """The store as its owner opens it, anew."""
+    """The store as its owner opens it, with a new object."""
     return SealedStorage(inner, keys=KEYS, current=current, **options)
 
 
 async def is_told(inner: MemoryStorage, words: str = "") -> None:
-    """Assert that `verify` and a history that is opened anew both say that something is wrong."""
+    """Assert that `verify` and a newly opened history both report a problem."""
     problems = await sealed(inner).verify()
     assert any(words in problem for problem in problems), problems
     history = await ChatHistory.open(ONE, sealed(inner))
@@ -52,8 +52,8 @@ async def is_told(inner: MemoryStorage, words: str = "") -> None:
         {"seq": 9}, {"branch": 1},
     ],
 )  # fmt: skip
-async def test_nothing_beside_a_message_can_be_altered(changes: dict[str, Any]) -> None:
-    """What a backend keeps in plain text belongs to what is sealed."""
+async def test_no_field_beside_a_message_can_be_altered(changes: dict[str, Any]) -> None:
+    """Plain-text fields of a backend are bound to the sealed body."""
     inner = MemoryStorage()
     made = await fill(sealed(inner), "a", "b", "c")
     await alter_row(inner, ONE, made[1].id, **changes)
@@ -66,7 +66,7 @@ async def test_nothing_beside_a_message_can_be_altered(changes: dict[str, Any]) 
 
 @pytest.mark.parametrize("field", ["key", "check"])
 async def test_an_altered_only_message_is_corrupt(field: str) -> None:
-    """It is neither an empty conversation nor a matter of keys, whatever it says it is under."""
+    """It is neither an empty conversation nor a missing key, whatever key it names."""
     inner = MemoryStorage()
     (made,) = await fill(sealed(inner), "a")
     (row,) = await inner.rows(ONE)
@@ -82,8 +82,8 @@ async def test_an_altered_only_message_is_corrupt(field: str) -> None:
             message_in(read)
 
 
-async def test_a_forged_plain_message_is_refused_before_and_after_rotation() -> None:
-    """Nor is it shown, and no rotation makes it authentic."""
+async def test_a_forged_plain_message_is_rejected_before_and_after_rotation() -> None:
+    """It isn't shown, and no rotation makes it authentic."""
     inner = MemoryStorage()
     await fill(sealed(inner, "2025"), "a", "b")
     session, rows = await taken(inner, ONE)
@@ -100,8 +100,8 @@ async def test_a_forged_plain_message_is_refused_before_and_after_rotation() -> 
         await sealed(inner, accept_plain=True).rotate()
 
 
-async def test_swapped_messages_stay_so_after_rotation() -> None:
-    """Between sessions, or within one: sealing anew does not make them belong."""
+async def test_swapped_messages_stay_invalid_after_rotation() -> None:
+    """Between sessions, or within one."""
     inner = MemoryStorage()
     made = await fill(sealed(inner, "2025"), "a", "b")
     await sealed(inner, "2025").append(TWO, [entry("other", id=made[0].id)])
@@ -119,8 +119,8 @@ async def test_swapped_messages_stay_so_after_rotation() -> None:
 # --- the session as a whole
 
 
-async def test_a_missing_an_added_and_an_older_message_are_told() -> None:
-    """Each of them is authentic; all together they are not what was left."""
+async def test_missing_added_and_older_messages_are_reported() -> None:
+    """Each of them is authentic, but together they are not the stored state."""
     inner = MemoryStorage()
     storage = sealed(inner)
     made = await fill(storage, "a", "b", "c")
@@ -147,8 +147,8 @@ async def test_a_missing_an_added_and_an_older_message_are_told() -> None:
         {"forks": ()}, {"forks": (Fork(1, 0, 1),)}, {"active": 0},
     ],
 )  # fmt: skip
-async def test_altered_numbers_and_branches_are_told(changes: dict[str, Any]) -> None:
-    """And nothing can be written to such a session: that would make a head that fits."""
+async def test_altered_numbers_and_branches_are_reported(changes: dict[str, Any]) -> None:
+    """Nothing can be written to such a session: that would create a matching head."""
     inner = MemoryStorage()
     await fill(sealed(inner), "a", "b")
     await sealed(inner).fork(ONE, parent=MAIN, at=2)
@@ -166,8 +166,8 @@ async def test_altered_numbers_and_branches_are_told(changes: dict[str, Any]) ->
     assert texts(await sealed(inner).rows(ONE))[:2] == ["a", "b"]
 
 
-async def test_what_was_cleared_or_deleted_does_not_come_back() -> None:
-    """Each life of a session has places of its own."""
+async def test_cleared_and_deleted_messages_can_not_be_restored() -> None:
+    """Each generation of a session has its own positions."""
     inner = MemoryStorage()
     storage = sealed(inner)
     await fill(storage, "a")
@@ -187,8 +187,8 @@ async def test_what_was_cleared_or_deleted_does_not_come_back() -> None:
         await storage.append(ONE, [entry("c")])
 
 
-async def test_an_open_store_refuses_an_older_state() -> None:
-    """Consistent as it is; and so does `verify` with a checkpoint, in another process."""
+async def test_an_open_store_rejects_an_older_state() -> None:
+    """Even a consistent one; so does `verify` with a checkpoint, in another process."""
     inner = MemoryStorage()
     storage = sealed(inner)
     await fill(storage, "a")
@@ -201,15 +201,15 @@ async def test_an_open_store_refuses_an_older_state() -> None:
     with pytest.raises(Corrupt, match="earlier state"):
         await storage.session(ONE)
     assert any("earlier state" in problem for problem in await storage.verify())
-    assert await sealed(inner).verify() == []  # nothing is wrong with it but that it is old
+    assert await sealed(inner).verify() == []  # its only fault is that it is old
     assert any("older" in problem for problem in await sealed(inner).verify(since=since))
     await inner.delete(TWO)
     assert any("deleted" in problem for problem in await sealed(inner).verify(since=since))
 
 
 @pytest.mark.parametrize("given", [b"", b"{}", "text", None])
-async def test_only_a_checkpoint_is_one(given: Any) -> None:
-    """Anything else is refused, and so is one that was altered."""
+async def test_only_a_checkpoint_is_accepted(given: Any) -> None:
+    """Other values are rejected, and so is an altered one."""
     storage = sealed(MemoryStorage())
     await fill(storage, "a")
     made = await storage.checkpoint()
@@ -222,7 +222,7 @@ async def test_only_a_checkpoint_is_one(given: Any) -> None:
 
 
 async def test_repeated_problems_are_logged_once(caplog: pytest.LogCaptureFixture) -> None:
-    """With the session's digest, and nothing of what is in it."""
+    """With the session's digest, and without content."""
     inner = MemoryStorage()
     await fill(sealed(inner), "a secret")
     await alter_session(inner, ONE, last_seq=7)
@@ -237,8 +237,8 @@ async def test_repeated_problems_are_logged_once(caplog: pytest.LogCaptureFixtur
 # --- from before there were heads
 
 
-async def test_sessions_from_before_get_a_head_by_the_first_write() -> None:
-    """They are read as they are; a rotation binds all that is in them, and refuses others then."""
+async def test_older_sessions_get_a_head_with_the_first_write() -> None:
+    """They are readable; a rotation binds their content, and then rejects other content."""
     inner = MemoryStorage()
     await fill(inner, "a", "b")
     session, rows = await taken(inner, ONE)
@@ -263,8 +263,8 @@ async def test_sessions_from_before_get_a_head_by_the_first_write() -> None:
 # --- several at once
 
 
-async def test_many_writers_all_get_through(tmp_path: Path) -> None:
-    """Of several storages on one file, each with tasks of its own; nothing is out of order."""
+async def test_many_writers_all_succeed(tmp_path: Path) -> None:
+    """Several storages on one file, each with several tasks; nothing is out of order."""
     storages = [sealed(SQLiteStorage(tmp_path / "a.db")) for _ in range(4)]
     for storage in storages:
         await storage.open()
@@ -284,8 +284,8 @@ async def test_many_writers_all_get_through(tmp_path: Path) -> None:
         await storage.close()
 
 
-async def test_choosing_a_branch_is_not_undone_by_who_did_not_see_it() -> None:
-    """Nor taken for an attack."""
+async def test_activating_a_branch_is_not_undone_by_a_writer_that_did_not_see_it() -> None:
+    """It isn't mistaken for an attack either."""
     inner = MemoryStorage()
     one, two = sealed(inner), sealed(inner)
     await fill(one, "a")
@@ -312,7 +312,7 @@ asyncio.run(main())
 
 
 def _killed(path: Path, current: str, after: float) -> None:
-    """Rotate in another process, and kill it on the way."""
+    """Rotate in another process, and kill it during that."""
     command = [sys.executable, "-c", _ROTATE, str(path), current]
     with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=ROOT) as process:
         assert process.stdout is not None
@@ -322,7 +322,7 @@ def _killed(path: Path, current: str, after: float) -> None:
 
 
 async def test_a_killed_rotation_is_completed_by_the_next(tmp_path: Path) -> None:
-    """Whenever it was killed, everything can be read; the old key can go after the last one."""
+    """Everything stays readable; the old key can be removed after the last one."""
     path = tmp_path / "a.db"
     storage = sealed(SQLiteStorage(path), "2025")
     await storage.open()
@@ -346,8 +346,8 @@ async def test_a_killed_rotation_is_completed_by_the_next(tmp_path: Path) -> Non
     await only_new.close()
 
 
-async def test_a_key_that_was_taken_away_too_early_loses_nothing() -> None:
-    """Reading, writing and rotating name it; given again, all is as before."""
+async def test_a_key_removed_too_early_loses_nothing() -> None:
+    """Reading, writing and rotating name it; once it is back, everything works."""
     inner = MemoryStorage()
     made = await fill(sealed(inner, "2025"), "a")
     before = await taken(inner, ONE)
@@ -365,8 +365,8 @@ async def test_a_key_that_was_taken_away_too_early_loses_nothing() -> None:
     assert texts(await sealed(inner).rows(ONE)) == ["a"]
 
 
-def test_there_is_no_encryption_around_another() -> None:
-    """A storage that makes seals takes none."""
+def test_encryption_can_not_be_nested() -> None:
+    """A storage that creates seals accepts none."""
     storage = sealed(MemoryStorage())
     with pytest.raises(InvalidInputError, match="encrypted twice"):
         sealed(storage)
@@ -378,7 +378,7 @@ def test_there_is_no_encryption_around_another() -> None:
 
 
 async def _copied(**changes: Any) -> tuple[MemoryStorage, bool]:
-    """A copy of what is beneath an encrypted store, restored into another one; whether it was."""
+    """Copy the inner data of an encrypted store into another one; returns whether that worked."""
     inner, other = MemoryStorage(), MemoryStorage()
     await fill(sealed(inner), "a", "b")
     session = await head(inner)
@@ -386,8 +386,8 @@ async def _copied(**changes: Any) -> tuple[MemoryStorage, bool]:
     return other, await sealed(other).restore(copy, await inner.rows(ONE))
 
 
-async def test_a_copy_that_proves_itself_is_sealed_for_its_new_version() -> None:
-    """It is sound where it came to, whatever number its version has there."""
+async def test_an_authentic_copy_is_sealed_for_its_new_version() -> None:
+    """It is intact in its new store, whatever its version there."""
     other, restored = await _copied(version=9, chain=None)
     assert restored
     assert await sealed(other).verify() == []
@@ -396,8 +396,8 @@ async def test_a_copy_that_proves_itself_is_sealed_for_its_new_version() -> None
 
 
 @pytest.mark.parametrize("seal", [b"{}", b"", b"no seal"])
-async def test_a_copy_that_does_not_prove_itself_shows_it(seal: bytes) -> None:
-    """It is taken as it is, and not sealed as if it were sound."""
+async def test_a_copy_that_is_not_authentic_stays_so(seal: bytes) -> None:
+    """It is stored unchanged, and not sealed as if it were intact."""
     other, restored = await _copied(seal=seal)
     assert restored
     assert (await head(other)).seal == seal

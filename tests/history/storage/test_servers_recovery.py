@@ -50,13 +50,13 @@ def _copied() -> tuple[Session, list[Row]]:
 
 
 def methods() -> list[str]:
-    """All methods of a storage; a new one can't be forgotten here."""
+    """All methods of a storage, so that a new one is not forgotten."""
     found = inspect.getmembers(Storage, inspect.iscoroutinefunction)
     return [name for name, _ in found if name not in _LOCAL]
 
 
 async def fill(storage: Storage) -> None:
-    """Something for every method."""
+    """Data for every method."""
     await storage.append(ONE, [entry(each, id=each, at=NOON) for each in ("a", "b", "c")])
     await storage.fork(ONE, parent=MAIN, at=2)
     await storage.append(TWO, [entry("d", id="d", at=NOON)])
@@ -89,7 +89,7 @@ def plain(answer: Any) -> Any:
 
 
 class Dropping:
-    """A store whose connections can be ended by the server."""
+    """A store whose connections can be closed by the server."""
 
     def __init__(
         self, make: Callable[[], Storage], drop: Callable[[Storage], Awaitable[None]]
@@ -100,7 +100,7 @@ class Dropping:
 
 @asynccontextmanager
 async def redis() -> AsyncGenerator[Dropping]:
-    """Redis ends all connections of a client by their name."""
+    """Redis closes all connections of a client by their name."""
     from redis.asyncio import Redis
 
     from dragoman.history.storage.redis import RedisStorage
@@ -120,7 +120,7 @@ async def redis() -> AsyncGenerator[Dropping]:
 
 @asynccontextmanager
 async def postgres() -> AsyncGenerator[Dropping]:
-    """PostgreSQL does by their process."""
+    """PostgreSQL closes them by their process."""
     from dragoman.history.storage.postgres import PostgresStorage
 
     with backend_postgres.schema() as schema:
@@ -142,7 +142,7 @@ SERVERS = {"redis": redis, "postgres": postgres}
 
 
 async def outcome(server: str, method: str, *, is_dropped: bool) -> Any:
-    """What a method gives on a fresh store, and what is stored after it."""
+    """The result of a method on a new store, and what is stored afterwards."""
     async with SERVERS[server]() as dropping:
         storage = dropping.make()
         await storage.open()
@@ -159,14 +159,14 @@ async def outcome(server: str, method: str, *, is_dropped: bool) -> Any:
 @pytest.mark.parametrize("method", methods())
 @pytest.mark.parametrize("server", SERVERS)
 async def test_a_dropped_connection_is_not_noticed(server: str, method: str) -> None:
-    """Each method gives and does what it would have without it."""
+    """Each method has the same result and effect."""
     assert await outcome(server, method, is_dropped=True) == await outcome(
         server, method, is_dropped=False
     )
 
 
 @pytest.mark.parametrize("method", methods())
-async def test_an_answer_that_redis_gave_to_nobody_is_asked_for_again(
+async def test_a_lost_reply_of_redis_is_requested_again(
     method: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each command was executed and its reply lost: nothing is done twice, and all is returned."""
@@ -201,10 +201,10 @@ async def test_an_answer_that_redis_gave_to_nobody_is_asked_for_again(
 
 
 @pytest.mark.parametrize("method", ["rewrite", "clear", "fork", "activate", "delete", "set_aside"])
-async def test_a_write_is_not_repeated_over_somebody_elses(
+async def test_a_write_is_not_repeated_over_another_writers(
     method: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its answer was lost, somebody wrote since: that is neither undone nor taken for its own."""
+    """After a lost answer, another write is neither undone nor mistaken for it."""
     from redis.exceptions import ConnectionError as Broken
 
     from dragoman.history.storage.redis.server import Server
@@ -242,8 +242,8 @@ async def test_a_write_is_not_repeated_over_somebody_elses(
         await other.close()
 
 
-async def test_a_deletion_that_found_nothing_says_so_after_a_loss() -> None:
-    """A session that was not there is not said to have been deleted."""
+async def test_a_deletion_that_found_nothing_returns_that_after_a_loss() -> None:
+    """A missing session is not reported as deleted."""
     async with redis() as dropping:
         storage = dropping.make()
         await storage.open()

@@ -70,10 +70,10 @@ async def _broken(storage: Storage) -> list[int]:
 
 
 @pytest.mark.parametrize("place", [_in_files, _in_postgres, _in_sqlite])
-async def test_a_sound_message_of_the_same_number_stays(
+async def test_an_intact_message_of_the_same_number_stays(
     place: Callable[[Path], Any], tmp_path: Path
 ) -> None:
-    """Only the one that is was moved is set aside."""
+    """Only the moved one is set aside."""
     async with place(tmp_path) as (storage, damage):
         await storage.append(ONE, [entry("a"), entry("b")])
         for branch, text in ((1, "c"), (2, "d")):

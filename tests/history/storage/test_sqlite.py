@@ -1,4 +1,4 @@
-"""The SQLite backend: whose file it is, failures, and what is left in it."""
+"""The SQLite backend: ownership of a file, failures, and leftovers."""
 
 from __future__ import annotations
 
@@ -36,29 +36,29 @@ async def opened(path: Path) -> AsyncGenerator[SQLiteStorage]:
 
 
 def run(path: Path, *statements: str) -> list[tuple[object, ...]]:
-    """Do something to the file behind the storage's back; the last statement's rows."""
+    """Execute statements behind the storage's back; returns the rows of the last one."""
     with closing(sqlite3.connect(path, isolation_level=None)) as raw:
         found = [raw.execute(statement).fetchall() for statement in statements]
     return found[-1]
 
 
 def contents(path: Path) -> dict[str, bytes]:
-    """The bytes of every file of the directory."""
+    """The bytes of every file in the directory."""
     return {each.name: each.read_bytes() for each in path.iterdir()}
 
 
 async def fails(path: Path, kind: type[StoreError], match: str) -> None:
-    """Assert that opening the file fails, and says why."""
+    """Assert that opening the file fails with this reason."""
     with pytest.raises(kind, match=match) as raised:
         await SQLiteStorage(path).open()
     assert raised.value.__context__ is None
 
 
-# --- whose file it is
+# --- ownership of a file
 
 
-async def test_another_programs_database_is_refused_and_untouched(tmp_path: Path) -> None:
-    """Nobody finds our tables in theirs."""
+async def test_another_programs_database_is_rejected_and_untouched(tmp_path: Path) -> None:
+    """Our tables are never created in it."""
     path = tmp_path / "bookmarks.db"
     run(path, "CREATE TABLE places (url TEXT)", "INSERT INTO places VALUES ('x')")
     before = contents(tmp_path)
@@ -66,8 +66,8 @@ async def test_another_programs_database_is_refused_and_untouched(tmp_path: Path
     assert contents(tmp_path) == before
 
 
-async def test_a_database_with_another_programs_mark_is_refused(tmp_path: Path) -> None:
-    """Also without tables, and with a version that looks like ours."""
+async def test_a_database_with_another_application_id_is_rejected(tmp_path: Path) -> None:
+    """Even without tables, and with a version like ours."""
     path = tmp_path / "other.db"
     run(path, "PRAGMA application_id=7", f"PRAGMA user_version={len(MIGRATIONS)}")
     before = contents(tmp_path)
@@ -75,8 +75,8 @@ async def test_a_database_with_another_programs_mark_is_refused(tmp_path: Path) 
     assert contents(tmp_path) == before
 
 
-async def test_a_newer_schema_is_refused_and_untouched(tmp_path: Path) -> None:
-    """It says that a newer dragoman is needed."""
+async def test_a_newer_schema_is_rejected_and_untouched(tmp_path: Path) -> None:
+    """The error says that a newer dragoman is needed."""
     path = tmp_path / "a.db"
     async with opened(path) as storage:
         await fill(storage, "a")
@@ -87,8 +87,8 @@ async def test_a_newer_schema_is_refused_and_untouched(tmp_path: Path) -> None:
         assert texts(await storage.rows(ONE)) == ["a"]
 
 
-async def test_an_empty_file_is_ours_to_use(tmp_path: Path) -> None:
-    """As `tempfile` makes them; directories are made as well."""
+async def test_an_empty_file_can_be_used(tmp_path: Path) -> None:
+    """As `tempfile` creates them; directories are created as well."""
     path = tmp_path / "a.db"
     path.touch()
     async with opened(path) as storage:
@@ -105,7 +105,7 @@ async def test_an_empty_file_is_ours_to_use(tmp_path: Path) -> None:
 async def test_a_file_that_is_no_database_is_corrupt_and_untouched(
     tmp_path: Path, text: bytes
 ) -> None:
-    """It may be somebody's letter."""
+    """It may be any file of the user."""
     path = tmp_path / "letter.txt"
     path.write_bytes(text)
     await fails(path, Corrupt, "damaged or not a SQLite file")
@@ -113,7 +113,7 @@ async def test_a_file_that_is_no_database_is_corrupt_and_untouched(
 
 
 async def test_a_damaged_page_is_corrupt_and_nothing_is_written(tmp_path: Path) -> None:
-    """Reading and writing say so, verify tells where, and the file stays as it is."""
+    """Reads and writes raise, `verify` says where, and the file is unchanged."""
     path = tmp_path / "a.db"
     async with opened(path) as storage:
         await storage.append(ONE, [entry("a" * 2000) for _ in range(100)])
@@ -128,7 +128,7 @@ async def test_a_damaged_page_is_corrupt_and_nothing_is_written(tmp_path: Path) 
 
 
 def damage(path: Path) -> None:
-    """Overwrite everything behind the schema and the table of sessions with noise."""
+    """Overwrite everything after the schema and the table of sessions with noise."""
     raw = bytearray(path.read_bytes())
     size = int.from_bytes(raw[16:18], "big")
     root = run(path, "SELECT rootpage FROM sqlite_master WHERE name = 'messages'")[0][0]
@@ -142,7 +142,7 @@ def damage(path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_a_read_only_directory_is_told(tmp_path: Path) -> None:
+def test_a_read_only_directory_is_reported(tmp_path: Path) -> None:
     """Opening fails, with the reason."""
     tmp_path.chmod(0o500)
     try:
@@ -152,13 +152,13 @@ def test_a_read_only_directory_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ["/proc/dragoman/a.db", "/dev/null/a.db"])
-async def test_a_directory_that_cannot_be_made_is_told(path: str) -> None:
-    """In our words, with the system's reason."""
+async def test_a_directory_that_can_not_be_created_is_reported(path: str) -> None:
+    """With our own error and the system's reason."""
     await fails(Path(path), StoreError, "can't be opened")
 
 
-async def test_a_read_only_database_is_told(tmp_path: Path) -> None:
-    """Reading works, writing says why it does not."""
+async def test_a_read_only_database_is_reported(tmp_path: Path) -> None:
+    """Reading works; writing says why it fails."""
     path = tmp_path / "a.db"
     async with opened(path) as storage:
         await fill(storage, "a")
@@ -169,12 +169,12 @@ async def test_a_read_only_database_is_told(tmp_path: Path) -> None:
 
 
 async def pragma(storage: SQLiteStorage, text: str) -> None:
-    """Set something on the storage's own connection."""
+    """Set a pragma on the storage's own connection."""
     await storage._read(lambda raw: raw.execute(f"PRAGMA {text}").fetchall())
 
 
-async def test_a_full_disk_is_told_and_loses_nothing(tmp_path: Path) -> None:
-    """What was acknowledged is there, the failed write is not, and it goes on with more room."""
+async def test_a_full_disk_is_reported_and_loses_nothing(tmp_path: Path) -> None:
+    """Acknowledged messages are there, the failed one is not, and writing works again later."""
     path = tmp_path / "a.db"
     async with opened(path) as storage:
         await fill(storage, "before")
@@ -201,8 +201,8 @@ def small_disk(tmp_path: Path) -> Generator[Path]:
     subprocess.run(["umount", str(disk)], check=True)
 
 
-async def test_a_really_full_disk_is_told_and_loses_nothing(small_disk: Path) -> None:
-    """The write-ahead log can't grow: all that was acknowledged is there, and opens again."""
+async def test_a_really_full_disk_is_reported_and_loses_nothing(small_disk: Path) -> None:
+    """The write-ahead log can't grow: all acknowledged messages are there, and it opens again."""
     path = small_disk / "a.db"
     written: list[str] = []
     async with opened(path) as storage:
@@ -216,17 +216,17 @@ async def test_a_really_full_disk_is_told_and_loses_nothing(small_disk: Path) ->
 
 
 async def write_on_and_on(storage: Storage, written: list[str]) -> None:
-    """Append until it fails; the ids of what was acknowledged."""
+    """Append until it fails; returns the ids of acknowledged messages."""
     while True:
         one = entry("x" * 2000)
         await storage.append(ONE, [one])
         written.append(one.id)
 
 
-async def test_a_store_that_others_hold_for_too_long_is_told(
+async def test_a_store_that_stays_locked_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Reading goes on; the write says that nothing was written, and works later."""
+    """Reading works; the write says that nothing was written, and works later."""
     monkeypatch.setattr(connection, "_LOCK_TIMEOUT", 0.01)
     path = tmp_path / "a.db"
     async with opened(path) as storage:
@@ -240,11 +240,11 @@ async def test_a_store_that_others_hold_for_too_long_is_told(
         assert texts(await storage.rows(ONE)) == ["a", "b"]
 
 
-# --- what is left in it
+# --- leftovers
 
 
 async def test_forget_leaves_no_byte(tmp_path: Path) -> None:
-    """Of what was replaced, removed, set aside, cleared, indexed or just there."""
+    """Of replaced, removed, set-aside, cleared, indexed or current messages."""
     path = tmp_path / "a.db"
     async with opened(path) as storage:
         await leave_traces(storage)
@@ -257,7 +257,7 @@ async def test_forget_leaves_no_byte(tmp_path: Path) -> None:
 
 
 async def leave_traces(storage: Storage) -> None:
-    """Write, change and remove the sentinel in every way there is, with an index in use."""
+    """Write, change and remove the sentinel in every way, with an index in use."""
     await fill(storage, "a bystander", who=TWO)
     made = await fill(storage, SENTINEL, f"{SENTINEL} a", f"{SENTINEL} b", f"{SENTINEL} c")
     await storage.append(ONE, [entry(f"{SENTINEL} " * 5000)])
@@ -274,12 +274,12 @@ async def leave_traces(storage: Storage) -> None:
 
 
 def holding(directory: Path) -> list[str]:
-    """The files that still hold the sentinel, or the beginning of it."""
+    """The files that still contain the sentinel, or its beginning."""
     return [name for name, raw in contents(directory).items() if SENTINEL[:12].encode() in raw]
 
 
-async def test_forget_leaves_no_byte_of_what_was_deleted_before(tmp_path: Path) -> None:
-    """An index keeps the words of removed messages: also where no session is left."""
+async def test_forget_leaves_no_byte_of_earlier_deletions(tmp_path: Path) -> None:
+    """The index has words of removed messages, even if no session is left."""
     async with opened(tmp_path / "a.db") as storage:
         await fill(storage, SENTINEL, f"{SENTINEL} again")
         await fill(storage, "a bystander", who=TWO)
@@ -289,8 +289,8 @@ async def test_forget_leaves_no_byte_of_what_was_deleted_before(tmp_path: Path) 
         assert holding(tmp_path) == []
 
 
-async def test_forget_says_what_it_could_not_reach(tmp_path: Path) -> None:
-    """While somebody reads, the log can't be emptied; running it again does it."""
+async def test_forget_reports_what_it_could_not_reach(tmp_path: Path) -> None:
+    """During a read, the log can't be emptied; running it again does."""
     path = tmp_path / "a.db"
     async with opened(path) as storage:
         await fill(storage, SENTINEL)
@@ -307,7 +307,7 @@ async def test_forget_says_what_it_could_not_reach(tmp_path: Path) -> None:
 
 
 async def test_a_search_indexes_long_histories_in_batches(tmp_path: Path) -> None:
-    """All of them are found, on all branches, and only those of the filter are indexed."""
+    """All are found, on all branches, and only sessions of the filter are indexed."""
     async with opened(tmp_path / "a.db") as storage:
         await storage.append(ONE, [entry(f"word {number}") for number in range(2500)])
         await storage.fork(ONE, parent=0, at=1)
@@ -321,15 +321,15 @@ async def test_a_search_indexes_long_histories_in_batches(tmp_path: Path) -> Non
 # --- how it is used
 
 
-async def test_numbers_beyond_64_bits_are_refused(tmp_path: Path) -> None:
-    """In our words."""
+async def test_numbers_beyond_64_bits_are_rejected(tmp_path: Path) -> None:
+    """With our own error."""
     async with opened(tmp_path / "a.db") as storage:
         with pytest.raises(StoreError, match="nothing was written"):
             await storage.append(ONE, [entry("a", usage=Usage(input=2**70))])
         assert await storage.session(ONE) is None
 
 
-async def test_a_store_that_is_not_open_says_so(tmp_path: Path) -> None:
+async def test_a_store_that_is_not_open_is_an_error(tmp_path: Path) -> None:
     """Before opening and after closing."""
     storage = SQLiteStorage(tmp_path / "a.db")
     with pytest.raises(StoreError, match="not open"):
@@ -340,17 +340,17 @@ async def test_a_store_that_is_not_open_says_so(tmp_path: Path) -> None:
         await fill(storage, "a")
 
 
-def test_an_unknown_durability_is_refused(tmp_path: Path) -> None:
-    """It says which there are."""
+def test_an_unknown_durability_is_rejected(tmp_path: Path) -> None:
+    """The error lists the known ones."""
     with pytest.raises(InvalidInputError, match="power"):
         SQLiteStorage(tmp_path / "a.db", durability="forever")  # type: ignore[arg-type]  # the point
 
 
 @pytest.mark.parametrize(("durability", "synchronous"), [("process", 1), ("power", 2)])
-async def test_durability_sets_what_is_waited_for(
+async def test_durability_sets_the_synchronous_pragma(
     tmp_path: Path, durability: str, synchronous: int
 ) -> None:
-    """NORMAL with a log survives the process, FULL the power."""
+    """NORMAL survives the end of the process, FULL a power cut."""
     storage = SQLiteStorage(tmp_path / "a.db", durability=durability)  # type: ignore[arg-type]  # parametrised
     await storage.open()
     found = await storage._read(lambda raw: raw.execute("PRAGMA synchronous").fetchone()[0])
@@ -358,7 +358,7 @@ async def test_durability_sets_what_is_waited_for(
     await storage.close()
 
 
-def test_blocking_code_can_run_a_blocking_store(tmp_path: Path) -> None:
+def test_blocking_code_can_use_a_blocking_store(tmp_path: Path) -> None:
     """No call waits for an event loop."""
     storage = SQLiteStorage(tmp_path / "a.db", blocking=True)
     message = Message.user("a")

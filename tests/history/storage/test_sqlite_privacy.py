@@ -1,4 +1,4 @@
-"""Who can read a SQLite store, and what others may have prepared at its location."""
+"""Who can read a SQLite store, and what others may have placed at its location."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ SENTINEL = "zanzibarsentinel"
 
 @pytest.fixture(params=[0o000, 0o022, 0o077])
 def umask(request: pytest.FixtureRequest) -> Generator[int]:
-    """What takes rights from new files: nothing, writing, everything."""
+    """Umasks that remove nothing, write access, or everything."""
     before = os.umask(request.param)
     yield request.param
     os.umask(before)
 
 
 def modes(folder: Path) -> dict[str, int]:
-    """Who may do what, of everything in a folder."""
+    """The modes of everything in a folder."""
     return {str(p.relative_to(folder)): stat.S_IMODE(p.stat().st_mode) for p in folder.rglob("*")}
 
 
 async def test_files_and_folders_are_private_whatever_the_umask(tmp_path: Path, umask: int) -> None:
-    """The database, its log, and every folder that is made for them."""
+    """The database, its log, and every folder that is created for them."""
     async with opened(tmp_path / "deep" / "er" / "a.db") as storage:
         await fill(storage, "a")
         await storage.search("a")
@@ -69,8 +69,8 @@ def test_a_database_is_private_before_sqlite_opens_it(tmp_path: Path) -> None:
     assert told.strip() == "[('open', 'absent'), ('sqlite3.connect', '0o600')]"
 
 
-async def test_an_existing_file_keeps_its_rights_and_verify_tells(tmp_path: Path) -> None:
-    """Somebody may have shared it with a group; that everybody can read it is told."""
+async def test_an_existing_file_keeps_its_mode_and_verify_reports_it(tmp_path: Path) -> None:
+    """It may be shared with a group; world-readable files are reported."""
     path = tmp_path / "a.db"
     async with opened(path) as storage:
         await fill(storage, "a")
@@ -81,20 +81,20 @@ async def test_an_existing_file_keeps_its_rights_and_verify_tells(tmp_path: Path
         assert stat.S_IMODE(path.stat().st_mode) == mode
 
 
-# --- a folder that world-writable directory
+# --- a folder in a world-writable directory
 
 
 @pytest.fixture
 def shared(tmp_path: Path) -> Path:
-    """As /tmp is."""
+    """A folder like /tmp."""
     folder = tmp_path / "shared"
     folder.mkdir()
     folder.chmod(0o1777)
     return folder
 
 
-async def test_a_shared_folder_is_fine_where_all_is_ours(shared: Path) -> None:
-    """Made there, reopened, and in a folder of our own below it."""
+async def test_a_shared_folder_is_fine_if_everything_is_ours(shared: Path) -> None:
+    """Created there, reopened, and in our own folder below it."""
     for path in (shared / "a.db", shared / "mine" / "a.db"):
         for count in (1, 2):
             async with opened(path) as storage:
@@ -104,10 +104,10 @@ async def test_a_shared_folder_is_fine_where_all_is_ours(shared: Path) -> None:
 
 @pytest.mark.parametrize("end", ["", "-wal", "-shm", "-journal"])
 @pytest.mark.parametrize("kind", ["symbolic link", "hard link", "pipe"])
-async def test_a_link_in_a_shared_folder_is_refused(
+async def test_a_link_in_a_shared_folder_is_rejected(
     shared: Path, tmp_path: Path, end: str, kind: str
 ) -> None:
-    """Whoever put it there would decide where our conversations go."""
+    """Its owner could redirect our conversations."""
     target, planted = tmp_path / "target", shared / f"a.db{end}"
     target.write_bytes(b"")
     if kind == "pipe":
@@ -118,10 +118,10 @@ async def test_a_link_in_a_shared_folder_is_refused(
     assert target.read_bytes() == b""
 
 
-async def test_a_dangling_link_in_a_shared_folder_makes_nothing(
+async def test_a_dangling_link_in_a_shared_folder_creates_nothing(
     shared: Path, tmp_path: Path
 ) -> None:
-    """No file appears where it points to."""
+    """No file appears at its target."""
     (shared / "a.db").symlink_to(tmp_path / "target")
     await fails(shared / "a.db", StoreError, "world-writable directory")
     assert not (tmp_path / "target").exists()
@@ -129,8 +129,8 @@ async def test_a_dangling_link_in_a_shared_folder_makes_nothing(
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can make another user's files")
 @pytest.mark.parametrize("what", ["a.db", "a.db-wal", "a.db-shm", "."])
-async def test_another_users_files_in_a_shared_folder_are_refused(shared: Path, what: str) -> None:
-    """Nor is a folder of theirs used, or a file in one."""
+async def test_another_users_files_in_a_shared_folder_are_rejected(shared: Path, what: str) -> None:
+    """So are their folders, and files in them."""
     folder = shared / "theirs" if what == "." else shared
     folder.mkdir(exist_ok=True)
     planted = folder if what == "." else folder / what
@@ -140,8 +140,8 @@ async def test_another_users_files_in_a_shared_folder_are_refused(shared: Path, 
     await fails(folder / "a.db", StoreError, "use a directory of your own")
 
 
-async def test_a_link_in_a_folder_of_ours_is_followed(tmp_path: Path) -> None:
-    """It is its owner's; what is made where it leads is as private."""
+async def test_a_link_in_our_own_folder_is_followed(tmp_path: Path) -> None:
+    """Files created at its target are private as well."""
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "a.db").symlink_to(tmp_path / "elsewhere" / "b.db")
     async with opened(tmp_path / "a.db") as storage:
@@ -151,7 +151,7 @@ async def test_a_link_in_a_folder_of_ours_is_followed(tmp_path: Path) -> None:
         assert texts(await storage.rows(ONE)) == ["a"]
 
 
-# --- what runs by itself
+# --- code in the schema
 
 FOREIGN = [
     "CREATE TRIGGER t AFTER INSERT ON messages BEGIN DELETE FROM forks; END",
@@ -177,8 +177,8 @@ FOREIGN = [
 
 
 @pytest.mark.parametrize("statement", FOREIGN)
-async def test_what_dragoman_did_not_make_is_refused(tmp_path: Path, statement: str) -> None:
-    """A trigger, a view, a constraint or a table that is not as ours are; nothing is written."""
+async def test_foreign_schema_objects_are_rejected(tmp_path: Path, statement: str) -> None:
+    """A trigger, a view, a constraint or a table that isn't ours; nothing is written."""
     path = tmp_path / "a.db"
     async with opened(path) as storage:
         await fill(storage, "a")
@@ -191,7 +191,7 @@ async def test_what_dragoman_did_not_make_is_refused(tmp_path: Path, statement: 
 @pytest.mark.parametrize(
     "statement", ["ANALYZE", "CREATE TABLE lost_and_found (a)", "VACUUM", "REINDEX"]
 )
-async def test_what_does_no_harm_is_taken(tmp_path: Path, statement: str) -> None:
+async def test_harmless_schema_objects_are_accepted(tmp_path: Path, statement: str) -> None:
     """Statistics, and the table that a recovery leaves; also with an index in use."""
     path = tmp_path / "a.db"
     async with opened(path) as storage:
@@ -203,8 +203,8 @@ async def test_what_does_no_harm_is_taken(tmp_path: Path, statement: str) -> Non
         assert said(await storage.search("a")) == ["a"]
 
 
-async def test_an_old_file_with_a_trigger_is_refused(tmp_path: Path) -> None:
-    """Before it is brought up to date."""
+async def test_an_old_file_with_a_trigger_is_rejected(tmp_path: Path) -> None:
+    """Before it is upgraded."""
     path = tmp_path / "a.db"
     with closing(sqlite3.connect(path)) as db:
         db.executescript(MIGRATIONS[0])
@@ -215,7 +215,7 @@ async def test_an_old_file_with_a_trigger_is_refused(tmp_path: Path) -> None:
 
 
 async def test_functions_in_the_schema_are_not_trusted(tmp_path: Path) -> None:
-    """The connection says so to SQLite as well."""
+    """The connection sets SQLite's option for that, too."""
     async with opened(tmp_path / "a.db") as storage:
         for name, value in (("trusted_schema", 0), ("secure_delete", 1)):
             assert await storage._read(_setting, name) == value
@@ -225,16 +225,16 @@ def _setting(raw: sqlite3.Connection, name: str) -> object:
     return raw.execute(f"PRAGMA {name}").fetchone()[0]
 
 
-# --- what was removed is gone
+# --- removed data
 
 
 def holding(folder: Path) -> list[str]:
-    """The files that still hold the sentinel, or the beginning of it."""
+    """The files that still contain the sentinel, or its beginning."""
     return [name for name, raw in contents(folder).items() if SENTINEL[:12].encode() in raw]
 
 
 async def test_removed_sessions_leave_no_byte(tmp_path: Path) -> None:
-    """Deleted or cleared: neither in rows nor, words as they are, in the search index."""
+    """Deleted or cleared: neither in rows nor in the search index."""
     async with opened(tmp_path / "a.db") as storage:
         for remove in (storage.delete, lambda who: storage.clear(who, at=NOON)):
             await fill(storage, *(f"{SENTINEL} {number}" for number in range(50)))
@@ -250,7 +250,7 @@ async def test_removed_sessions_leave_no_byte(tmp_path: Path) -> None:
 
 
 async def test_removed_and_replaced_messages_leave_no_byte_once_closed(tmp_path: Path) -> None:
-    """Nor do those that were replaced by a copy of the session."""
+    """Nor do messages replaced by a copy of the session."""
     async with opened(tmp_path / "a.db") as storage:
         made = await fill(storage, f"{SENTINEL} a", f"{SENTINEL} b", "c", f"{SENTINEL} d")
         await storage.search(SENTINEL)
@@ -260,8 +260,8 @@ async def test_removed_and_replaced_messages_leave_no_byte_once_closed(tmp_path:
     assert holding(tmp_path) == []
 
 
-def test_an_emptied_file_is_told_where_its_log_is_left(tmp_path: Path) -> None:
-    """Without the log there is no telling it from a new one."""
+def test_an_emptied_file_is_reported_if_its_log_is_left(tmp_path: Path) -> None:
+    """Without the log it looks like a new file."""
     path = tmp_path / "a.db"
     path.touch()
     path.with_name("a.db-wal").write_bytes(b"x" * 100)

@@ -45,7 +45,7 @@ async def all_rows(storage: Storage) -> list[Row]:
 
 
 async def expect_golden(storage: Storage, version: int, *more: str) -> None:
-    """Assert that the golden session is there, whole, and behind it what was written since."""
+    """Assert that the golden session is there, intact, followed by later messages."""
     found = await all_rows(storage)
     golden, since = found[: len(MESSAGES)], found[len(MESSAGES) :]
     assert [bare(row) for row in golden] == [bare(row) for row in rows(version)]
@@ -64,8 +64,8 @@ async def expect_golden(storage: Storage, version: int, *more: str) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-async def test_a_golden_export_comes_in_and_goes_out(backend: Backend, version: int) -> None:
-    """With everything that the form has, also what nothing makes today."""
+async def test_a_golden_export_can_be_imported_and_exported(backend: Backend, version: int) -> None:
+    """With every field of the format, including unused ones."""
     async with backend.opened() as storage:
         report = await import_lines(storage, lines(version, "export.jsonl"))
         assert (report.sessions, report.messages, report.problems) == (1, 17, [])
@@ -80,7 +80,7 @@ async def test_a_golden_export_comes_in_and_goes_out(backend: Backend, version: 
 
 @pytest.mark.parametrize("version", VERSIONS)
 async def test_golden_sealed_records_are_opened(backend: Backend, version: int) -> None:
-    """Whichever store they are in."""
+    """In any store."""
     session, sealed = read_line(lines(version, "sealed.jsonl")[0]), rows(version, "sealed.jsonl")
     assert isinstance(session, Session)
     inner = backend.new()
@@ -98,8 +98,8 @@ async def test_golden_sealed_records_are_opened(backend: Backend, version: int) 
         await storage.close()
 
 
-async def test_what_shows_damage_goes_with_what_it_is_about(bare_backend: Backend) -> None:
-    """A row that is replaced gets a checksum of its own, a cleared session has no windows."""
+async def test_checksums_and_windows_follow_their_messages(bare_backend: Backend) -> None:
+    """A replaced row gets a new checksum, a cleared session has no windows."""
     async with bare_backend.opened() as storage:
         await storage.restore(SESSION[2], rows(2))
         row = await storage.row(WHO, "msg_02")
@@ -121,8 +121,8 @@ async def test_what_shows_damage_goes_with_what_it_is_about(bare_backend: Backen
 # --- a store of version 1
 
 
-async def test_a_store_of_version_1_is_read_as_it_is(backend: Backend) -> None:
-    """Reading brings nothing up to date: who still runs version 1 goes on."""
+async def test_a_store_of_version_1_is_read_unchanged(backend: Backend) -> None:
+    """Reading upgrades nothing: programs of version 1 keep working."""
     await plant(backend.new(), OLD, rows(1))
     before = state(backend.new(), OLD)
     async with backend.opened() as storage:
@@ -130,8 +130,8 @@ async def test_a_store_of_version_1_is_read_as_it_is(backend: Backend) -> None:
     assert state(backend.new(), OLD) == before
 
 
-async def test_the_first_write_brings_it_to_version_2(backend: Backend) -> None:
-    """In place; the session then holds rows of both versions. Version 1 refuses it from then on."""
+async def test_the_first_write_upgrades_it_to_version_2(backend: Backend) -> None:
+    """In place; the session then has rows of both versions. Version 1 rejects it from then on."""
     await plant(backend.new(), OLD, rows(1))
     async with backend.opened() as storage:
         await storage.append(WHO, [entry("on")], branch=2, expected=OLD.version)
@@ -153,7 +153,9 @@ async def test_the_first_write_brings_it_to_version_2(backend: Backend) -> None:
         lambda storage: storage.clear(WHO, at=1.0),
     ],
 )
-async def test_so_does_any_other_write(backend: Backend, change: Callable[[Storage], Any]) -> None:
+async def test_any_other_write_upgrades_as_well(
+    backend: Backend, change: Callable[[Storage], Any]
+) -> None:
     """Whatever is changed."""
     await plant(backend.new(), OLD, rows(1))
     async with backend.opened() as storage:
@@ -163,7 +165,7 @@ async def test_so_does_any_other_write(backend: Backend, change: Callable[[Stora
 
 
 async def test_a_session_of_version_1_can_be_deleted(backend: Backend) -> None:
-    """And made anew, in version 2."""
+    """And created again, in version 2."""
     await plant(backend.new(), OLD, rows(1))
     async with backend.opened() as storage:
         assert await storage.delete(WHO)
@@ -174,15 +176,15 @@ async def test_a_session_of_version_1_can_be_deleted(backend: Backend) -> None:
     assert is_refused(backend.new(), OLD)
 
 
-async def test_what_is_new_is_refused_by_version_1(backend: Backend) -> None:
-    """As what was brought up to date is."""
+async def test_new_sessions_are_rejected_by_version_1(backend: Backend) -> None:
+    """Like upgraded ones."""
     async with backend.opened() as storage:
         await storage.append(WHO, [entry("a")])
     assert is_refused(backend.new(), OLD)
 
 
-async def test_many_may_bring_it_up_to_date_at_once(backend: Backend) -> None:
-    """It is done once, and all of them have written; who was reading goes on."""
+async def test_concurrent_upgrades(backend: Backend) -> None:
+    """It is done once, and all of them have written; readers continue."""
     await plant(backend.new(), OLD, rows(1))
     storages = [backend.new() for _ in range(5)]
     reader, *writers = storages
@@ -210,10 +212,10 @@ async def test_many_may_bring_it_up_to_date_at_once(backend: Backend) -> None:
         lambda storage: storage.clear(WHO, at=1.0),
     ],
 )
-async def test_the_first_write_counts_what_has_no_checksums(
+async def test_the_first_write_counts_rows_without_checksums(
     name: str, change: Callable[[Storage], Any]
 ) -> None:
-    """It is read as it is; then the session has a tally, and what was written its checksums."""
+    """It is readable before; then the session has a tally, and new messages have checksums."""
     module = import_module(f"tests.history.storage.backend_{name}")
     with module.place(Path()) as make:
         storage = make()
@@ -234,7 +236,7 @@ async def test_the_first_write_counts_what_has_no_checksums(
 
 
 async def _without_proofs(storage: Storage) -> None:
-    """Take away what today's version writes beside the messages."""
+    """Remove what the current version writes beside the messages."""
     if isinstance(storage, PostgresStorage):
         schema = storage._settings.schema
         await backend_postgres.asked(schema, "UPDATE our.heads SET chain = NULL")
@@ -257,7 +259,7 @@ async def _without_proofs(storage: Storage) -> None:
 async def test_a_read_only_file_of_version_1_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And a write says why it can't be done."""
+    """A write says why it fails."""
     storage = SQLiteStorage(tmp_path / "a.db")
     await plant(storage, OLD, rows(1))
     connect = sqlite3.connect
@@ -277,7 +279,7 @@ async def test_a_read_only_file_of_version_1_is_read(
 
 
 async def test_a_replica_of_version_1_is_read() -> None:
-    """It goes on when its primary is brought up to date."""
+    """It continues when its primary is upgraded."""
     with backend_postgres.schema() as schema:
         await plant(PostgresStorage(backend_postgres.URL, schema=schema), OLD, rows(1))
         url = f"{backend_postgres.URL}?options=-c%20default_transaction_read_only%3Don"
@@ -292,13 +294,13 @@ async def test_a_replica_of_version_1_is_read() -> None:
             await expect_golden(storage, 1, "on")
 
 
-# --- killed on the way
+# --- killed during the upgrade
 
 
 def killed_at(step: int, kind: str, where: str) -> bool:
-    """Append in a process that is killed at its nth statement; whether it was.
+    """Append in a process that is killed at its nth statement; returns whether it was.
 
-    A process of its own, not a fork: this one has threads, whose locks a fork would inherit.
+    A new process, not a fork: this one has threads, whose locks a fork would inherit.
     """
     command = [sys.executable, "-m", "tests.history.storage.test_versions", str(step), kind, where]
     ended = subprocess.run(command, check=False, timeout=PATIENCE, capture_output=True)
@@ -343,7 +345,7 @@ async def _append(storage: Storage, count: Callable[..., None]) -> None:
 
 
 def _count_round_trips(count: Callable[..., None]) -> None:
-    """Call back before each command goes out to Redis, and before its answer is looked at."""
+    """Call back before each command is sent to Redis, and before its answer is read."""
     from redis.asyncio import Connection
 
     sent, read = Connection.send_packed_command, Connection.read_response
@@ -362,7 +364,7 @@ def _count_round_trips(count: Callable[..., None]) -> None:
 
 
 async def _check_after(storage: Storage) -> int:
-    """Assert that the session is whole; how many messages it holds."""
+    """Assert that the session is intact; returns how many messages it has."""
     await storage.open()
     held = await storage.count(WHO)
     await expect_golden(storage, 1, *["on"] * (held - 17))
@@ -372,7 +374,7 @@ async def _check_after(storage: Storage) -> int:
 
 @pytest.mark.thorough
 def test_killed_at_any_statement_a_file_is_at_one_version_or_the_other(tmp_path: Path) -> None:
-    """And the next one brings it up to date."""
+    """The next write upgrades it."""
     path = tmp_path / "a.db"
     asyncio.run(plant(SQLiteStorage(path), OLD, rows(1)))
     _kill_at_every_step("sqlite", str(path))
@@ -380,7 +382,7 @@ def test_killed_at_any_statement_a_file_is_at_one_version_or_the_other(tmp_path:
 
 @pytest.mark.thorough
 def test_killed_at_any_statement_a_session_has_a_tally_or_none(tmp_path: Path) -> None:
-    """A file of version 2 from before there were checksums: its first write counts its rows."""
+    """A file of version 2 from before checksums existed: its first write counts its rows."""
     path = tmp_path / "a.db"
     asyncio.run(_restore_bare(path))
     told: list[bool] = []
@@ -395,7 +397,7 @@ def test_killed_at_any_statement_a_session_has_a_tally_or_none(tmp_path: Path) -
 
 
 async def _restore_bare(path: Path) -> None:
-    """Make a file as version 2 wrote it at first: without a proof of anything."""
+    """Create a file as version 2 first wrote it: without any checksums."""
     storage = SQLiteStorage(path)
     await storage.open()
     await storage.restore(OLD, rows(1))
@@ -418,7 +420,7 @@ async def _has_tally(path: Path) -> bool:
 
 @pytest.mark.thorough
 def test_killed_at_any_statement_a_schema_is_at_one_version_or_the_other() -> None:
-    """As above; the server undoes what was not committed."""
+    """As above; the server rolls back what was not committed."""
     with backend_postgres.schema() as name:
         asyncio.run(plant(_stored("postgres", name), OLD, rows(1)))
         _kill_at_every_step("postgres", name)
@@ -426,7 +428,7 @@ def test_killed_at_any_statement_a_schema_is_at_one_version_or_the_other() -> No
 
 @pytest.mark.thorough
 def test_killed_at_any_round_trip_keys_are_at_one_version_or_the_other() -> None:
-    """As above; a script runs as a whole, whoever waits for it."""
+    """As above; a script runs completely, even if its client is gone."""
     with backend_redis.fresh_prefix() as prefix:
         asyncio.run(plant(_stored("redis", prefix), OLD, rows(1)))
         _kill_at_every_step("redis", prefix)
@@ -440,7 +442,7 @@ def _kill_at_every_step(kind: str, where: str) -> None:
         refused.append(is_refused(make(), OLD))
     assert refused == sorted(refused)  # once it is of version 2, it stays so
     assert refused.count(False) > 6  # it was killed within
-    # Redis does what it was sent, also for who is there no more.
+    # Redis executes what it was sent, even if the client is gone.
     held = asyncio.run(_check_after(make()))
     assert held > 17 if kind == "redis" else held == 18
     assert is_refused(make(), OLD)

@@ -1,6 +1,6 @@
-"""Stores as a program of version 1 of the stored form left them, and what it would make of ours.
+"""Stores as a program of version 1 of the stored form left them, and how it reacts to ours.
 
-Written down as they were: neither is to change with the code.
+Frozen: neither changes with the code.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _MADE = "(number integer PRIMARY KEY, applied_at timestamptz NOT NULL DEFAULT no
 
 
 async def plant(storage: Storage, session: Session, rows: Sequence[Row]) -> None:
-    """Make a store of version 1 where this one, not opened yet, will look for its own."""
+    """Create a store of version 1 where this storage, not opened yet, will look for its own."""
     if isinstance(storage, SealedStorage):
         session, rows = sealed_then(storage, session, rows)
     for each in _parts(storage):
@@ -50,20 +50,20 @@ async def plant(storage: Storage, session: Session, rows: Sequence[Row]) -> None
 
 
 def state(storage: Storage, session: Session) -> list[Any]:
-    """What a program of version 1 goes by, on each store: it tells whether it has been changed."""
+    """What a program of version 1 reads first in each store: it shows whether it was changed."""
     return [_state(each, session) for each in _parts(storage)]
 
 
 def is_refused(storage: Storage, session: Session) -> bool:
-    """Whether a program of version 1 would refuse to touch the session, open or still to open."""
+    """Whether a program of version 1 would reject the session, open or still to open."""
     return all(_REFUSED[type(each)](_state(each, session)) for each in _parts(storage))
 
 
 _REFUSED: dict[type, Callable[[Any], bool]] = {
     MemoryStorage: lambda _: True,
-    # It reads the first line and the last, and refuses those of a newer version.
+    # It reads the first line and the last, and rejects those of a newer version.
     FileStorage: lambda found: any(line.startswith(_LINE_2) for line in (found[0], found[-1])),
-    # Opening, it refuses a number above 1; once open, every call of its fails without `sessions`.
+    # Opening, it rejects a number above 1; once open, every call fails without `sessions`.
     SQLiteStorage: lambda found: found[0] > 1 and "sessions" not in found[1],
     PostgresStorage: lambda found: found[0] > 1 and "sessions" not in found[1],
     # Whatever it does begins with one of the two, as hashes.
@@ -120,7 +120,7 @@ def _as_version_1(line: bytes) -> bytes:
 
 
 def _plant_sqlite(storage: SQLiteStorage, session: Session, rows: Sequence[Row]) -> None:
-    storage._path.touch(0o600)  # as careful people made it: version 1 left that to the umask
+    storage._path.touch(0o600)  # with a private mode: version 1 left that to the umask
     with closing(sqlite3.connect(storage._path)) as db, db:
         db.execute("PRAGMA journal_mode=WAL")
         db.executescript(SQLITE[0])
@@ -235,7 +235,7 @@ def _plant_redis(storage: RedisStorage, session: Session, rows: Sequence[Row]) -
 def sealed_then(
     storage: SealedStorage, session: Session, rows: Sequence[Row]
 ) -> tuple[Session, list[Row]]:
-    """A session as it was sealed before records were bound to their places."""
+    """A session as it was sealed before records were bound to their positions."""
     keyring, identity = storage._records.keyring, session.identity
 
     def sealed(row: Row) -> Row:

@@ -1,4 +1,4 @@
-"""Random histories: complete, torn, pinned, with instructions anywhere."""
+"""Random histories: complete, incomplete, pinned, with instructions anywhere."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _ORIGIN = Origin(dialect="anthropic")
 
 
 class _Talk:
-    """A history in the making: what was called and has no result yet."""
+    """A history under construction: calls that have no result yet."""
 
     def __init__(self, draw: st.DrawFn) -> None:
         self.draw = draw
@@ -55,7 +55,7 @@ class _Talk:
         parts: list[AnyPart] = [Text(self.words())]
         if self.chance(6):
             parts.append(Image.from_url("https://example.com/cat.png"))
-        if self.open and self.chance(3):  # results beside words, as Anthropic has them
+        if self.open and self.chance(3):  # results beside text, as Anthropic has them
             parts.insert(0, self.result())
         return Message(Role.USER, tuple(parts), metadata=self.about())
 
@@ -81,7 +81,7 @@ class _Talk:
         return made.replace(usage=self.usage()) if self.chance(4) else made
 
     def usage(self) -> Usage:
-        """What a provider might report, which counts a little differently; or anything."""
+        """Usage that a provider might report, which differs a little; or any value."""
         if self.chance(10):
             return Usage(input=self.draw(st.integers(0, 10**6)))
         return Usage(input=self.said * self.draw(st.integers(8, 14)) // 10, output=5)
@@ -94,7 +94,7 @@ class _Talk:
             yield Message(role, tuple(parts), metadata=self.about())
 
     def turn(self) -> Iterator[Message]:
-        """Somebody speaks, the model calls and answers; or nearly so."""
+        """A user message, calls and an answer; or nearly so."""
         for message in self._turn():
             self.said += estimate(message)
             yield message
@@ -113,7 +113,7 @@ class _Talk:
 
 
 class Case(NamedTuple):
-    """A history, and room for some part of it."""
+    """A history, and room for a part of it."""
 
     messages: Messages
     limit: int
@@ -121,7 +121,7 @@ class Case(NamedTuple):
 
 @st.composite
 def cases(draw: st.DrawFn) -> Case:
-    """A history that may be anything, and a limit that may be any, near its size more often."""
+    """Any history and any limit, mostly near its size."""
     talk = _Talk(draw)
     turns = [list(talk.turn()) for _ in range(draw(st.sampled_from([4, 5, 6, 8, 3, 2, 1, 0])))]
     messages = Messages.of(message for turn in turns for message in turn)
@@ -132,7 +132,7 @@ def cases(draw: st.DrawFn) -> Case:
 
 @st.composite
 def plain_turns(draw: st.DrawFn) -> list[Message]:
-    """A turn that comes after: whole, and about itself only."""
+    """A later turn that is complete and refers only to itself."""
     talk = _Talk(draw)
     talk.numbers = count(draw(st.integers(1_000, 10**9)))
     return [Message.user(talk.words()), talk.assistant(0)]
@@ -159,7 +159,7 @@ STRATEGIES: dict[str, Strategy] = {
 
 
 def run(coroutine: Coroutine[Any, Any, T]) -> T:
-    """What a coroutine returns that waits for nothing: a loop for each would take longer."""
+    """The result of a coroutine that never suspends: a loop for each would take longer."""
     try:
         coroutine.send(None)
     except StopIteration as done:

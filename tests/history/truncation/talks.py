@@ -45,12 +45,12 @@ def _message(word: str, name: str) -> Message:
 
 
 def words(messages: Iterable[Message]) -> str:
-    """The script of a window: `*` for a note."""
+    """The script of a window, with `*` for a note."""
     return " ".join(m.id.split(":")[0] if ":" in m.id else "*" for m in messages)
 
 
 def room_for(window: str, history: Messages) -> int:
-    """The tokens that a window takes, given as a script of words that differ."""
+    """The tokens of a window, given as a script of distinct words."""
     sizes = {message.id.split(":")[0]: estimate(message) for message in history}
     sizes["*"] = estimate(marker(len(history)))
     return sum(sizes[word] for word in window.split())

@@ -20,26 +20,26 @@ def test_nothing_is_cut() -> None:
 
 
 def test_window() -> None:
-    """The window is what was kept, the notes, and what follows the cut."""
+    """The window has the kept messages, the notes, and everything after the cut."""
     assert words(_CUT.apply(_TALK)) == "s d u! a * u a"
 
 
-def test_window_of_what_is_left() -> None:
-    """The messages that were left out need not be there."""
+def test_window_of_the_remaining_messages() -> None:
+    """Omitted messages need not be there."""
     left = Messages.of(message for message in _TALK if message.id not in {"u:1", "a:2"})
     assert list(_CUT.apply(left)) == list(_CUT.apply(_TALK))
 
 
 def test_first_message_is_gone() -> None:
-    """If somebody removed the message that the cut stands at, nothing is cut."""
+    """If the message at the cut was removed, nothing is cut."""
     assert words(_CUT.apply(_TALK[:6])) == "s u a d u! a"
 
 
 def test_is_stored() -> None:
-    """A cut is the same after it was written down, the notes' ids included."""
+    """A cut is the same after writing and reading, including the ids of notes."""
     assert Cut.from_json(_CUT.to_json()).identical(_CUT)
 
 
 def test_shows_no_content() -> None:
-    """Its `repr` tells sizes."""
+    """Its `repr` has sizes only."""
     assert repr(_CUT) == "Cut(2 left out, 4 kept, 1 notes)"

@@ -1,4 +1,4 @@
-"""What stays of a history when its turns are over: instructions, pins, and open turns."""
+"""What stays in every window: instructions, pins, and open turns."""
 
 from __future__ import annotations
 
@@ -28,5 +28,5 @@ ANSWERED = Message.assistant("Yes.")
 def test_the_last_turn_stays_until_the_model_has_ended_it(
     messages: list[Message], kept: list[Message]
 ) -> None:
-    """It is over when the model had the last word, and waits for no result."""
+    """It has ended when the last message is the model's, without pending results."""
     assert enduring(messages) == kept

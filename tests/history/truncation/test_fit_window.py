@@ -18,7 +18,7 @@ _SILENT = FitWindow(slack=0, marker=False)
 
 
 def _window(script: str, room: str, strategy: FitWindow = _EXACT) -> str:
-    """What is left of a history, if there is room for so much."""
+    """The window of a history, with that much room."""
     history = talk(script)
     made = run(truncate(history, limit=room_for(room, history), strategy=strategy))
     return words(made.apply(history))
@@ -40,17 +40,17 @@ def _window(script: str, room: str, strategy: FitWindow = _EXACT) -> str:
     ],
 )
 def test_window(script: str, window: str) -> None:
-    """The oldest turns are left out, whole; instructions and pinned turns stay in their order."""
+    """The oldest turns are omitted completely; instructions and pinned turns stay in order."""
     assert _window(script, window) == window
 
 
 def test_joined_turns_go_together() -> None:
-    """Turns that share a call and its result are left out as one."""
+    """Turns that share a call and its result are omitted together."""
     assert _window("u1 a1 u2 a+x u3 a3 t+x u4", "* u3 a3 t+x u4") == "* u4"
 
 
-def test_says_so() -> None:
-    """A message of the user's says how many were left out, and is ours."""
+def test_a_marker_says_how_many_were_omitted() -> None:
+    """It is a user message, marked as ours."""
     history = talk("u1 a1 u2 a2 u3")
     made = run(truncate(history, limit=room_for("* u3", history), strategy=_EXACT))
     note = made.apply(history)[0]
@@ -58,13 +58,13 @@ def test_says_so() -> None:
     assert note.metadata == {"dragoman": {"note": "marker"}}
 
 
-def test_says_nothing() -> None:
-    """The marker can be switched off."""
+def test_the_marker_can_be_turned_off() -> None:
+    """The window then has no note."""
     assert _window("u1 a1 u2 a2 u3", "u2 a2 u3", _SILENT) == "u2 a2 u3"
 
 
 def test_makes_room() -> None:
-    """More is left out than has to be, so that the cut stays where it is for some turns."""
+    """More is omitted than necessary, so that the cut stays for some turns."""
     history = talk(" ".join(f"u{n} a{n}" for n in range(40)))
     limit = room_for(" ".join(f"u{n} a{n}" for n in range(10)), history)
     made, moves = NOTHING_CUT, 0
@@ -75,7 +75,7 @@ def test_makes_room() -> None:
 
 
 def test_never_fails_because_of_slack() -> None:
-    """If there can be no slack, there is none."""
+    """If there is no room for slack, there is none."""
     assert _window("u1 a1 u2 a2", "* u2 a2", FitWindow(slack=0.9)) == "* u2 a2"
 
 
@@ -84,8 +84,8 @@ def _cut(history: Messages, room: str, cut: Cut = NOTHING_CUT, **options: bool) 
     return run(truncate(history, limit=limit, strategy=FitWindow(slack=0, **options), cut=cut))
 
 
-def test_counts_everything_left_out() -> None:
-    """Each further cut counts on, and has one marker."""
+def test_counts_everything_omitted() -> None:
+    """Each further cut adds to the count, with one marker."""
     history = talk("u1 a1 u2 a2 u3 a3")
     made = _cut(history, "* u2 a2 u3 a3")
     made = _cut(history, "* u3 a3", made)
@@ -97,7 +97,7 @@ _SUMMED_UP = Cut("u2:2", notes=(summary("so far", 2),), left_out=2, since="a3:5"
 
 
 def test_keeps_a_summary() -> None:
-    """A summary that there is stays as long as there is room for it."""
+    """An existing summary stays as long as there is room for it."""
     history = talk("u1 a1 u2 a2 u3 a3")
     made = _cut(history, "* * * u3 a3", _SUMMED_UP)
     assert [kind_of(note) for note in made.notes] == ["summary", "marker"]
@@ -105,7 +105,7 @@ def test_keeps_a_summary() -> None:
 
 
 def test_drops_notes_before_it_fails() -> None:
-    """Where only the notes are too much, only they go."""
+    """If only the notes are too much, only they are dropped."""
     history = talk("u1 a1 u2 a2")
     made = _cut(history, "u2 a2", _SUMMED_UP)
     assert (made.first, made.notes, made.left_out) == ("u2:2", (), 2)
@@ -122,12 +122,12 @@ def test_drops_notes_before_it_fails() -> None:
     ],
 )
 def test_rounds(script: str, window: str) -> None:
-    """If asked to, it leaves out rounds of tool calls in a last turn that is too long."""
+    """On request, it omits rounds of tool calls in a last turn that is too long."""
     assert _window(script, window, FitWindow(slack=0, rounds=True)) == window
 
 
-def test_goes_on_after_rounds() -> None:
-    """A turn of which rounds were left out goes as a whole later."""
+def test_continues_after_rounds() -> None:
+    """A turn with omitted rounds is later omitted completely."""
     history = talk("u a+x t+x a+y t+y a u2 a2")
     made = _cut(history[:6], "u * a+y t+y a", rounds=True)
     assert words(made.apply(history)) == "u * a+y t+y a u2 a2"
@@ -136,7 +136,7 @@ def test_goes_on_after_rounds() -> None:
 
 
 def test_unpinned_later() -> None:
-    """What was pinned when the cut was made, and is no longer, may go."""
+    """Messages pinned at the time of the cut, and no longer, may be omitted."""
     history = talk("u1! a1 u2 a2 u3 a3")
     made = _cut(history, "u1! a1 * u3 a3")
     assert words(made.apply(history)) == "u1! a1 * u3 a3"
@@ -144,8 +144,8 @@ def test_unpinned_later() -> None:
     assert words(_cut(freed, "* u3 a3", made).apply(freed)) == "* u3 a3"
 
 
-def test_asks_a_counter_until_it_fits() -> None:
-    """Where one message is much dearer than others, a counter that knows it has the last word."""
+def test_uses_a_counter_until_it_fits() -> None:
+    """If one message costs much more than others, an exact counter decides."""
     history = talk("u1 a1 u2 a2 u3 a3 u4 a4")
 
     def dear(messages: Messages) -> int:
@@ -156,12 +156,12 @@ def test_asks_a_counter_until_it_fits() -> None:
 
 
 @pytest.mark.parametrize("slack", [-0.1, 1, 7])
-def test_slack_is_a_part(slack: float) -> None:
-    """Slack that leaves nothing, or more than all, is refused."""
+def test_slack_is_a_fraction(slack: float) -> None:
+    """Other values are rejected."""
     with pytest.raises(InvalidInputError):
         FitWindow(slack=slack)
 
 
-def test_message_of_ones_own_is_no_note() -> None:
-    """Metadata of the developer's own under our name is not taken for a note."""
+def test_a_users_message_is_not_a_note() -> None:
+    """The developer's metadata under our name is not taken for a note."""
     assert kind_of(Message.user("hi", metadata={"dragoman": 3})) is None

@@ -1,4 +1,4 @@
-"""Turns, and what must stay together."""
+"""Turns, and messages that must stay together."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.history.truncation.talks import talk
 
 
 def _shown(script: str) -> str:
-    """The script with bars between its turns; those that stay in brackets."""
+    """The script with bars between its turns; those that stay are in brackets."""
     said = script.split()
     turns = [(" ".join(said[g.start : g.stop]), g.stays) for g in grouped(talk(script))]
     return " | ".join(f"[{text}]" if stays else text for text, stays in turns)
@@ -43,7 +43,7 @@ def _shown(script: str) -> str:
     ],
 )
 def test_turns(shown: str, why: str) -> None:
-    """A history falls into turns that can be left out."""
+    """A history is divided into turns that can be omitted."""
     script = " ".join(shown.replace("|", " ").replace("[", "").replace("]", "").split())
     assert _shown(script) == shown, why
 
@@ -61,18 +61,18 @@ def test_turns(shown: str, why: str) -> None:
     ],
 )
 def test_rounds(script: str, starts: list[int]) -> None:
-    """Within a turn, the model begins anew when it has its results."""
+    """Within a turn, a round ends when the model has its results."""
     history = talk(script)
     assert rounds(history, grouped(history)[0]) == starts
 
 
 def test_pairs() -> None:
-    """Each result goes with the latest call of its id."""
+    """Each result belongs to the latest call of its id."""
     assert list(pairs(talk("u a+x+y t+y u t+x t+x"))) == [(1, 2), (1, 4)]
 
 
-def test_a_note_of_calls_that_were_begun_is_no_end() -> None:
-    """Agents write one in long rounds: what counts is that calls wait for their results."""
+def test_a_note_about_started_calls_is_no_end() -> None:
+    """Agents write one in long rounds: the calls still wait for their results."""
     plain = talk("u! a+x u a")
     noted = [*plain[:2], make_message(Role.TOOL).with_metadata("begun", ["x"]), *plain[2:]]
     assert [group.stays for group in grouped(noted)] == [group.stays for group in grouped(plain)]

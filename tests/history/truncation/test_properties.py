@@ -30,7 +30,7 @@ any_strategy = st.sampled_from([*STRATEGIES.values()])
 
 
 def _cut(messages: Messages, limit: int, strategy: Strategy, cut: Cut = NOTHING_CUT) -> Cut | None:
-    """The cut, or None where the context is too small."""
+    """The cut, or None if the context is too small."""
     try:
         return run(truncate(messages, limit=limit, strategy=strategy, cut=cut))
     except ContextTooSmall:
@@ -42,7 +42,7 @@ def _tokens(messages: Messages, cut: Cut) -> int:
 
 
 def _own(window: Messages, messages: Messages) -> list[int]:
-    """The places that the window's messages had, notes apart."""
+    """The positions of the window's messages, without notes."""
     places = {message.id: place for place, message in enumerate(messages)}
     return [places[message.id] for message in window if message.id in places]
 
@@ -50,7 +50,7 @@ def _own(window: Messages, messages: Messages) -> list[int]:
 @every_strategy
 @given(case=cases())
 def test_fits(strategy: Strategy, case: Case) -> None:
-    """The window fits, or the error says that it can't."""
+    """The window fits, or an error says that it can't."""
     messages, limit = case
     made = _cut(messages, limit, strategy)
     if made is not None:
@@ -58,8 +58,8 @@ def test_fits(strategy: Strategy, case: Case) -> None:
 
 
 @given(case=cases())
-def test_fails_only_where_it_must(case: Case) -> None:
-    """It fails only if the instructions, the pinned turns and the last one are too much."""
+def test_fails_only_if_it_must(case: Case) -> None:
+    """If the instructions, the pinned turns and the last one are too much."""
     messages, limit = case
     free = Messages.of(m.replace(usage=None) for m in messages)
     groups = grouped(free)
@@ -74,8 +74,8 @@ def test_fails_only_where_it_must(case: Case) -> None:
 
 
 @given(strategy=any_strategy, case=cases())
-def test_leaves_whole_turns(strategy: Strategy, case: Case) -> None:
-    """Calls stay with their results, instructions and pinned turns stay, order stays."""
+def test_omits_complete_turns(strategy: Strategy, case: Case) -> None:
+    """Calls stay with their results, instructions and pinned turns stay, the order stays."""
     messages, limit = case
     made = _cut(messages, limit, strategy)
     if made is None:
@@ -92,7 +92,7 @@ def test_leaves_whole_turns(strategy: Strategy, case: Case) -> None:
 
 @given(strategy=any_strategy, case=cases())
 def test_starts_with_the_user(strategy: Strategy, case: Case) -> None:
-    """Where the history does not begin with the model itself, neither does the window."""
+    """Unless the history itself starts with the model."""
     messages, limit = case
     made = _cut(messages, limit, strategy)
     spoken = [m for m in messages if not m.role.is_system]
@@ -104,8 +104,8 @@ def test_starts_with_the_user(strategy: Strategy, case: Case) -> None:
 
 @every_strategy
 @given(case=cases())
-def test_again_changes_nothing(strategy: Strategy, case: Case) -> None:
-    """Truncating again gives the very same cut, from the whole history or from what is left."""
+def test_truncating_again_changes_nothing(strategy: Strategy, case: Case) -> None:
+    """It gives the same cut, from the whole history or from the window."""
     messages, limit = case
     made = _cut(messages, limit, strategy)
     if made is None:
@@ -121,7 +121,7 @@ def test_again_changes_nothing(strategy: Strategy, case: Case) -> None:
 @every_strategy
 @given(case=cases(), more=plain_turns())
 def test_moves_forward(strategy: Strategy, case: Case, more: list[Message]) -> None:
-    """As the history grows, what was left out stays out."""
+    """As the history grows, omitted messages stay omitted."""
     messages, limit = case
     made = _cut(messages, limit, strategy)
     if made is None:
@@ -139,8 +139,8 @@ def test_moves_forward(strategy: Strategy, case: Case, more: list[Message]) -> N
 
 
 @given(case=cases())
-def test_takes_the_word_of_a_counter(case: Case) -> None:
-    """With a counter of one's own the window fits by that counter, however odd."""
+def test_trusts_a_counter(case: Case) -> None:
+    """With a custom counter the window fits by that counter, however odd."""
     messages, limit = case
 
     def odd(window: object) -> int:
@@ -157,13 +157,13 @@ def test_takes_the_word_of_a_counter(case: Case) -> None:
 
 
 def test_takes_linear_time() -> None:
-    """Ten times the messages take about ten times the steps: each is looked at a few times."""
+    """Ten times the messages take about ten times the steps."""
     few, many = (_looks(n) for n in (500, 5_000))
     assert many < 15 * few
 
 
 def _looks(turns: int) -> int:
-    """How often a history's parts are looked at while it is cut."""
+    """How often a history's parts are read while it is cut."""
     tally = numbers()
 
     class Watched(Message, frozen=True):

@@ -48,19 +48,19 @@ def _window(strategy: Strategy, limit: int = _ROOM) -> str:
 
 
 def test_last_turns() -> None:
-    """The last turns stay, whether there is room for more or not."""
+    """The last turns stay, whether or not there is room for more."""
     assert _window(LastTurns(2), _PLENTY) == "s * u5 a5 u6 a6"
     assert _window(LastTurns(2, marker=False), _PLENTY) == "s u5 a5 u6 a6"
     assert _cut(LastTurns(9), _PLENTY) is NOTHING_CUT
 
 
 def test_last_turns_that_do_not_fit() -> None:
-    """It does not promise to fit; what still does not is cut further."""
+    """The strategy doesn't guarantee to fit; the rest is cut further."""
     assert _window(LastTurns(5)).endswith("* u5 a5 u6 a6")
 
 
 def test_last_turns_needs_one() -> None:
-    """Keeping no turn at all is refused."""
+    """Keeping no turn is rejected."""
     with pytest.raises(InvalidInputError):
         LastTurns(0)
 
@@ -69,7 +69,7 @@ def test_last_turns_needs_one() -> None:
 
 
 def test_summary() -> None:
-    """A summary by any callable stands for what was left out, in the user's role."""
+    """A summary by any callable replaces the omitted messages, with the user's role."""
     made = _cut(Summarise(lambda messages, _: f"about {words(messages)}", max_tokens=40, slack=0))
     window = made.apply(_SIX)
     assert words(window) == "s * u5 a5 u6 a6"
@@ -77,8 +77,8 @@ def test_summary() -> None:
     assert body_of(window[1]) == "about u1 a1 u2 a2 u3 a3 u4 a4"
 
 
-def test_summary_by_a_model_that_takes_its_time() -> None:
-    """The callable may be a coroutine function."""
+def test_summary_by_a_coroutine_function() -> None:
+    """The callable may be async."""
 
     async def model(_messages: Messages, _summary: str) -> str:
         await asyncio.sleep(0)
@@ -89,7 +89,7 @@ def test_summary_by_a_model_that_takes_its_time() -> None:
 
 
 def test_summary_in_batches() -> None:
-    """A long history is summed up in batches of whole turns, each with the summary so far."""
+    """A long history is summarized in batches of complete turns, each with the summary so far."""
     seen: list[tuple[str, str]] = []
 
     def model(messages: Messages, summary: str) -> str:
@@ -101,7 +101,7 @@ def test_summary_in_batches() -> None:
 
 
 def test_summary_of_a_summary() -> None:
-    """An earlier summary is folded into the next one, and is gone then."""
+    """An earlier summary becomes part of the next one."""
     strategy = Summarise(
         lambda messages, before: f"{before} {len(messages)}".strip(), max_tokens=40, slack=0
     )
@@ -112,7 +112,7 @@ def test_summary_of_a_summary() -> None:
 
 
 def test_summary_of_all_but_some_turns() -> None:
-    """More can be summed up than has to be, so that it happens seldom."""
+    """More can be summarized than necessary, so that it happens rarely."""
     made = _cut(Summarise(lambda _m, _s: "so far", keep_turns=1, max_tokens=40))
     assert words(made.apply(_SIX)) == "s * u6 a6"
 
@@ -132,7 +132,7 @@ def _raises(_messages: Messages, _summary: str) -> str:
     ],
 )
 def test_summary_fails(model: Any, reason: str, caplog: pytest.LogCaptureFixture) -> None:
-    """Without a usable summary the turns are left out all the same; the reason is told."""
+    """Without a usable summary the turns are omitted as well; the reason is reported."""
     with caplog.at_level(logging.WARNING, logger="dragoman"):
         made = _cut(Summarise(model, max_tokens=40))
     assert words(made.apply(_SIX)) == "s * u5 a5 u6 a6"
@@ -141,14 +141,14 @@ def test_summary_fails(model: Any, reason: str, caplog: pytest.LogCaptureFixture
 
 
 def test_summary_without_room() -> None:
-    """Where there is no room for a summary, no model is bothered."""
+    """If there is no room for a summary, no model is called."""
     made = _cut(Summarise(_raises, max_tokens=1_000))
     assert "no room" in made.notes[0].metadata["dragoman"]["reason"]
 
 
 @pytest.mark.parametrize("options", [{"batch": 0}, {"keep_turns": 0}, {"max_tokens": 0}])
-def test_summary_needs_sense(options: dict[str, int]) -> None:
-    """Sizes of nothing are refused."""
+def test_summary_sizes_are_checked(options: dict[str, int]) -> None:
+    """They must be positive."""
     with pytest.raises(InvalidInputError):
         Summarise(_raises, **options)  # type: ignore[arg-type]  # each of them is an int
 
@@ -157,7 +157,7 @@ def test_summary_needs_sense(options: dict[str, int]) -> None:
 
 
 def test_symbols() -> None:
-    """Each message that was left out has its line, with tools, media and the first words."""
+    """Each omitted message has a line, with tools, media and the first words."""
     history = Messages(
         Message.user(
             "What is\n  in this picture? " * 9, Image.from_url("https://example.com/x.png")
@@ -180,8 +180,8 @@ def test_symbols() -> None:
     ]
 
 
-def test_symbols_go_on() -> None:
-    """Later lines follow the earlier ones, and the oldest go where they get too many."""
+def test_symbols_continue() -> None:
+    """Later lines follow earlier ones, and the oldest are dropped if there are too many."""
     strategy = Symbolise(preview=5, max_tokens=65)
     made = _cut(strategy, room_for("s u3 a3 u4 a4 u5 a5 u6 a6", _SIX))
     made = _cut(strategy, _ROOM, made)
@@ -192,14 +192,14 @@ def test_symbols_go_on() -> None:
 
 
 def test_symbols_without_room() -> None:
-    """Where there is no room for lines, a marker has to do."""
+    """If there is no room for lines, a marker replaces them."""
     made = _cut(Symbolise(max_tokens=5_000))
     assert kind_of(made.notes[0]) == "marker"
     assert kind_of(_cut(Symbolise(max_tokens=4)).notes[0]) == "marker"
 
 
-def test_symbols_need_sense() -> None:
-    """Sizes below nothing are refused."""
+def test_symbols_sizes_are_checked() -> None:
+    """They can't be negative."""
     with pytest.raises(InvalidInputError):
         Symbolise(preview=-1)
 
@@ -208,12 +208,12 @@ def test_symbols_need_sense() -> None:
 
 
 def test_chain() -> None:
-    """Each strategy goes on where the one before left off."""
+    """Each strategy continues where the previous one ended."""
     assert _window(Chained(LastTurns(3), LastTurns(1)), _PLENTY) == "s * u6 a6"
     assert repr(Chained(LastTurns(3), FitWindow())) == "Chained(LastTurns, FitWindow)"
 
 
-# --- functions of one's own
+# --- custom functions
 
 
 def _last(number: int) -> Any:
@@ -221,7 +221,7 @@ def _last(number: int) -> Any:
 
 
 def test_callback() -> None:
-    """The function gets the window, its tokens and the settings, and says what is kept."""
+    """The function gets the window, its tokens and the settings, and returns what to keep."""
     seen: list[tuple[str, int, Any]] = []
 
     def keep(messages: Messages, tokens: int, config: Any) -> Iterable[Message]:
@@ -235,8 +235,8 @@ def test_callback() -> None:
     assert tokens > _ROOM
 
 
-def test_callback_is_asked_only_where_it_is_needed() -> None:
-    """While the window fits, nobody is asked."""
+def test_callback_is_called_only_if_needed() -> None:
+    """Not while the window fits."""
     assert _cut(Callback(_raises_at_once), _PLENTY) is NOTHING_CUT
 
 
@@ -244,7 +244,7 @@ def _raises_at_once(_messages: Messages, _tokens: int, _config: Any) -> list[Mes
     raise AssertionError
 
 
-def test_callback_that_waits() -> None:
+def test_async_callback() -> None:
     """The function may be a coroutine function."""
 
     async def keep(messages: Messages, _tokens: int, _config: Any) -> Messages:
@@ -255,14 +255,14 @@ def test_callback_that_waits() -> None:
     assert words(made.apply(_SIX)) == "s * u6 a6"
 
 
-def test_callback_keeps_whole_turns() -> None:
-    """A turn of which anything is kept is kept whole, and so is the last."""
+def test_callback_keeps_complete_turns() -> None:
+    """A turn with any kept message is kept whole, and so is the last."""
     assert _window(Callback(_last(3))) == "s * u5 a5 u6 a6"
     assert _window(Callback(lambda _m, _t, _c: [])) == "s * u6 a6"
 
 
 def test_callback_adds_a_summary() -> None:
-    """Messages of its own stand for what it left out; a marker can be done without."""
+    """Its own messages replace the omitted ones; a marker is optional."""
     summed_up = Message.user("so far")
     strategy = Callback(lambda messages, _t, _c: [summed_up, *messages[-2:]], marker=False)
     made = _cut(strategy)
@@ -271,12 +271,12 @@ def test_callback_adds_a_summary() -> None:
 
 
 def test_callback_that_keeps_everything() -> None:
-    """What it does not do is done as by default."""
+    """The default strategy does the rest."""
     assert _window(Callback(lambda messages, _t, _c: messages)) == _window(FitWindow())
 
 
-def test_callback_that_leaves_it_to_us() -> None:
-    """A function that returns None has what the default does."""
+def test_callback_that_returns_none() -> None:
+    """The default strategy is used."""
     assert _window(Callback(lambda _m, _t, _c: None)) == _window(FitWindow())
 
 

@@ -39,20 +39,20 @@ def _reporting(messages: Messages, place: int, tokens: int) -> Messages:
     return Messages.of(told)
 
 
-def test_counts_what_was_reported() -> None:
-    """While nothing is cut, the tokens are those that were reported and estimates for the rest."""
+def test_counts_reported_usage() -> None:
+    """While nothing is cut, reported tokens count, with estimates for the rest."""
     told = _reporting(_TALK, 6, 500)
     assert run(tallied(told, NOTHING_CUT, Room(0))).total == count(told).total
 
 
 def test_report_after_the_cut_covers_the_window() -> None:
-    """What was reported after the cut was made is about this window."""
+    """Usage reported after the cut belongs to this window."""
     cut = Cut("u4:7", kept=("s:0", "u2!:3", "a2:4"), left_out=4, since="u4:7")
     assert run(tallied(_reporting(_TALK, 8, 300), cut, Room(0))).total >= 300
 
 
 def test_report_before_the_cut_does_not() -> None:
-    """What was reported before covers what is gone: only the proportion that it showed is kept."""
+    """It covers omitted messages: only its ratio to the estimate is kept."""
     cut = Cut("u4:7", kept=("s:0", "u2!:3", "a2:4"), left_out=4, since="a4:8", ratio=1.5)
     told = _reporting(_TALK, 8, 5_000)
     estimated = sum(map(estimate, cut.apply(told)))
@@ -62,7 +62,7 @@ def test_report_before_the_cut_does_not() -> None:
 
 
 def test_seed_s_usage_is_a_report() -> None:
-    """Usage in the metadata, where seed 001 has it, covers as much as any."""
+    """Usage in the metadata, where seed 001 has it, counts like any other."""
     cut = Cut("u4:7", left_out=7, since="a4:8")
     about = {"usage": {"total_tokens": 5_000}}
     told = _TALK.replace_last(_TALK[-1].replace(metadata=about))
@@ -70,7 +70,7 @@ def test_seed_s_usage_is_a_report() -> None:
 
 
 def test_tools_and_system_take_room() -> None:
-    """What is sent besides the messages counts, even if one's own counter does not see it."""
+    """They count even if a custom counter doesn't see them."""
     tool = ToolDefinition.create("look", "Looks. " * 40, {"type": "object", "properties": {}})
     bare, full = Room(0), Room(0, tools=(tool,), system=(Text("Be brief. " * 30),))
     more = (
@@ -83,8 +83,8 @@ def test_tools_and_system_take_room() -> None:
     )
 
 
-def test_counter_that_waits() -> None:
-    """A counter may be a coroutine function, such as a provider's counting call."""
+def test_async_counter() -> None:
+    """A counter may be a coroutine function, such as a provider's counting endpoint."""
 
     async def counter(messages: Messages) -> int:
         await asyncio.sleep(0)
@@ -94,7 +94,7 @@ def test_counter_that_waits() -> None:
     assert len(made.apply(_TALK)) <= 8
 
 
-def test_room_tells_no_settings() -> None:
+def test_the_repr_of_room_has_no_settings() -> None:
     """The settings of a history may hold keys."""
     assert repr(Room(10, config="secret")) == "Room(10 tokens, 0 tools)"
 
@@ -103,7 +103,7 @@ def test_room_tells_no_settings() -> None:
 
 
 def test_too_small() -> None:
-    """The error says how much the smallest window takes, of what, and what would help."""
+    """The error has the size of the smallest window, its contents, and what would help."""
     history = talk("s u1 a1 u2! a2 u3 a+x t+x a+y t+y")
     with pytest.raises(ContextTooSmall) as caught:
         run(truncate(history, limit=100))
@@ -123,14 +123,14 @@ async def _smallest(history: Messages) -> int:
 
 
 def test_too_small_for_anything() -> None:
-    """An empty history does not fit where not even the tools do."""
+    """An empty history does not fit if not even the tools do."""
     with pytest.raises(ContextTooSmall, match="tools and system prompt"):
         fit([], 3, system=[Text("Be brief. " * 30)])
     assert list(fit([], 0)) == []
 
 
-def test_reports_of_nonsense_do_not_brick() -> None:
-    """A history in which somebody reported far too much can be cut, and goes on."""
+def test_absurd_reports_do_not_break_a_history() -> None:
+    """A history with far too high reported usage can be cut."""
     told = _reporting(_TALK, 2, 10**7)
     made = run(truncate(told, limit=room_for("s u1 a1 u2! a2 u3 a3 u4", told)))
     assert made.left_out
@@ -157,13 +157,13 @@ def _giving(cut: Cut) -> object:
     ],
 )
 def test_strategy_that_errs(cut: Cut, why: str) -> None:
-    """No strategy can break a history: a cut that would is an error."""
+    """No strategy can break a history: an invalid cut is an error."""
     with pytest.raises(InvalidInputError, match=why):
         run(truncate(_TALK, limit=1_000, strategy=_giving(cut)))  # type: ignore[arg-type]
 
 
 def test_strategy_that_goes_back() -> None:
-    """What was left out stays out."""
+    """Omitted messages stay omitted."""
     now = Cut("u4:7", kept=("s:0", "u2!:3", "a2:4"), left_out=4, since="a4:8")
     back = Cut("u3:5", kept=("s:0", "u2!:3", "a2:4"), left_out=2, since="a4:8")
     with pytest.raises(InvalidInputError, match="back"):
@@ -171,7 +171,7 @@ def test_strategy_that_goes_back() -> None:
 
 
 def test_cut_at_a_message_that_is_gone() -> None:
-    """If the message that the cut stood at was removed, the history is cut anew."""
+    """If the message at the cut was removed, the history is cut again."""
     lost = Cut("removed", left_out=9, since="removed")
     assert run(truncate(_TALK, limit=10**6, cut=lost)) is NOTHING_CUT
 
@@ -180,18 +180,18 @@ def test_cut_at_a_message_that_is_gone() -> None:
 
 
 def test_fit() -> None:
-    """A list of anything that stands for messages comes back shorter."""
+    """A list of anything that `Messages.from_any` reads is returned shorter."""
     window = fit(["word " * 500, {"role": "assistant", "content": "Yes."}, "Why?"], 60)
     assert [message.text for message in window][1:] == ["Why?"]
 
 
 def test_fit_leaves_what_fits() -> None:
-    """What fits comes back as it is."""
+    """A list that fits is returned unchanged."""
     assert fit(_TALK, 10**6) == _TALK
 
 
-def test_fit_with_a_message_twice() -> None:
-    """In a plain list one message may stand in two places."""
+def test_fit_with_a_repeated_message() -> None:
+    """A plain list may contain a message twice."""
     hello, answer = Message.user("hello " * 50), Message.assistant("yes " * 50)
     window = fit([hello, answer] * 10, 300, strategy=FitWindow(slack=0, marker=False))
     assert 2 <= len(window) < 20
@@ -199,7 +199,7 @@ def test_fit_with_a_message_twice() -> None:
 
 
 def test_fit_takes_a_strategy() -> None:
-    """Any strategy will do, if it need not wait."""
+    """Any strategy that isn't async."""
     assert words(fit(_TALK, 10**6, strategy=LastTurns(1))) == "s u2! a2 * u4 a4"
 
     async def keep(messages: Messages, _tokens: int, _config: object) -> Messages:

@@ -26,7 +26,7 @@ THINKING = st.sampled_from([None, ThinkingConfig(enabled=True, budget=2048)])
 
 
 def _repairs(dialect: str, messages: Messages, thinking: ThinkingConfig | None) -> set[str]:
-    """What is left out or moved, and what is put in."""
+    """What is omitted or moved, and what is added."""
     request = Request(model="m", messages=tuple(messages), thinking=thinking)
     encoded = dragoman.dialect(dialect).encode_request(request)
     body = encoded.to_bytes().decode()
@@ -39,7 +39,7 @@ def _repairs(dialect: str, messages: Messages, thinking: ThinkingConfig | None) 
 def test_needs_no_further_repair(
     dialect: str, case: Case, strategy: str, thinking: ThinkingConfig | None
 ) -> None:
-    """Whatever fitting does to the window, it does to the whole history as well."""
+    """Every repair of the window is also one of the whole history."""
     messages, limit = case
     try:
         made = run(truncate(messages, limit=limit, strategy=STRATEGIES[strategy]))
@@ -52,8 +52,8 @@ def test_needs_no_further_repair(
 
 @pytest.mark.parametrize("dialect", dragoman.dialects())
 @pytest.mark.parametrize("strategy", STRATEGIES.values(), ids=STRATEGIES)
-def test_needs_none_where_there_was_none(dialect: str, strategy: Strategy) -> None:
-    """The window of a history that every target takes as it is needs nothing at all."""
+def test_needs_none_if_there_was_none(dialect: str, strategy: Strategy) -> None:
+    """The window of a history that every target accepts needs no repair."""
     talk = Messages.of(
         message
         for turn in range(20)
@@ -68,7 +68,7 @@ def test_needs_none_where_there_was_none(dialect: str, strategy: Strategy) -> No
 
 
 def test_pinned_turn_keeps_its_end() -> None:
-    """A pinned turn that ends amid calls is not taken for the one under way (W51)."""
+    """A pinned turn that ends with calls is not taken for the current one (W51)."""
     history = talk("u1! a+x t+x u2 a2 u3 a3 u4")
     window = fit(history, room_for("u1! a+x t+x u2 a2 * u4", history), strategy=FitWindow(slack=0))
     assert words(window) == "u1! a+x t+x u2 a2 * u4"

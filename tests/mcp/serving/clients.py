@@ -34,14 +34,14 @@ async def connected(
 
 
 async def call(client: Client, name: str, **arguments: Any) -> Any:
-    """What a tool gives; the client compares it with the tool's output schema."""
+    """The result of a tool; the client validates it against the tool's output schema."""
     result = await client.call_tool(name, arguments)
     assert not result.is_error, text_of(result)
     return result.structured_content
 
 
 async def refusal(client: Client, name: str, **arguments: Any) -> str:
-    """What a tool says is wrong."""
+    """The error text of a tool."""
     result = await client.call_tool(name, arguments)
     assert result.is_error
     assert result.structured_content is None

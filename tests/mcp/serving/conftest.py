@@ -1,4 +1,4 @@
-"""Every backend of the histories, for the server too."""
+"""Every history backend, for the server too."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`dragoman mcp` in processes of its own, spoken to by hand or by the official client."""
+"""`dragoman mcp` as a separate process, used by hand or by the official client."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ INITIALIZE = {
 
 def over_stdio(*options: str) -> StdioServerParameters:
     """How the official client starts a server."""
-    env = dict(os.environ)  # it hands on next to nothing by itself
+    env = dict(os.environ)  # it passes on next to nothing by itself
     return StdioServerParameters(command=sys.executable, args=[*SERVER, *options], env=env)
 
 
 class Spoken:
-    """A server that is spoken to line by line, as clients before 2026 did."""
+    """A server that is used line by line, as clients before 2026 did."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self.process = process
@@ -40,35 +40,35 @@ class Spoken:
         return self.process.stdin
 
     def shake_hands(self) -> Any:
-        """Begin; what the server says of itself."""
+        """Initialize; returns the server's information."""
         self.send(json.dumps(INITIALIZE).encode())
         first = self.line()
         self.send(b'{"jsonrpc": "2.0", "method": "notifications/initialized"}')
         return first["result"]
 
     def send(self, line: bytes) -> None:
-        """Send a line, whatever it is."""
+        """Send any line."""
         self._stdin.write(line + b"\n")
         self._stdin.flush()
 
     def line(self) -> Any:
-        """The next line that comes back."""
+        """The next line of output."""
         assert self.process.stdout is not None
         return json.loads(self.process.stdout.readline())
 
     def ask(self, method: str, params: Any) -> None:
-        """Send a request; the answer comes later."""
+        """Send a request; its answer comes later."""
         self._id += 1
         request = {"jsonrpc": "2.0", "id": self._id, "method": method, "params": params}
         self.send(json.dumps(request).encode())
 
     def call(self, name: str, **arguments: Any) -> Any:
-        """What a tool gives."""
+        """The result of a tool."""
         self.ask("tools/call", {"name": name, "arguments": arguments})
         return self.line()["result"]
 
     def leave(self) -> tuple[int, bytes, bytes]:
-        """Close standard input: how the server ends, and what else it wrote."""
+        """Close standard input; returns the exit code and the remaining output."""
         out, err = self.process.communicate(timeout=60)
         return self.process.returncode, out, err
 

@@ -1,4 +1,4 @@
-"""Whatever a model sends as arguments, and whatever sessions are called: generated, not chosen."""
+"""Any arguments of a model and any session names, generated."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ _ARGUMENTS = st.dictionaries(st.sampled_from(_NAMES) | _TEXT, _LIKELY | _ANY, ma
 
 
 @given(st.lists(st.tuples(st.sampled_from(TOOLS), _ARGUMENTS), min_size=5, max_size=20))
-def test_any_arguments_give_a_result_or_a_plain_refusal(
+def test_any_arguments_give_a_result_or_an_error(
     calls: list[tuple[Any, dict[str, Any]]],
 ) -> None:
-    """Never a fault, never the end of the connection."""
+    """Never an internal error, never the end of the connection."""
 
     async def check() -> None:
         storage = MemoryStorage()
@@ -64,10 +64,10 @@ _IDENTITY = st.dictionaries(st.sampled_from(["agent", "chat", "user"]), _NAME, m
     scopes=st.lists(_NAME | st.builds("{}/{}".format, _NAME, _NAME), min_size=1, max_size=2),
     asked=st.lists(_NAME, max_size=3),
 )
-def test_no_scope_lets_out_what_it_does_not_take(
+def test_no_scope_reveals_other_sessions(
     identities: list[SessionIdentity], scopes: list[str], asked: list[str]
 ) -> None:
-    """Each session holds a word of its own; no answer holds that of one outside."""
+    """Each session has a unique word; no answer has the word of one outside."""
 
     async def check() -> None:
         storage = MemoryStorage()
@@ -78,7 +78,7 @@ def test_no_scope_lets_out_what_it_does_not_take(
         try:
             scope = await scope_of(storage, scopes)
         except DragomanError:
-            return  # a name that nothing has, or that several have
+            return  # a name that no session has, or several
         outside = [f"word{n}word" for n, i in enumerate(identities) if not scope.takes(i)]
         inside = [f"word{n}word" for n, i in enumerate(identities) if scope.takes(i)]
         async with Client(server_of(storage, scope, writes=True)) as client:

@@ -1,4 +1,4 @@
-"""The configurations in docs/guides/mcp-server.md: what stands there can be pasted, and works."""
+"""The configurations in docs/guides/mcp-server.md can be pasted, and work."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FIELDS = {"command", "args", "env", "type", "url", "headers"}
 
 
 def configurations() -> list[dict[str, Any]]:
-    """The servers of the JSON blocks, whatever the client calls the list of them."""
+    """The servers in the JSON blocks, whatever the client calls their list."""
     found: list[dict[str, Any]] = []
     for block in blocks(PAGE):
         if block.language == "json":
@@ -35,8 +35,8 @@ def configurations() -> list[dict[str, Any]]:
     return found
 
 
-def test_every_configuration_is_one_that_clients_read() -> None:
-    """A command of ours with options that there are, or an address with a token."""
+def test_every_configuration_is_valid_for_clients() -> None:
+    """A command with existing options, or a URL with a token."""
     found = configurations()
     assert len(found) == 4
     for server in found:
@@ -49,12 +49,14 @@ def test_every_configuration_is_one_that_clients_read() -> None:
         name, *options = server["args"]
         assert name == mcp.name
         with click.Context(mcp) as context:
-            mcp.parse_args(context, list(options))  # raises for an option that there is not
+            mcp.parse_args(context, list(options))  # raises for an unknown option
 
 
 @pytest.mark.parametrize("server", [each for each in configurations() if "command" in each])
-async def test_a_client_starts_what_stands_there(server: dict[str, Any], tmp_path: Path) -> None:
-    """The official client, with the options of each; only the place of the store is ours."""
+async def test_a_client_starts_the_documented_commands(
+    server: dict[str, Any], tmp_path: Path
+) -> None:
+    """The official client, with the options of each; only the store's location differs."""
     url = f"sqlite:///{tmp_path}/chats.db"
     names = {"agent": "support", "chat": "1", "user": "ana"}
     with ChatHistory.open_sync(SessionIdentity(**names), url) as history:
@@ -70,6 +72,6 @@ async def test_a_client_starts_what_stands_there(server: dict[str, Any], tmp_pat
 
 
 def test_the_page_names_every_tool() -> None:
-    """And the prompts."""
+    """And every prompt."""
     for tool in TOOLS:
         assert f"| `{tool.name}` |" in PAGE

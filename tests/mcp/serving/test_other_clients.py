@@ -1,7 +1,7 @@
-"""Clients that others wrote use our server: the MCP Inspector, Claude Code and opencode.
+"""Third-party clients use our server: the MCP Inspector, Claude Code and opencode.
 
-Each is pinned, and comes from npm into a folder of the tests; `DRAGOMAN_TEST_NPM` names one that
-is kept. Claude Code and opencode need a model: it is a script on loopback that asks for our tool.
+Each is pinned and installed from npm into a temporary folder; `DRAGOMAN_TEST_NPM` names one that
+is kept. Claude Code and opencode need a model: a script on loopback that calls our tool.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tests.npm import CLAUDE_CODE, INSPECTOR, OPENCODE, Npm, programs
 pytestmark = pytest.mark.slow
 
 _TIMEOUT = 300
-_MILLISECONDS = "240000"  # for the server to start: no client's own patience decides a test
+_MILLISECONDS = "240000"  # for the server to start: no client's own timeout decides a test
 _PATIENT = ("--connect-timeout", _MILLISECONDS)
 ONE = SessionIdentity(agent="chat", chat="one")
 ANSWER = "The bridge is in Mostar."
@@ -38,7 +38,7 @@ def npm(tmp_path_factory: pytest.TempPathFactory) -> Npm:
 
 @pytest.fixture
 def url(tmp_path: Path) -> str:
-    """A store with a conversation in it."""
+    """A store with a conversation."""
     url = f"sqlite:///{tmp_path}/chats.db"
     with ChatHistory.open_sync(ONE, url) as history:
         history.extend(["Where is the Old Bridge?", "In Mostar."])
@@ -46,7 +46,7 @@ def url(tmp_path: Path) -> str:
 
 
 def run(*command: str | Path, folder: Path, **env: str) -> str:
-    """What a program prints; it sees nothing of our environment, and has a home of its own."""
+    """The output of a program, which has its own environment and home."""
     home = folder / "home"
     home.mkdir(exist_ok=True)
     clean = {"PATH": os.environ["PATH"], "HOME": str(home), **env}
@@ -89,14 +89,14 @@ def inspector(
         yield Inspector(program, tmp_path, address, "--transport", "http")
 
 
-def test_the_inspector_finds_nothing_wrong_with_the_tools(inspector: Inspector) -> None:
-    """`--strict` ends badly where a schema would trouble some model's API."""
+def test_the_inspector_accepts_the_tools(inspector: Inspector) -> None:
+    """`--strict` fails if a schema would be a problem for some model's API."""
     listed = inspector("tools/list", "--strict")["tools"]
     assert "append_message" in {tool["name"] for tool in listed}
 
 
-def test_the_inspector_calls_reads_and_asks(inspector: Inspector) -> None:
-    """Tools, resources and prompts."""
+def test_the_inspector_uses_tools_resources_and_prompts(inspector: Inspector) -> None:
+    """Each gives its result."""
     arguments = ("--tool-arg", "session=chat/one", "limit=2")
     result = inspector("tools/call", "--tool-name", "read_session", *arguments)
     assert "> In Mostar." in result["structuredContent"]["text"]
@@ -111,7 +111,7 @@ def test_the_inspector_calls_reads_and_asks(inspector: Inspector) -> None:
 
 
 def test_the_inspector_writes(inspector: Inspector, url: str) -> None:
-    """What it adds is in the store."""
+    """The added message is in the store."""
     arguments = ("--tool-arg", "session=chat/one", "text=Thanks.")
     result = inspector("tools/call", "--tool-name", "append_message", *arguments)
     with ChatHistory.open_sync(ONE, url) as history:
@@ -124,7 +124,7 @@ def test_the_inspector_writes(inspector: Inspector, url: str) -> None:
 
 
 class Model:
-    """Speaks Anthropic's dialect: asks once for a tool, then answers; keeps the tool's result."""
+    """Speaks Anthropic's dialect: calls a tool once, then answers; keeps the tool's result."""
 
     def __init__(self, tool: str, **arguments: Any) -> None:
         self._call = {"type": "tool_use", "id": "toolu_1", "name": tool, "input": arguments}
@@ -132,7 +132,7 @@ class Model:
         self.offered: set[str] = set()
 
     def __call__(self, came: Came) -> Goes:
-        """What it says to a request."""
+        """Its answer to a request."""
         if "count_tokens" in came.path:
             return Goes({"input_tokens": 1})
         if "/messages" not in came.path:
@@ -175,7 +175,7 @@ def _streamed(block: dict[str, Any], stop: str) -> Goes:
 
 
 def test_claude_code_reads_a_conversation(npm: Npm, url: str, tmp_path: Path) -> None:
-    """With the configuration of docs/guides/mcp-server.md; read-only, as it stands there."""
+    """With the read-only configuration of docs/guides/mcp-server.md."""
     program = npm(CLAUDE_CODE, "claude")
     env = {"PYTHONPATH": os.environ["PYTHONPATH"]}
     server = {"command": sys.executable, "args": [*SERVER, "--store", url], "env": env}
@@ -198,7 +198,7 @@ def test_claude_code_reads_a_conversation(npm: Npm, url: str, tmp_path: Path) ->
 
 
 def test_opencode_adds_to_a_conversation(npm: Npm, url: str, tmp_path: Path) -> None:
-    """With `--write`: what its model asked to add is in the store."""
+    """With `--write`: the message that its model added is in the store."""
     program = npm(OPENCODE, "opencode")
     model = Model("dragoman_append_message", session="chat/one", text="Noted by opencode.")
     with serving(model) as vendor:

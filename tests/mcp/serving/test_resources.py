@@ -1,4 +1,4 @@
-"""Sessions as resources, prompts with a session, and news of those that grow."""
+"""Sessions as resources, prompts with a session, and notifications of changes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ async def text(client: object, uri: str) -> TextResourceContents:
 
 @pytest.mark.parametrize("mode", MODES)
 async def test_sessions_are_listed_and_read(mode: str) -> None:
-    """As Markdown, or as JSON, by the templates that are told."""
+    """As Markdown or JSON, by the listed templates."""
     storage = MemoryStorage()
     identity, _ = await stored(storage, "Where is it?", "There.", agent="chat", chat="1")
     async with connected(storage, mode=mode) as client:
@@ -45,7 +45,7 @@ async def test_sessions_are_listed_and_read(mode: str) -> None:
 
 
 async def test_a_long_list_has_pages(backend: Backend) -> None:
-    """Every session is on one of them, once."""
+    """Every session is on one of them."""
     async with backend.opened() as storage:
         for number in range(60):
             await stored(storage, "x", chat=str(number))
@@ -81,7 +81,7 @@ async def test_a_long_list_has_pages(backend: Backend) -> None:
     ],
 )
 async def test_only_the_exact_form_is_a_resource(uri: str) -> None:
-    """One address for one thing; everything else is told the forms there are."""
+    """One URI per resource; the error for others lists the forms."""
     storage = MemoryStorage()
     identity, _ = await stored(storage, "x", chat="1")
     uri = uri.replace("{digest}", identity.digest).replace("{upper}", identity.digest.upper())
@@ -91,10 +91,10 @@ async def test_only_the_exact_form_is_a_resource(uri: str) -> None:
     assert len(str(caught.value)) < 200
 
 
-async def test_what_is_too_long_ends_where_the_conversation_ends(
+async def test_long_conversations_keep_their_end(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Markdown says what is left out; half a document would be taken for a whole one."""
+    """Markdown says what is left out; JSON that is too long is an error."""
     monkeypatch.setattr(resources, "_MAX_CHARS", 2000)
     storage = MemoryStorage()
     identity, _ = await stored(storage, *(f"{n} {'x' * 300}" for n in range(30)), chat="1")
@@ -108,8 +108,8 @@ async def test_what_is_too_long_ends_where_the_conversation_ends(
 
 
 @pytest.mark.parametrize("mode", MODES)
-async def test_prompts_bring_their_conversation(mode: str) -> None:
-    """As a resource, then what is asked; without a session they say what is missing."""
+async def test_prompts_include_their_conversation(mode: str) -> None:
+    """As a resource, then the request; without a session they say what is missing."""
     storage = MemoryStorage()
     await stored(storage, "Where is it?", agent="chat", chat="1")
     async with connected(storage, mode=mode) as client:
@@ -127,10 +127,10 @@ async def test_prompts_bring_their_conversation(mode: str) -> None:
             await client.get_prompt("other", {"session": "chat/1"})
 
 
-async def test_who_listens_hears_of_what_others_write(
+async def test_listeners_are_notified_of_changes(
     backend: Backend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of the sessions asked for and of new ones; of nothing that is not served."""
+    """Of subscribed and new sessions; never of sessions out of scope."""
     monkeypatch.setattr(watching, "INTERVAL", 0.02)
     async with backend.opened() as storage, backend.opened() as elsewhere:
         ours, _ = await stored(storage, "x", agent="mine", chat="1")
@@ -149,8 +149,8 @@ async def test_who_listens_hears_of_what_others_write(
                 assert await anext(aiter(events)) == ResourcesListChanged()
 
 
-async def test_nothing_is_looked_at_while_nobody_listens(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And no more when the last one has left."""
+async def test_nothing_is_polled_without_listeners(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor after the last one has left."""
     monkeypatch.setattr(watching, "INTERVAL", 0.01)
     storage = MemoryStorage()
     identity, _ = await stored(storage, "x", chat="1")

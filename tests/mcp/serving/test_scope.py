@@ -1,4 +1,4 @@
-"""What is not in scope is not there: for no tool, resource, prompt or completion."""
+"""Sessions out of scope don't exist for any tool, resource, prompt or completion."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from tests.mcp.serving.clients import call, connected, refusal, stored
 SECRET = "xyzzy"
 OURS = {"agent": "support", "chat": "7"}
 OUR_NAMES = ("support/7", "7")
-# Names that are not `support/7`, however much they look like it.
+# Names that only look like `support/7`.
 FOREIGN: list[dict[str, str]] = [
     {"agent": "support", "chat": "77"},
     {"agent": "support", "chat": "7 "},
     {"agent": "support", "chat": "7\0"},
     {"agent": "support", "chat": "7/7"},
-    {"agent": "support", "chat": "\uff17"},  # a wide digit
+    {"agent": "support", "chat": "\uff17"},  # a full-width digit
     {"agent": "Support", "chat": "7"},
     {"agent": "\u0455upport", "chat": "7"},  # a Cyrillic letter
     {"agent": "support/7", "chat": "7"},
@@ -44,13 +44,13 @@ FOREIGN: list[dict[str, str]] = [
 
 @asynccontextmanager
 async def attacked(storage: Storage, scope: dict[str, Any]) -> AsyncGenerator[Client]:
-    """A client, with writing, of a store that also holds what it must not see."""
+    """A client, with writing, of a store that also has sessions it must not see."""
     async with connected(storage, writes=True, **scope) as client:
         yield client
 
 
 async def filled(storage: Storage) -> tuple[dict[str, list[str]], list[SessionIdentity]]:
-    """Ours, and all the foreign ones with a secret in each: messages by digest, and identities."""
+    """Ours, and all foreign sessions with a secret in each: messages by digest, and identities."""
     ids: dict[str, list[str]] = {}
     foreign: list[SessionIdentity] = []
     ours, ids_of_ours = await stored(storage, "Our bridge", "Our answer", **OURS)
@@ -62,7 +62,7 @@ async def filled(storage: Storage) -> tuple[dict[str, list[str]], list[SessionId
 
 
 async def test_foreign_sessions_are_not_listed_found_read_or_written(backend: Backend) -> None:
-    """Nor forked from, by their ids, names, beginnings or messages; and not a word gets out."""
+    """Nor forked, by id, name, prefix or message; no secret is returned."""
     async with backend.opened() as storage:
         ids, foreign = await filled(storage)
         ours = SessionIdentity(**OURS).digest
@@ -111,7 +111,7 @@ async def test_foreign_sessions_are_not_listed_found_read_or_written(backend: Ba
 
 
 def _names(identity: SessionIdentity) -> list[str]:
-    """What somebody may call it, unless that is what ours is called."""
+    """Possible names of it, except those of ours."""
     name = f"{identity.agent}/{identity.chat}"
     return [each for each in (name, identity.chat, identity.key) if each and each not in OUR_NAMES]
 
@@ -120,8 +120,8 @@ async def _session(storage: Storage, identity: SessionIdentity) -> Any:
     return await storage.session(identity)
 
 
-async def test_not_there_and_not_served_are_the_same() -> None:
-    """Nobody can ask which sessions there are."""
+async def test_missing_and_out_of_scope_are_the_same() -> None:
+    """The answers don't reveal which sessions exist."""
     storage = MemoryStorage()
     await filled(storage)
     ours = SessionIdentity(**OURS).digest
@@ -137,7 +137,7 @@ async def test_not_there_and_not_served_are_the_same() -> None:
 
 
 async def test_a_new_session_stays_in_scope() -> None:
-    """It gets the names that all have; one with others is refused."""
+    """It gets the names of the scope; others are rejected."""
     storage = MemoryStorage()
     scope: dict[str, Any] = {"which": Filter(agent="support", user="ana")}
     async with attacked(storage, scope) as client:
@@ -156,8 +156,8 @@ async def test_a_new_session_stays_in_scope() -> None:
     assert len(await storage.sessions()) == 2
 
 
-async def test_a_name_is_that_of_one_session_and_stays_it() -> None:
-    """A session that takes the same name later, or whose name begins so, is not served."""
+async def test_a_name_is_that_of_one_session_for_good() -> None:
+    """A later session with that name or prefix is not served."""
     storage = MemoryStorage()
     ours, _ = await stored(storage, "ours", chat="notes")
     await stored(storage, SECRET, chat="notes-private")
@@ -176,7 +176,7 @@ async def test_a_name_is_that_of_one_session_and_stays_it() -> None:
 
 
 @pytest.mark.parametrize("name", ["", "nothing", "note", "notes/", "/notes", "[n]otes", "note{s}"])
-async def test_a_name_that_nothing_has_ends_the_server(name: str) -> None:
+async def test_a_name_without_a_session_ends_the_server(name: str) -> None:
     """An empty scope must not become everything."""
     storage = MemoryStorage()
     await stored(storage, "x", chat="notes")
@@ -184,7 +184,7 @@ async def test_a_name_that_nothing_has_ends_the_server(name: str) -> None:
         await scope_of(storage, [name])
 
 
-async def test_a_pattern_that_matches_nothing_serves_nothing() -> None:
+async def test_a_pattern_without_matches_serves_nothing() -> None:
     """As yet."""
     storage = MemoryStorage()
     await stored(storage, SECRET, chat="notes")
@@ -220,8 +220,8 @@ async def test_a_pattern_that_matches_nothing_serves_nothing() -> None:
         ("NOTE*", {"chat": "notes"}, False),
     ],
 )
-def test_patterns_are_for_whole_names(pattern: str, names: dict[str, str], is_taken: bool) -> None:
-    """`*` and `?`, and nothing else that other patterns know; case and script count."""
+def test_patterns_match_complete_names(pattern: str, names: dict[str, str], is_taken: bool) -> None:
+    """Only `*` and `?` are special; case and script count."""
     scope = Scope(patterns=(Pattern.parse(pattern),))
     assert scope.takes(SessionIdentity(**names)) is is_taken
 
@@ -230,8 +230,8 @@ _NAME = st.text(st.sampled_from("ab/*?.7\n"), max_size=6)
 
 
 @given(agent=_NAME, chat=_NAME)
-def test_a_session_s_own_name_means_it(agent: str, chat: str) -> None:
-    """Whatever stands in it; and every other session that it means has that very name."""
+def test_a_session_s_own_name_selects_it(agent: str, chat: str) -> None:
+    """Whatever characters it has; other selected sessions have the same name."""
     from dragoman.mcp.serving.scope import sessions_called
     from dragoman.model import portal
 
@@ -259,10 +259,10 @@ def _split(name: str) -> list[SessionIdentity]:
 
 
 @pytest.mark.parametrize("rare", [5, 1000])
-async def test_pages_of_a_search_are_full_however_much_is_foreign(
+async def test_pages_of_a_search_are_full_whatever_is_out_of_scope(
     backend: Backend, rare: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Others' messages take no place in the results, be they newer and many."""
+    """Messages out of scope take no place in the results."""
     monkeypatch.setattr(served_sessions, "_MAX_HITS", rare)
     async with backend.opened() as storage:
         for number in range(12):
@@ -275,7 +275,7 @@ async def test_pages_of_a_search_are_full_however_much_is_foreign(
 
 
 async def test_filters_are_those_of_the_history_commands() -> None:
-    """One name each, and all of them; with names beside them, both count."""
+    """All given names must match."""
     storage = MemoryStorage()
     users = ("ana", "ben")
     for user, chat in itertools.product(users, "12"):

@@ -28,7 +28,7 @@ TOKEN = "a-token-that-is-long-enough"
 
 @pytest.fixture
 def url(tmp_path: Path) -> str:
-    """A store with a conversation in it."""
+    """A store with a conversation."""
     url = f"sqlite:///{tmp_path}/chats.db"
     with ChatHistory.open_sync(ONE, url) as history:
         history.extend([f"Where is {SECRET}?", "There."])
@@ -40,7 +40,7 @@ def url(tmp_path: Path) -> str:
 
 @pytest.mark.parametrize("mode", MODES)
 async def test_the_official_client_over_stdio(url: str, mode: str) -> None:
-    """Of both eras of the protocol."""
+    """With both generations of the protocol."""
     async with Client(stdio_client(over_stdio("--store", url)), mode=mode) as client:
         (listed,) = (await call(client, "list_sessions"))["sessions"]
         assert listed["id"] == ONE.digest
@@ -48,7 +48,7 @@ async def test_the_official_client_over_stdio(url: str, mode: str) -> None:
 
 
 def test_it_ends_when_standard_input_does(url: str) -> None:
-    """Without a word."""
+    """Without output."""
     with started("--store", url) as spoken:
         assert spoken.shake_hands()["serverInfo"]["name"] == "dragoman"
         assert spoken.leave() == (0, b"", b"")
@@ -69,7 +69,7 @@ def test_it_ends_when_its_client_is_gone(url: str) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_it_at_once(url: str, number: signal.Signals) -> None:
-    """Though it waits for a line of input: with the code of the signal, and one line."""
+    """Even while it waits for input: with the exit code of the signal, and one line."""
     with started("--store", url) as spoken:
         spoken.shake_hands()
         spoken.process.send_signal(number)
@@ -82,7 +82,7 @@ def test_a_signal_ends_it_at_once(url: str, number: signal.Signals) -> None:
 
 
 def test_hostile_lines_do_not_end_it(url: str) -> None:
-    """Nor get anything but protocol onto standard output, or a word of theirs into the log."""
+    """Standard output has only the protocol, and the log has none of their content."""
     deep = b'{"a":' * 200 + b"1" + b"}" * 200
     with started("--store", url, "--write") as spoken:
         spoken.shake_hands()
@@ -100,7 +100,7 @@ def test_hostile_lines_do_not_end_it(url: str) -> None:
         assert spoken.line()["error"]["code"] == -32601
         arguments = {"target": "gemini", "source": "openai-chat"}
         body = {"model": "m", "top_p": float("nan"), "messages": [{"role": "user", "content": ""}]}
-        result = spoken.call("translate", **arguments, body=body)  # as `NaN`, which is no JSON
+        result = spoken.call("translate", **arguments, body=body)  # as `NaN`, which is not JSON
         assert "out of range" in result["content"][0]["text"]
         result = spoken.call("list_sessions")
         assert result["structuredContent"]["sessions"][0]["messages"] == 2
@@ -110,7 +110,7 @@ def test_hostile_lines_do_not_end_it(url: str) -> None:
 
 
 def test_two_assistants_write_to_one_store(url: str) -> None:
-    """Each from a process of its own, at once: every message is there, once."""
+    """Each from its own process, concurrently: every message is stored once."""
     count = 40
     with started("--store", url, "--write") as one, started("--store", url, "--write") as two:
         for spoken in (one, two):
@@ -127,8 +127,8 @@ def test_two_assistants_write_to_one_store(url: str) -> None:
     assert sorted(texts) == sorted(f"{name} {n}" for name in ("one", "two") for n in range(count))
 
 
-def test_what_was_acknowledged_survives_a_kill(url: str) -> None:
-    """`kill -9` in the midst of many writes: whoever got an answer finds the message there."""
+def test_acknowledged_messages_survive_a_kill(url: str) -> None:
+    """With `kill -9` during many writes."""
     acknowledged: list[str] = []
     for round_ in range(2):
         with started("--store", url, "--write") as spoken:
@@ -152,7 +152,7 @@ def test_what_was_acknowledged_survives_a_kill(url: str) -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 async def test_the_official_client_over_http(url: str, mode: str) -> None:
-    """Of both eras, and news of what grows."""
+    """With both generations of the protocol, and notifications."""
     with listening("--store", url, "--write", "--http", "127.0.0.1:0") as (_, address):
         async with Client(address, mode=mode) as client:
             (listed,) = (await call(client, "list_sessions"))["sessions"]
@@ -165,8 +165,8 @@ async def test_the_official_client_over_http(url: str, mode: str) -> None:
                 assert (await anext(aiter(events))).uri == uri  # type: ignore[union-attr]  # a ResourceUpdated
 
 
-async def test_a_signal_ends_those_who_listen_too(url: str) -> None:
-    """Their streams end as the protocol has it, and nothing is logged."""
+async def test_a_signal_ends_listeners_too(url: str) -> None:
+    """Their streams end by the protocol, and nothing is logged."""
     with listening("--store", url, "--http", "127.0.0.1:0") as (process, address):
         async with Client(address) as client, client.listen(resources_list_changed=True) as events:
             process.send_signal(signal.SIGTERM)
@@ -183,8 +183,8 @@ def posted(address: str, *more: tuple[str, str], **headers: str) -> int:
     return httpx2.post(address, json=INITIALIZE, headers=sent).status_code
 
 
-def test_pages_in_a_browser_get_nothing(url: str) -> None:
-    """DNS rebinding: other names for this machine, and other origins, are refused."""
+def test_web_pages_are_rejected(url: str) -> None:
+    """DNS rebinding: other host names and other origins are rejected."""
     with listening("--store", url, "--http", "127.0.0.1:0") as (process, address):
         assert posted(address) == 200
         for host in ("evil.example", "127.0.0.1.evil.example:80", "localhost.evil.example:1"):
@@ -200,8 +200,8 @@ def test_pages_in_a_browser_get_nothing(url: str) -> None:
         assert process.stdout.read() == b""
 
 
-async def test_beyond_this_machine_clients_need_the_token(url: str) -> None:
-    """Exactly it, in one header; the official client sends it."""
+async def test_remote_clients_need_the_token(url: str) -> None:
+    """The exact one, in one header; the official client sends it."""
     env = {"DRAGOMAN_MCP_TOKEN": TOKEN}
     with listening("--store", url, "--http", "0.0.0.0:0", env=env) as (process, given):
         address = given.replace("//0.0.0.0:", "//127.0.0.1:")
@@ -234,7 +234,7 @@ async def test_beyond_this_machine_clients_need_the_token(url: str) -> None:
     ],
 )
 def test_addresses(text: str, place: tuple[str, int]) -> None:
-    """As people write them."""
+    """In the forms people write."""
     assert Place.parse(text) == place
 
 
@@ -242,8 +242,8 @@ def test_addresses(text: str, place: tuple[str, int]) -> None:
     "text",
     ["", ":", "host", "host:", ":80", "host:99999", "::1:80", "[::1", "h:1/x", "u@h:1", "-1"],
 )
-def test_what_is_no_address(text: str) -> None:
-    """Is told how one looks."""
+def test_invalid_addresses(text: str) -> None:
+    """The error shows the valid form."""
     with pytest.raises(ConfigError, match=r"127\.0\.0\.1:8000"):
         Place.parse(text)
 
@@ -265,8 +265,8 @@ def test_what_is_no_address(text: str) -> None:
         ("127.0.0.1", "\u00e9" * 20, "16 ASCII characters"),
     ],
 )
-def test_where_a_token_is_needed(host: str, token: str | None, problem: str | None) -> None:
-    """Everywhere but on this machine; and one that can't be guessed."""
+def test_when_a_token_is_needed(host: str, token: str | None, problem: str | None) -> None:
+    """Everywhere except on loopback; it must not be guessable."""
     place = Place(host, 1)
     if problem is None:
         assert checked_token(place, token) == token

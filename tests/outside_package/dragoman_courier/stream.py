@@ -111,19 +111,32 @@ class StreamEncoder(EventEncoder):
         self._folded = MessageAccumulator()
         self._growing: dict[int, SentPart] = {}
         """The texts and thoughts, with what was sent of them."""
-        self._whole: set[int] = set()
-        """The other parts that were sent."""
+        self._places: dict[int, int] = {}
+        """The positions of the parts by index: calls that come in pieces have no index."""
+        self._sent: set[int] = set()
+        """The positions of the parts that were sent."""
 
     def feed(self, event: Event) -> bytes:
         """The bytes to send for an event."""
         if not self._is_over and not getattr(event, "choice", 0):
-            self._folded.add(event)
+            self._place(event)
         return super().feed(event)
+
+    def _place(self, event: Event) -> None:
+        index = getattr(event, "index", None)
+        if not isinstance(event, PartStart | PartStop) or index is None:
+            return self._folded.add(event)
+        count = len(self._folded.message.parts)
+        self._folded.add(event)
+        if len(self._folded.message.parts) > count:
+            self._places[index] = count
+        return None
 
     def _part_start(self, event: PartStart) -> bytes:
         if type(event.part) not in _FIELDS:
             return b""
         sent = self._growing[event.index] = SentPart(event.index, event.part)
+        self._sent.add(self._places[event.index])
         return self._grown(sent, event.part)
 
     def _part_delta(self, event: PartDelta) -> bytes:
@@ -138,10 +151,11 @@ class StreamEncoder(EventEncoder):
     def _part_stop(self, event: PartStop) -> bytes:
         sent = self._growing.get(event.index)
         if sent is None:
-            return self._piece(event.index)
+            place = self._places.get(event.index)
+            return b"" if place is None else self._piece(place)
         if event.part is None:
             return b""
-        path = f"choices[0].message.parts[{event.index}]"
+        path = f"choices[0].message.parts[{self._places[event.index]}]"
         rest = sent.rest(event.part, lambda reason: self._lose(path, reason))
         return b"" if rest is None else self._grown(sent, rest)
 
@@ -149,10 +163,10 @@ class StreamEncoder(EventEncoder):
         sent.note(more)
         return self._line({_FIELDS[type(sent.part)]: more.text}) if more.text else b""
 
-    def _piece(self, index: int) -> bytes:
+    def _piece(self, place: int) -> bytes:
         """A part that does not grow on the wire."""
-        self._whole.add(index)
-        piece = encode_piece(self._folded.message.parts[index], "", Report())
+        self._sent.add(place)
+        piece = encode_piece(self._folded.message.parts[place], "", Report())
         return b"" if piece is None else self._line({"piece": piece})
 
     def _error(self, error: StreamError) -> bytes:
@@ -160,9 +174,8 @@ class StreamEncoder(EventEncoder):
         return self._line(dict(ours) if ours else {"error": {"message": error.message}})
 
     def _end(self) -> bytes:
-        sent = self._whole | self._growing.keys()
-        rest = [i for i in range(len(self._folded.message.parts)) if i not in sent]
-        pieces = [self._piece(index) for index in rest]
+        rest = [i for i in range(len(self._folded.message.parts)) if i not in self._sent]
+        pieces = [self._piece(place) for place in rest]
         plain = encode_response(self._folded.response)
         self._note(plain.losses, plain.repairs)
         end = {key: value for key, value in plain.body.items() if key in _LAST}

@@ -1,7 +1,7 @@
-# ruff: noqa: INP001 - it is found on sys.path, as the real one
-"""Stands in for xllamacpp: the same few names, and a server that knows one answer.
+# ruff: noqa: INP001 - it is imported from sys.path, like the real one
+"""A stand-in for xllamacpp: the same names, and a server with one answer.
 
-What it does is said by the file that it is given as a model, after the four letters of GGUF.
+The model file says how it behaves, after the four letters of GGUF.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 
 
 class CommonParams:
-    """Takes whatever it is told."""
+    """Accepts any attribute."""
 
     def __init__(self) -> None:
         self.model = SimpleNamespace(path="")
@@ -30,10 +30,12 @@ class CommonParams:
 
 
 class Server:
-    """Listens as soon as it is made."""
+    """Listens as soon as it is created."""
 
     def __init__(self, params: CommonParams) -> None:
-        if params.endpoint_slots or params.webui:  # both have to be turned off: others see them
+        if (
+            params.endpoint_slots or params.webui
+        ):  # both must be turned off, because other users could read them
             msg = "it shows what is said"
             raise RuntimeError(msg)
         told = Path(params.model.path).read_bytes()[4:].decode()
@@ -45,7 +47,7 @@ class Server:
         if told == "strange":
             raise AttributeError
         if told == "slow":
-            ctypes.PyDLL(None).sleep(60)  # keeps the interpreter's lock, as the real one does
+            ctypes.PyDLL(None).sleep(60)  # holds the GIL, as the real one does
         if told == "crash":
             os._exit(3)
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
@@ -55,7 +57,7 @@ class Server:
 
     @property
     def listening_address(self) -> str:
-        """Where it is."""
+        """The address of the server."""
         return f"http://127.0.0.1:{self._http.server_port}"
 
 

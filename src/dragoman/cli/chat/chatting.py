@@ -21,7 +21,7 @@ from dragoman.cli.chat.kept_lines import KeptLines
 from dragoman.cli.chat.model_commands import chooses_tools, tell_losses
 from dragoman.cli.chat.options import Options
 from dragoman.cli.chat.screens import PipeScreen, Screen
-from dragoman.cli.chat.sessions import last_model, opened_history
+from dragoman.cli.chat.sessions import last_model, name_of, opened_history
 from dragoman.cli.chat.talk import Talk
 from dragoman.cli.chat.toolset import BUILT_IN, tools_named
 from dragoman.cli.chat.typed import Lines, PipedLines, PlainLines
@@ -173,7 +173,7 @@ def _tools(options: Options, model: str) -> list[Tool[..., Any]]:
 
 def _greet(talk: Talk, options: Options) -> None:
     identity = talk.history.identity
-    kept = "not stored" if options.no_history else f"stored as {identity.chat}"
+    kept = "not stored" if options.no_history else f"stored as {name_of(identity)}"
     talk.screen.note(f"{talk.agent.model.name} · {kept} · /help lists commands, Ctrl-D leaves")
     if not talk.chooses_tools and not talk.is_introduced:
         talk.screen.note(small_model_line())

@@ -20,7 +20,11 @@ from dragoman.cli.model_options import given_settings, given_template, model_opt
 @click.option("--no-tools", is_flag=True,
               help="Use no tools, not even the built-in ones of local: and echo:.")  # fmt: skip
 @click.option("-c", "--continue", "is_continued", is_flag=True, help="Continue the latest chat.")
-@click.option("--session", metavar="NAME", help="Continue the chat with this name, or start it.")
+@click.option(
+    "--session", metavar="NAME",
+    help="Continue the chat with this name, or start it. AGENT/CHAT or a digest continues any"
+    " stored session.",
+)  # fmt: skip
 @store_options
 @click.option("--no-history", is_flag=True, help="Don't store the chat or the input history.")
 @click.option("--show-thinking", is_flag=True, help="Show thinking in full, not as one line.")

@@ -12,6 +12,7 @@ from dragoman.cli.chat.sessions import (
     go_back_before,
     last_exchange,
     latest_sessions,
+    name_of,
     opened_beside,
     prompts,
 )
@@ -124,11 +125,11 @@ def _list(talk: Talk, found: list[Listed], in_all: int) -> None:
     if not found:
         talk.screen.note("there are no stored chats yet; this one is stored with its first message")
         return
-    current = talk.history.identity.chat
+    current = talk.history.identity
     rows = [
         (
             str(number),
-            f"{each.session.identity.chat}{' *' if each.session.identity.chat == current else ''}",
+            f"{each.session.identity.chat}{' *' if each.session.identity == current else ''}",
             moment(each.session.updated_at),
             str(each.messages),
             (each.first_line or each.unreadable or "")[:_PREVIEW],
@@ -141,8 +142,8 @@ def _list(talk: Talk, found: list[Listed], in_all: int) -> None:
 
 
 def _kept(talk: Talk) -> str:
-    chat = talk.history.identity.chat
-    return f"stored as {chat}" if talk.is_kept else f"{chat} (not stored)"
+    name = name_of(talk.history.identity)
+    return f"stored as {name}" if talk.is_kept else f"{name} (not stored)"
 
 
 def _names(talk: Talk) -> list[str]:

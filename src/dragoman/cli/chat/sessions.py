@@ -6,6 +6,7 @@ from datetime import datetime
 from secrets import token_hex
 
 from dragoman.cli.exit_codes import USAGE, Ending
+from dragoman.cli.history.naming import session_called
 from dragoman.cli.history.stores import Place, sessions_of, storage_of
 from dragoman.errors import NotFound
 from dragoman.history.chat import ChatHistory
@@ -29,7 +30,7 @@ async def opened_history(
     storage = storage_of(store)
     await storage.open()
     try:
-        identity = await _latest(storage) if is_continued else _named(name or _new_name())
+        identity = await _latest(storage) if is_continued else await _meant(storage, name)
         return await ChatHistory.open(identity, storage)
     except BaseException:
         await storage.close()
@@ -38,6 +39,22 @@ async def opened_history(
 
 def _named(name: str) -> SessionIdentity:
     return SessionIdentity(agent=AGENT, chat=name)
+
+
+async def _meant(storage: Storage, name: str | None) -> SessionIdentity:
+    """The chat with this name, else the session with it, else a new chat."""
+    chat = _named(name or _new_name())
+    if name is None or await storage.session(chat) is not None:
+        return chat
+    other = await session_called(storage, name)
+    return chat if other is None else other.identity
+
+
+def name_of(identity: SessionIdentity) -> str:
+    """The name that `--session` takes."""
+    if identity.chat is None or identity.agent is None:
+        return identity.digest
+    return identity.chat if identity.agent == AGENT else f"{identity.agent}/{identity.chat}"
 
 
 async def opened_beside(history: ChatHistory, name: str | None) -> ChatHistory:

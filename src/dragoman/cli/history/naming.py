@@ -31,6 +31,22 @@ async def session_named(storage: Storage, name: str) -> Session:
     raise Ending(USAGE, _which(found) if found else await _none(storage, name))
 
 
+async def session_called(storage: Storage, name: str) -> Session | None:
+    """The session with this digest, or with this AGENT/CHAT; None if there is none.
+
+    Unlike `session_named`, it takes no prefix and no chat name alone: others start a new chat.
+    """
+    from dragoman.history.storage.protocol import Filter
+
+    found = await _with_digest(storage, name) if len(name) >= _DIGITS else []
+    for place in (place for place, character in enumerate(name) if character == "/"):
+        which = Filter(agent=name[:place], chat=name[place + 1 :])
+        found += await storage.sessions(which, limit=_MAX_SHOWN + 1)
+    if len(found) > 1:
+        raise Ending(USAGE, _which(found))
+    return found[0] if found else None
+
+
 async def session_shown(storage: Storage, name: str | None, options: dict[str, Any]) -> Session:
     """The named or selected session; by default the most recently written."""
     from dragoman.history.storage.protocol import EVERYTHING
