@@ -81,9 +81,9 @@ class Server:
         os.close(reading)
         _end(child)
         told: dict[str, Any] = json.loads(said or "null") or {
-            "failed": UNENDED, "hangs": True, "left": 0, "is_patched": True, "spent": 0,
+            "failed": UNENDED, "hangs": True, "left": 0, "is_patched": True,
         }  # fmt: skip
-        return told
+        return {**told, "spent": _spent()}  # loading included
 
     def _wanted(self, tests: list[list[Any]], files: list[str]) -> list[tuple[pytest.Item, float]]:
         known = [(self._items[test], took) for test, took in tests if test in self._items]
@@ -113,7 +113,7 @@ class _Run:
 
     def __init__(self, budget: float) -> None:
         self._budget = budget
-        self.told: dict[str, Any] = {"failed": None, "hangs": False, "left": 0, "spent": 0}
+        self.told: dict[str, Any] = {"failed": None, "hangs": False, "left": 0}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Note the first test that fails."""
@@ -141,7 +141,6 @@ class _Run:
             finally:
                 signal.alarm(0)
                 signal.setitimer(signal.ITIMER_PROF, 0)
-                self.told["spent"] = _spent() - start
 
 
 def _raise(_number: int, _frame: FrameType | None) -> Never:

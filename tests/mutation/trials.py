@@ -16,7 +16,7 @@ import tempfile
 from collections.abc import Iterable
 from contextlib import suppress
 from enum import StrEnum
-from itertools import count
+from itertools import count, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,7 +26,7 @@ from tests.mutation.sites import Site
 
 _COPIED = ("src", "tests", "docs", "pyproject.toml", "README.md", "Makefile", "CHANGELOG.md")
 _IGNORED = shutil.ignore_patterns("__pycache__", ".*_cache", ".hypothesis")
-_NEAREST = 6  # files that a process of its own loads first: most mutants are noticed there
+_BATCHES = (0, 6, 30, None)  # files that a process of its own loads: the first notice most
 _LOADING = "(the tests could not be loaded)"
 
 
@@ -161,14 +161,18 @@ class Workshop:
         near = list(dict.fromkeys([*(test.file for test in tests), *unknown]))
         told: dict[str, Any] = {"failed": None, "hangs": False, "left": 0}
         left = self._budget
-        for files in (near[:_NEAREST], near[_NEAREST:]):
-            if files and told["failed"] is None and not told["left"]:
-                server = self._server(files)
-                known = [test for test in tests if test.file in files]
-                rest = [file for file in unknown if file in files]
-                told = server.ask(None, known, rest, left, broken)
-                server.close()
-                left -= told["spent"]
+        for first, last in pairwise(_BATCHES):
+            files = near[first:last]
+            if not files or told["failed"] is not None or told["left"]:
+                break
+            if left <= 0:
+                return {**told, "left": len(near[first:])}
+            server = self._server(files)
+            known = [test for test in tests if test.file in files]
+            rest = [file for file in unknown if file in files]
+            told = server.ask(None, known, rest, left, broken)
+            server.close()
+            left -= told["spent"]
         return told
 
     def _unknown(self, mutant: Mutant) -> list[str]:
