@@ -33,8 +33,8 @@ UNENDED = "(the run did not end)"
 class Server:
     """A pytest plugin that runs tests when it is told which, and on which mutant."""
 
-    def __init__(self, orders: IO[str], answers: IO[str]) -> None:
-        self._orders, self._answers = orders, answers
+    def __init__(self, orders: IO[str], answers: IO[str], *, patches: bool) -> None:
+        self._orders, self._answers, self._patches = orders, answers, patches
         self._items: dict[str, pytest.Item] = {}
         self._files: defaultdict[str, list[pytest.Item]] = defaultdict(list)
         self._functions: list[FunctionType] = []
@@ -44,16 +44,37 @@ class Server:
         self._items = {item.nodeid: item for item in session.items}
         for name, item in self._items.items():
             self._files[name.partition("::")[0]].append(item)
+        if self._patches:
+            import_everything()
+            self._functions = functions_of(f"{Path.cwd()}/src/")
         gc.collect()
         gc.freeze()
         self._say({"tests": len(self._items)})
         for line in self._orders:
-            self._say(self._forked(**json.loads(line)))
+            self._say(self._served(**json.loads(line)))
         return True
 
     def _say(self, answer: dict[str, Any]) -> None:
         self._answers.write(json.dumps(answer) + "\n")
         self._answers.flush()
+
+    def _served(
+        self,
+        change: list[str] | None,
+        tests: list[list[Any]],
+        files: list[str],
+        budget: float,
+        broken: list[str],
+    ) -> dict[str, Any]:
+        """What became of tests; one counts only if it fails by itself, too, not after others."""
+        while True:
+            told = self._forked(change, tests, files, budget, broken)
+            failed = told["failed"]
+            if failed not in self._items or told["hangs"]:
+                return told
+            if self._forked(change, [[failed, 1]], [], budget, [])["failed"] is not None:
+                return told
+            broken = [*broken, failed]
 
     def _forked(
         self,
@@ -64,9 +85,6 @@ class Server:
         broken: list[str],
     ) -> dict[str, Any]:
         """Run tests, and all in some files, in a fork until one fails."""
-        if change is not None and not self._functions:
-            import_everything()
-            self._functions = functions_of(f"{Path.cwd()}/src/")
         reading, writing = os.pipe()
         child = os.fork()
         if child == 0:
@@ -174,10 +192,14 @@ def _end(child: int) -> None:
 
 
 def main() -> int:
-    """Load the files of tests that are named, and serve."""
+    """Load the files of tests that are named, and serve.
+
+    Who patches has loaded all of the source before: it is read no more then.
+    """
     orders, answers = os.fdopen(int(sys.argv[1])), os.fdopen(int(sys.argv[2]), "w")
-    command = ["-q", "-n0", "-p", "no:cacheprovider", "--ignore=tests/mutation", *sys.argv[3:]]
-    return int(pytest.main(command, plugins=[Server(orders, answers)]))
+    server = Server(orders, answers, patches=sys.argv[3] == "patches")
+    command = ["-q", "-n0", "-p", "no:cacheprovider", "--ignore=tests/mutation", *sys.argv[4:]]
+    return int(pytest.main(command, plugins=[server]))
 
 
 if __name__ == "__main__":

@@ -115,10 +115,10 @@ class Workshop:
             self._is_early[mutant] = is_early or self._records.at_loading(file, lines[file])
         known = {test.file for own in self._tests.values() for test in own}
         unknown = {file for mutant in mutants for file in self._unknown(mutant)}
-        self._loaded = self._server(known | unknown)
+        self._loaded = self._server(known | unknown, patches=True)
 
-    def _server(self, files: Iterable[str]) -> _Server:
-        server = _Server(self.copy, sorted(set(files)), self._environment())
+    def _server(self, files: Iterable[str], *, patches: bool = False) -> _Server:
+        server = _Server(self.copy, sorted(set(files)), self._environment(), patches=patches)
         self._servers.append(server)
         return server
 
@@ -215,11 +215,14 @@ class Workshop:
 class _Server:
     """A process that has loaded files of tests, and runs what it is asked to."""
 
-    def __init__(self, copy: Path, files: list[str], environment: dict[str, str]) -> None:
+    def __init__(
+        self, copy: Path, files: list[str], environment: dict[str, str], *, patches: bool
+    ) -> None:
+        task = "patches" if patches else "loads"
         theirs, orders = os.pipe()
         answers, said = os.pipe()
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.mutation.forking", str(theirs), str(said), *files],
+            [sys.executable, "-m", "tests.mutation.forking", str(theirs), str(said), task, *files],
             cwd=copy, env=environment, start_new_session=True, pass_fds=(theirs, said),
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL,
         )  # fmt: skip
