@@ -278,13 +278,17 @@ def _field(number: int, size: int) -> bytes:
         (b64encode(_field(1, 300)).decode(), 220),
         (b64encode(_field(1, 40)).decode().rstrip("="), 220),
         (b64encode(_field(1, 40) + _field(1, 260)).decode(), 520),
+        (b64encode(_field(1, 40) + b"\0").decode(), 520),
         (b64encode(_field(2, 300)).decode(), 520),
         ("signature", 400),
         ("", 220),
         ("é" * 40, 400),
     ],
-    ids=["one field", "short", "two fields", "another field", "no signature", "empty", "no base64"],
-)
+    ids=[
+        "one field", "short", "two fields", "a byte more", "another field", "no signature", "empty",
+        "no base64",
+    ],
+)  # fmt: skip
 def test_a_signature_may_contain_thinking(signature: str, anchored: int) -> None:
     """One form contains none; an unreadable one counts as a part of it."""
     call = _CALL.replace(signature=signature)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dragoman
-from dragoman import Request, Role
+from dragoman import Request, Role, Text
 from dragoman.errors import DragomanError, InvalidInputError
 from dragoman.interop import ChatExport, from_chat_export
 from dragoman.model.parts import Opaque
@@ -164,7 +164,7 @@ def test_results_of_claudes_tools_become_messages() -> None:
 
 
 def test_sharegpt_is_read() -> None:
-    """With its system prompt, calls and results."""
+    """With its system prompt, calls and results; calls of one name are told apart."""
     export = from_chat_export(
         {
             "system": "Be brief.",
@@ -173,13 +173,19 @@ def test_sharegpt_is_read() -> None:
                 {"from": "function_call", "value": '{"name": "weather", "arguments": {"at": 1}}'},
                 {"from": "observation", "value": "dry", "weight": 0},
                 {"from": "gpt", "value": "No."},
+                {"from": "function_call", "value": '{"name": "weather", "arguments": {}}'},
             ],
         }
     )
-    system, _, call, result, answer = export.messages
-    assert system.role is Role.SYSTEM
+    system, question, call, result, answer, again = export.messages
+    roles = [Role.SYSTEM, Role.USER, Role.ASSISTANT, Role.TOOL, Role.ASSISTANT, Role.ASSISTANT]
+    assert [message.role for message in export.messages] == roles
+    assert (system.text, question.text) == ("Be brief.", "Rain?")
     assert call.tool_calls[0].arguments == {"at": 1}
+    assert [each.tool_calls[0].name for each in (call, again)] == ["weather", "weather"]
+    assert call.tool_calls[0].id != again.tool_calls[0].id
     assert result.tool_results[0].call_id == call.tool_calls[0].id
+    assert result.tool_results[0].content == (Text("dry"),)
     assert result.metadata["sharegpt"] == {"weight": 0}
     assert answer.text == "No."
 

@@ -1,4 +1,4 @@
-"""`make mutants`: changes the source in random places, and lists changes that no test detects."""
+"""`make mutants`: changes the source in random places, and lists what no test notices."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from tests.mutation.sites import sites
 from tests.mutation.trials import Mutant, Trial, Workshop
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-BAR = 0.95
+BAR = 95.0
 
 
 def chosen(root: Path, wanted: list[str], count: int, seed: int) -> list[Mutant]:
-    """That many random mutants of each selected package; the same for the same seed."""
+    """As many mutants of each package that is wanted, at random; the same for the same seed."""
     found = packages(root)
     if unknown := [name for name in wanted if name not in found]:
         msg = f"no package {', '.join(unknown)}; there are {', '.join(sorted(found))}"
@@ -40,34 +40,42 @@ def chosen(root: Path, wanted: list[str], count: int, seed: int) -> list[Mutant]
 
 
 def told(trial: Trial) -> Iterator[str]:
-    """A surviving mutant as text."""
+    """A mutant that was not noticed, for people."""
     mutant = trial.mutant
-    left = " (not all tests were run: --budget)" if trial.is_unfinished else ""
-    yield f"{mutant.file.as_posix()}:{mutant.site.line}: {mutant.site.kind}{left}"
+    tests = f"{trial.tests} tests are known to run it"
+    place = f"{mutant.file.as_posix()}:{mutant.site.line}"
+    yield f"{place}: {mutant.site.kind}: {trial.verdict}, {tests}"
     yield f"  - {trial.before}"
     yield f"  + {trial.after}"
 
 
 class Sum(NamedTuple):
-    """How many mutants were detected, timed out and survived."""
+    """How many mutants were noticed, survived, and had time for neither."""
 
     caught: int = 0
-    timed_out: int = 0
     survived: int = 0
+    undecided: int = 0
+    timed_out: int = 0
+
+    @property
+    def share(self) -> float:
+        """How many of those that were decided were noticed, in per cent."""
+        return 100 * self.caught / max(1, self.caught + self.survived)
 
     def __str__(self) -> str:
-        share = 100 * self.caught / max(1, self.caught + self.survived)
-        rest = f", {self.timed_out} timed out" * (self.timed_out > 0)
-        return f"{self.caught} of {self.caught + self.survived} caught ({share:.1f} %){rest}"
+        rest = [f", {self.undecided} undecided"] * (self.undecided > 0)
+        rest += [f", {self.timed_out} timed out"] * (self.timed_out > 0)
+        return (
+            f"{self.caught} of {self.caught + self.survived} caught ({self.share:.1f} %)"
+            + "".join(rest)
+        )
 
 
 def summed_up(trials: list[Trial]) -> dict[str, Sum]:
-    """The counts of each package."""
+    """What became of the mutants of each package."""
     sums: dict[str, Sum] = {}
     for trial in trials:
-        before = sums.get(trial.mutant.package, Sum())
-        name = "survived" if trial.noticed_by is None else "caught"
-        name = "timed_out" if trial.has_timed_out else name
+        before, name = sums.get(trial.mutant.package, Sum()), trial.verdict.value
         sums[trial.mutant.package] = before._replace(**{name: getattr(before, name) + 1})
     return sums
 
@@ -78,13 +86,13 @@ def _total(sums: Iterable[Sum]) -> Sum:
 
 @contextmanager
 def stopping(workshops: list[Workshop]) -> Generator[None]:
-    """An interrupt leaves no run behind."""
+    """Whoever breaks this off leaves no run behind."""
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield
     except BaseException:
         for workshop in workshops:
-            workshop.stop()
+            workshop.close()
         raise
     finally:
         signal.signal(signal.SIGTERM, before)
@@ -103,7 +111,7 @@ def _try_all(mutants: list[Mutant], options: argparse.Namespace) -> list[Trial]:
     workshops: list[Workshop] = []
 
     def attempt(group: list[Mutant], until: float) -> Iterator[Trial]:
-        workshop = Workshop(ROOT, budget=options.budget)
+        workshop = Workshop(ROOT, budget=options.budget, makes_records=options.record)
         workshops.append(workshop)
         try:
             workshop.load(group)
@@ -125,29 +133,31 @@ def _try_all(mutants: list[Mutant], options: argparse.Namespace) -> list[Trial]:
 
 
 def _report(trial: Trial, number: str) -> None:
-    survived = "SURVIVED (tests left over)" if trial.is_unfinished else "SURVIVED"
-    noticed = "timed out in" if trial.has_timed_out else "noticed by"
-    state = f"{noticed} {trial.noticed_by}" if trial.noticed_by else survived
     place = f"{trial.mutant.file.as_posix()}:{trial.mutant.site.line}"
-    print(f"{number} {place}: {state}", file=sys.stderr, flush=True)
+    print(
+        f"{number} {place}: {trial.verdict} {trial.noticed_by or ''}", file=sys.stderr, flush=True
+    )
     if trial.noticed_by is None:
         print("\n".join(told(trial)), file=sys.stderr, flush=True)
 
 
 def main() -> int:
-    """Try mutants; returns 1 if fewer than 95 % were detected."""
+    """Try mutants; 1 where fewer than 95 % were noticed."""
     parser = argparse.ArgumentParser(prog="python -m tests.mutation", description=__doc__)
     parser.add_argument("-n", "--count", type=int, default=4, help="mutants of each package")
     parser.add_argument("-p", "--package", action="append", default=[], help="only of this one")
     parser.add_argument("--seed", type=int, default=None, help="the same seed, the same mutants")
     parser.add_argument("--minutes", type=float, default=30, help="begin no more after these")
     parser.add_argument(
-        "--budget", type=float, default=60, help="seconds of CPU time for the tests of a mutant"
+        "--budget", type=float, default=60, help="seconds of CPU time for each mutant"
+    )
+    parser.add_argument(
+        "--record", action="store_true", help="note first what each test runs: decides more"
     )
     options = parser.parse_args()
     seed = random.randrange(10_000) if options.seed is None else options.seed
     mutants = chosen(ROOT, options.package, options.count, seed)
-    random.Random(seed).shuffle(mutants)  # if time runs out, every package has had its turn
+    random.Random(seed).shuffle(mutants)  # where time runs out, every package has had its turn
     print(f"{len(mutants)} mutants, --seed {seed}", file=sys.stderr, flush=True)
     try:
         trials = _try_all(mutants, options)
@@ -167,7 +177,7 @@ def main() -> int:
         for name, each in sorted(sums.items()):
             print(f"{name:24} {each}")
     print(f"--seed {seed}: {total}", file=sys.stderr)
-    return int(total.caught < BAR * (total.caught + total.survived))
+    return int(total.share < BAR)
 
 
 if __name__ == "__main__":

@@ -1,24 +1,27 @@
-"""Mutants: what is changed, and what is not."""
+"""The mutants: what is changed, and what is left alone."""
 
 from __future__ import annotations
 
 import ast
+import os
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 import pytest
 
 from tests.mutation.__main__ import Sum, chosen, summed_up, told
-from tests.mutation.selection import likely_tests, packages
+from tests.mutation.patching import patch
+from tests.mutation.records import Records, record, unrecorded
+from tests.mutation.selection import lines_to_run, packages
 from tests.mutation.sites import sites
-from tests.mutation.switches import switched
-from tests.mutation.trials import Mutant, Trial, Workshop
+from tests.mutation.trials import Mutant, Trial, Verdict, Workshop
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 def mutants(source: str) -> set[str]:
-    """The mutants of a source."""
+    """What can become of a source."""
     return {site.applied(source) for site in sites(source)}
 
 
@@ -76,18 +79,18 @@ def test_each_kind_of_change_is_made(source: str, mutant: str) -> None:
         "x = 'words for people'",
     ],
 )
-def test_undetectable_code_is_not_changed(source: str) -> None:
-    """Texts for people, types, and tuning constants."""
+def test_what_nobody_notices_is_left_alone(source: str) -> None:
+    """Texts for people, types, and what only tunes."""
     assert mutants(source) == set()
 
 
-def test_the_text_of_an_error_is_not_changed_but_raising_it_is() -> None:
-    """Whether it is raised can be detected."""
+def test_the_text_of_an_error_is_left_alone_but_not_the_error() -> None:
+    """Whether it is raised is noticed."""
     assert mutants("raise E('text', 3)") == {"pass"}
 
 
-def test_the_name_of_a_value_in_errors_is_not_changed() -> None:
-    """Whether the value is checked can be detected."""
+def test_what_an_error_calls_a_value_is_left_alone() -> None:
+    """Whether the value is looked at is noticed, and whose it is."""
     assert mutants("expect(x, str, 'name')") == {"pass", "expect(str, x, 'name')"}
 
 
@@ -100,8 +103,8 @@ def test_the_name_of_a_value_in_errors_is_not_changed() -> None:
         "wire/framing.py",
     ],
 )
-def test_every_mutant_of_our_source_is_a_different_valid_program(file: str) -> None:
-    """Otherwise any test would detect it."""
+def test_every_mutant_of_our_source_is_another_program(file: str) -> None:
+    """One that can be read; otherwise it would be caught by nothing but its spelling."""
     source = (ROOT / "src/dragoman" / file).read_text()
     original = ast.dump(ast.parse(source))
     found = sites(source)
@@ -113,7 +116,7 @@ def test_every_mutant_of_our_source_is_a_different_valid_program(file: str) -> N
 
 
 def test_all_source_is_in_a_package() -> None:
-    """Dialects, storages and other large parts are sampled separately."""
+    """And dialects, storages and the rest are sampled by themselves."""
     found = packages(ROOT)
     assert {"model", "history", "history/storage", "wire", "wire/gemini", "cli"} <= found.keys()
     for name, files in found.items():
@@ -123,7 +126,7 @@ def test_all_source_is_in_a_package() -> None:
     )
 
 
-def test_the_same_seed_gives_the_same_mutants() -> None:
+def test_the_same_seed_has_the_same_mutants() -> None:
     """So that a survivor can be tried again."""
     first = chosen(ROOT, ["history", "interop"], 5, 7)
     assert (
@@ -136,113 +139,120 @@ def test_the_same_seed_gives_the_same_mutants() -> None:
         chosen(ROOT, ["nonsense"], 1, 1)
 
 
-def test_the_tests_that_mention_a_file_come_first() -> None:
-    """All others of its layer follow."""
-    order = likely_tests(ROOT, Path("src/dragoman/history/identity.py"))
-    assert order[0] == Path("tests/history/test_identity.py")
-    assert set(order) >= {
-        path.relative_to(ROOT) for path in (ROOT / "tests/history").glob("test_*.py")
+@pytest.mark.parametrize(
+    ("line", "wanted", "is_early"),
+    [
+        (8, {"a.py": {8, 9, 10}}, False),  # a statement of three lines
+        (7, {"a.py": {7}}, False),  # a condition
+        (1, {"a.py": {1, 2, 8}, "b.py": {2}}, True),  # through another constant
+        (5, {"a.py": {5, 7, 8, 9, 10, 11}, "b.py": {1, 2}}, True),  # a default
+    ],
+)
+def test_the_lines_that_show_a_change(
+    line: int, wanted: dict[str, set[int]], is_early: bool
+) -> None:
+    """Those of the statement; for a constant or default, those that use what it defines."""
+    sources = {
+        "a.py": "_ONE = 1\nTWO = _ONE + 1\n\n\ndef sum_of(x=3):\n    # why\n    if x:\n"
+        "        x += max(_ONE,\n            3,\n        )\n    return x\n",
+        "b.py": "from a import sum_of\nY = sum_of(TWO)\n",
     }
+    assert lines_to_run(sources, "a.py", line) == (wanted, is_early)
 
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A small tree: a function with tests for one of its two lines."""
+    """A small tree: a function that is tested for one of its two lines."""
     root = tmp_path / "project"
     for folder in ("src/dragoman", "src/dragoman/model", "tests", "tests/model"):
         (root / folder).mkdir(parents=True)
         (root / folder / "__init__.py").touch()
     (root / "pyproject.toml").write_text("[tool.pytest.ini_options]\npythonpath = ['src']\n")
     (root / "src/dragoman/model/sums.py").write_text(
-        "def more(x):\n    return x + 1\n\ndef less(x):\n    return x - 1\n"
+        "FIRST = 1 + 1\n\n\n"
+        "def more(x):\n    return x + 1\n\n\n"
+        "def less(x):\n    return x - 1\n\n\n"
+        "def last(x):\n    return x - 1\n\n\n"
+        "def never(x):\n    return x - 1\n\n\n"
+        "def first():\n    return FIRST\n"
     )
     (root / "tests/model/test_sums.py").write_text(
-        "from dragoman.model.sums import less, more\n\n"
-        "def test_broken():\n    assert False\n\n"
-        "def test_more():\n    assert more(1) == 2\n\n"
-        "def test_less():\n    less(1)\n"
+        "import subprocess, sys\n"
+        "from dragoman.model.sums import first, less, more\n\n"
+        "def test_broken():\n    assert not more(1)\n\n"
+        "def test_loop():\n    x = 0\n    while x != 1: x = more(x)\n\n"
+        "def test_less():\n    less(1)\n\n"
+        "def test_first():\n    assert first() == 2\n\n"
+        "def test_child():\n"
+        "    code = 'from dragoman.model.sums import last; assert last(3) == 2'\n"
+        "    subprocess.run([sys.executable, '-c', code], check=True)\n"
     )
     mutation = Path(__file__).parent
     (root / "tests/mutation").mkdir()
-    for name in ("__init__.py", "forking.py", "sites.py", "switches.py", "watching.py"):
-        (root / "tests/mutation" / name).write_text((mutation / name).read_text())
+    for name in ("__init__.py", "forking.py", "patching.py", "recording.py"):
+        text = (mutation / name).read_text()
+        text = text.replace("_CPU_PER_TEST = 20", "_CPU_PER_TEST = 1")
+        (root / "tests/mutation" / name).write_text(text)
     return root
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("is_loaded", [False, True])
-def test_mutants_are_tried_on_a_copy(project: Path, is_loaded: bool) -> None:
-    """One is detected, one survives; a test that always fails has detected nothing."""
+def test_mutants_are_tried_on_a_copy(project: Path) -> None:
+    """By the tests that run them, in a child, too; one that fails anyway has noticed nothing."""
     file = Path("src/dragoman/model/sums.py")
     source = (project / file).read_text()
     found = [site for site in sites(source) if site.kind == "plus/minus swapped"]
     workshop = Workshop(project, budget=60)
     mutants = [Mutant("model", file, site) for site in found]
-    if is_loaded:
-        workshop.load(mutants)
-    caught, survived = map(workshop.tried, mutants)
-    assert (caught.noticed_by, survived.noticed_by) == ("tests/model/test_sums.py::test_more", None)
+    workshop.load(mutants)
+    trials = list(map(workshop.tried, mutants))
+    place = "tests/model/test_sums.py::"
+    assert [(trial.verdict, trial.noticed_by, trial.tests) for trial in trials] == [
+        (Verdict.CAUGHT, f"{place}test_first", 2),  # a child loads it, too
+        (Verdict.TIMED_OUT, f"{place}test_loop", 2),
+        (Verdict.SURVIVED, None, 1),
+        (Verdict.CAUGHT, f"{place}test_child", 1),
+        (Verdict.SURVIVED, None, 0),
+    ]
     assert (project / file).read_text() == source == (workshop.copy / file).read_text()
-    assert list(told(survived)) == [
-        "src/dragoman/model/sums.py:5: plus/minus swapped", "  - return x - 1",
-        "  + return (x + 1)",
+    assert list(told(trials[2])) == [
+        "src/dragoman/model/sums.py:9: plus/minus swapped: survived, 1 tests are known to run it",
+        "  - return x - 1", "  + return (x + 1)",
     ]  # fmt: skip
-    assert summed_up([caught, survived]) == {"model": Sum(caught=1, survived=1)}
-    assert survived.described()["noticed_by"] is None
+    assert next(told(trials[4])).endswith("0 tests are known to run it")
+    assert summed_up(trials) == {"model": Sum(caught=2, survived=2, timed_out=1)}
     workshop.close()
     assert not workshop.copy.exists()
 
 
 @pytest.mark.slow
-def test_a_mutant_that_hangs_is_ended(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """From outside, if no test ends by itself."""
-    monkeypatch.setattr("tests.mutation.trials._PATIENCE", 4)
-    (project / "tests/model/test_sums.py").write_text(
-        "from dragoman.model.sums import more\n\ndef test_loop():\n"
-        "    x = 0\n    while x != 1: x = more(x)\n"
-    )
+def test_tests_that_are_left_over_leave_a_mutant_undecided(project: Path) -> None:
+    """It counts as neither caught nor survived."""
     file = Path("src/dragoman/model/sums.py")
-    site = next(s for s in sites((project / file).read_text()) if s.kind == "plus/minus swapped")
-    workshop = Workshop(project, budget=5)
-    trial = workshop.tried(Mutant("model", file, site))
-    assert trial.noticed_by == "(the run did not end)"
-    assert summed_up([trial]) == {"model": Sum(timed_out=1)}
+    site = next(site for site in sites((project / file).read_text()) if site.line == 9)
+    workshop = Workshop(project, budget=-1)
+    workshop.load([Mutant("model", file, site)])
+    assert workshop.tried(Mutant("model", file, site)).verdict is Verdict.UNDECIDED
     workshop.close()
 
 
 @pytest.mark.slow
-def test_a_mutant_that_hangs_in_a_fork_is_ended(project: Path) -> None:
-    """By the CPU time of a test; code that runs at import needs a separate process.
-
-    So does code that no test of the layer executes in its own process.
-    """
-    (project / "tests/model/test_sums.py").write_text(
-        "import subprocess, sys\n"
-        "from dragoman.model.sums import FIRST, more\n\ndef test_loop():\n"
-        "    x = 0\n    while x != 1: x = more(x)\n\n"
-        "def test_first():\n    assert FIRST == 2\n\n"
-        "def test_child():\n"
-        "    code = 'from dragoman.model.sums import last; assert last(3) == 2'\n"
-        "    subprocess.run([sys.executable, '-c', code], check=True)\n"
-    )
-    forking = project / "tests/mutation/forking.py"
-    forking.write_text(forking.read_text().replace("_CPU_PER_TEST = 30", "_CPU_PER_TEST = 1"))
-    file = Path("src/dragoman/model/sums.py")
-    (project / file).write_text(
-        "def more(x):\n    return x + 1\n\n\ndef one():\n    return 1 + 1\n\n\nFIRST = one()\n\n\n"
-        "def last(x):\n    return x - 1\n"
-    )
-    found = [s for s in sites((project / file).read_text()) if s.kind == "plus/minus swapped"]
-    mutants = [Mutant("model", file, site) for site in found]
-    workshop = Workshop(project, budget=20)
-    workshop.load(mutants)
-    trials = list(map(workshop.tried, mutants))
-    assert [(trial.noticed_by, trial.has_timed_out) for trial in trials] == [
-        ("tests/model/test_sums.py::test_loop", True),
-        ("tests/model/test_sums.py::test_first", False),
-        ("tests/model/test_sums.py::test_child", False),
-    ]
-    workshop.close()
+def test_records_follow_the_source(project: Path) -> None:
+    """Lines are found again after a change above them; changed tests are looked at anew."""
+    kept, folders = project / ".mutants", [Path("tests/model")]
+    file = project / "src/dragoman/model/sums.py"
+    test = project / "tests/model/test_sums.py"
+    environment = {**os.environ, "PYTHONPATH": f"{project}/src:{project}"}
+    assert unrecorded(kept, project, folders) == ["tests/model/test_sums.py"]
+    record(kept, project, ["tests/model/test_sums.py"], environment)
+    assert unrecorded(kept, project, folders) == []
+    lines = {"src/dragoman/model/sums.py": {11}}
+    assert [each.name for each in Records(kept, project, folders).tests(lines)] == []
+    file.write_text("# new\n\n" + file.read_text())
+    found = Records(kept, project, folders).tests(lines)
+    assert [each.name for each in found] == ["tests/model/test_sums.py::test_less"]
+    test.write_text(test.read_text() + "\n")
+    assert unrecorded(kept, project, folders) == ["tests/model/test_sums.py"]
 
 
 @pytest.mark.parametrize(
@@ -254,57 +264,48 @@ def test_a_mutant_that_hangs_in_a_fork_is_ended(project: Path) -> None:
         ("def f(x):\n    return [y and 3 for y in [x]][0]", "and/or swapped", 3, 7),
         ("def f(x):\n    def g():\n        return max(x, 9) if not x else 4\n    return g()",
          "not removed", 4, 9),
+        ("def g():\n    return 1\n\nh = lambda x: x - 1\n\ndef f(x):\n    return h(x)",
+         "plus/minus swapped", 6, 8),
     ],
 )  # fmt: skip
-def test_a_mutant_behind_a_switch_is_the_mutant(
+def test_loaded_functions_get_the_code_of_a_mutant(
     source: str, kind: str, before: int, after: int
 ) -> None:
-    """With the switch off, the source behaves as before."""
+    """Inner ones with those around them, and others not at all."""
     site = next(site for site in sites(source) if site.kind == kind)
-    tree, done = switched(source, {5: site})
-    assert done == {5}
-    for is_on, wanted in ((False, before), (True, after)):
-        names: dict[str, Any] = {
-            "__is_mutated__": lambda number, is_on=is_on: number == 5 and is_on
-        }
-        exec(compile(tree, "f.py", "exec"), names)  # noqa: S102 - the source is above
-        assert names["f"](7) == wanted
+    names: dict[str, Any] = {}
+    exec(compile(source, "f.py", "exec"), names)  # noqa: S102 - the source is above
+    functions = [each for each in names.values() if isinstance(each, FunctionType)]
+    assert names["f"](7) == before
+    assert not patch(functions, "other.py", source, site.applied(source))
+    assert names["f"](7) == before
+    assert patch(functions, "f.py", source, site.applied(source))
+    assert names["f"](7) == after
 
 
-@pytest.mark.parametrize(
-    "source",
-    [
-        "X = 1 + 2",
-        "def f(x=3):\n    return x",
-        "class A:\n    x = True",
-        "def f():\n    class A:\n        x = 1 < 2",
-        "def f(x):\n    match x:\n        case 4:\n            y()",
-        "@cached\ndef f(): ...",
-    ],
-)
-def test_code_that_runs_once_has_no_switch(source: str) -> None:
-    """Such a mutant is tried in a separate process."""
-    found = [site for site in sites(source) if site.kind != "returned value gone"]
-    tree, done = switched(source, dict(enumerate(found[:1])))
-    assert not done
-    assert ast.dump(tree) == ast.dump(ast.parse(source))
+def test_what_is_decided_while_loading_is_not_patched() -> None:
+    """Such a mutant is tried in a process of its own."""
+    source = "X = 1 + 2\n\ndef f(x=3):\n    return x"
+    names: dict[str, Any] = {}
+    exec(compile(source, "f.py", "exec"), names)  # noqa: S102 - the source is above
+    for site in sites(source):
+        is_within = site.line == 4
+        assert patch([names["f"]], "f.py", source, site.applied(source)) is is_within
 
 
 def test_a_trial_is_described_for_programs() -> None:
-    """With everything that the text has."""
+    """With all that a person is told."""
     file = Path("src/dragoman/model/x.py")
     site = sites("x = 1 < 2")[0]
-    trial = Trial(Mutant("model", file, site), None, "a", "b", is_unfinished=True)
+    trial = Trial(Mutant("model", file, site), Verdict.UNDECIDED, "a", "b", None, 7)
     assert trial.described() == {
         "package": "model", "file": "src/dragoman/model/x.py", "line": 1, "kind": site.kind,
-        "before": "a", "after": "b", "noticed_by": None, "is_unfinished": True,
-        "has_timed_out": False,
+        "before": "a", "after": "b", "verdict": "undecided", "noticed_by": None, "tests": 7,
     }  # fmt: skip
-    assert next(told(trial)).endswith("(not all tests were run: --budget)")
-    assert "budget" not in next(told(trial._replace(is_unfinished=False)))
 
 
-def test_timed_out_mutants_are_counted_separately() -> None:
-    """They are neither detected nor survivors."""
+def test_only_decided_mutants_count() -> None:
+    """Undecided ones and those on which a test does not end are told of beside the share."""
     assert str(Sum(caught=19, survived=1)) == "19 of 20 caught (95.0 %)"
-    assert str(Sum(caught=1, timed_out=2)) == "1 of 1 caught (100.0 %), 2 timed out"
+    whole = Sum(caught=1, undecided=3, timed_out=2)
+    assert str(whole) == "1 of 1 caught (100.0 %), 3 undecided, 2 timed out"

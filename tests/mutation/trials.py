@@ -1,9 +1,7 @@
-"""Trying mutants on a copy of the tree, with the tests that are likely to detect them first.
+"""Trying mutants on a copy of the tree, with the tests that run the changed line.
 
-Most mutants are tried in forks of a process that has imported a layer and its tests once
-(`forking`). Those without a switch (`switches`), those that mattered during import, and those that
-no test executed are written into the copy, for a separate run: importing takes longer than most
-mutants live, so a few test files are tried, then more.
+Most are tried in forks of a process that has loaded a layer and its tests once (`forking`). Those
+that matter while a module is loaded are written into the copy, for a process of their own.
 """
 
 from __future__ import annotations
@@ -15,23 +13,21 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import astuple
+from enum import StrEnum
 from itertools import count, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.mutation.forking import UNENDED
-from tests.mutation.selection import likely_tests
+from tests.mutation.records import Records, Test, record, unrecorded
+from tests.mutation.selection import SOURCE, likely_tests, lines_to_run, test_folders
 from tests.mutation.sites import Site
-from tests.mutation.switches import switched
 
 _COPIED = ("src", "tests", "docs", "pyproject.toml", "README.md", "Makefile", "CHANGELOG.md")
 _IGNORED = shutil.ignore_patterns("__pycache__", ".*_cache", ".hypothesis")
-_BATCHES = (0, 4, 16, None)  # files that are tried one after the other
-_PATIENCE = 10  # times its budget of CPU time, after which a run is ended from outside
+_BATCHES = (0, 6, 30, None)  # files that a process of its own loads: the first notice most
+_LOADING = "(the tests could not be loaded)"
 
 
 class Mutant(NamedTuple):
@@ -42,17 +38,27 @@ class Mutant(NamedTuple):
     site: Site
 
 
+class Verdict(StrEnum):
+    """What became of a mutant."""
+
+    CAUGHT = "caught"
+    SURVIVED = "survived"
+    UNDECIDED = "undecided"
+    """Tests were left over when its time was up: one of them may notice it."""
+    TIMED_OUT = "timed_out"
+    """A test did not end."""
+
+
 class Trial(NamedTuple):
-    """The outcome of a mutant: the test that detected it, or None."""
+    """How a mutant fared."""
 
     mutant: Mutant
-    noticed_by: str | None
+    verdict: Verdict
     before: str
     after: str
-    is_unfinished: bool = False
-    """Whether tests were left over when its time was up: one of them may notice it."""
-    has_timed_out: bool = False
-    """Whether it was noticed by a test that did not end."""
+    noticed_by: str | None = None
+    tests: int = 0
+    """How many tests run it."""
 
     def described(self) -> dict[str, Any]:
         """The trial for programs."""
@@ -60,207 +66,197 @@ class Trial(NamedTuple):
         return {
             "package": mutant.package, "file": mutant.file.as_posix(), "line": mutant.site.line,
             "kind": mutant.site.kind, "before": self.before, "after": self.after,
-            "noticed_by": self.noticed_by, "is_unfinished": self.is_unfinished,
-            "has_timed_out": self.has_timed_out,
+            "verdict": self.verdict, "noticed_by": self.noticed_by, "tests": self.tests,
         }  # fmt: skip
 
 
 class Workshop:
-    """A copy of the tree in which one mutant at a time is tried; the tree itself is not changed."""
+    """A copy of the tree in which the mutants of a layer are tried; the tree is not touched."""
 
-    def __init__(self, root: Path, *, budget: float) -> None:
-        self._root = root
-        self._budget = budget
+    def __init__(self, root: Path, *, budget: float, makes_records: bool = True) -> None:
+        self._root, self._budget, self._makes_records = root, budget, makes_records
         self._folder = tempfile.TemporaryDirectory(prefix="mutants-")
         self.copy = Path(self._folder.name) / root.name
-        self._running: subprocess.Popen[bytes] | None = None
-        self._clean: dict[str, bool] = {}
-        self._was_stopped = False
-        self._has_hung = False
-        self._loaded: _Loaded | None = None
-        self._left = budget  # of the current mutant
+        self.copy.mkdir()
+        self._sound: dict[str, bool] = {}
         self._times = count(1_500_000_000)
+        self._servers: list[_Server] = []
         for name in _COPIED:
             place = root / name
             if place.is_dir():
                 shutil.copytree(place, self.copy / name, ignore=_IGNORED)
             elif place.exists():
-                self.copy.mkdir(exist_ok=True)
                 shutil.copy(place, self.copy / name)
 
-    def stop(self) -> None:
-        """End the current run."""
-        if self._running is not None:
-            _end(self._running)
-        if self._loaded is not None:
-            self._loaded.close()
-
     def close(self) -> None:
-        """Remove the copy."""
-        if self._loaded is not None:
-            self._loaded.close()
+        """End what runs, and remove the copy."""
+        for server in self._servers:
+            server.close()
         self._folder.cleanup()
 
     def load(self, mutants: list[Mutant]) -> None:
-        """Prepare to try those of these that can be tried in forks of one process."""
-        self._loaded = _Loaded(self.copy, mutants, self._environment(self.copy / "none"))
+        """Find the tests of these, and load them."""
+        folders = sorted({each for mutant in mutants for each in test_folders(mutant.package)})
+        kept = self._root / ".mutants"
+        missing = unrecorded(kept, self.copy, folders) if self._makes_records else []
+        if missing:
+            record(kept, self.copy, missing, self._environment())
+        self._records = Records(kept, self.copy, folders)
+        sources = {
+            path.relative_to(self.copy).as_posix(): path.read_text()
+            for path in sorted((self.copy / SOURCE).rglob("*.py"))
+        }
+        self._tests: dict[Mutant, list[Test]] = {}
+        self._is_early: dict[Mutant, bool] = {}
+        for mutant in mutants:
+            file = mutant.file.as_posix()
+            lines, is_early = lines_to_run(sources, file, mutant.site.line)
+            self._tests[mutant] = self._records.tests(lines)
+            self._is_early[mutant] = is_early or self._records.at_loading(file, lines[file])
+        known = {test.file for own in self._tests.values() for test in own}
+        unknown = {file for mutant in mutants for file in self._unknown(mutant)}
+        self._loaded = self._server(known | unknown, patches=True)
+
+    def _server(self, files: Iterable[str], *, patches: bool = False) -> _Server:
+        server = _Server(self.copy, sorted(set(files)), self._environment(), patches=patches)
+        self._servers.append(server)
+        return server
 
     def tried(self, mutant: Mutant) -> Trial:
         """Run tests on a mutant until one fails, all have passed, or the time is up."""
-        likely = [str(path) for path in likely_tests(self.copy, mutant.file, mutant.site.line)]
-        told = self._loaded.tried(mutant, likely, self._budget) if self._loaded else None
-        if told is None or (told["failed"] is None and (told["early"] or not told["reached"])):
-            return self._tried_alone(mutant, likely)
-        before, after = mutant.site.shown((self.copy / mutant.file).read_text())
-        is_unfinished = told["failed"] is None and told["left"] > 0
-        return Trial(mutant, told["failed"], before, after, is_unfinished, told["hangs"])
-
-    def _tried_alone(self, mutant: Mutant, likely: list[str]) -> Trial:
-        """The same in processes that import the mutant themselves."""
         source = (self.copy / mutant.file).read_text()
-        self._left, self._was_stopped, self._has_hung = self._budget, False, False
-        is_unfinished, failed = False, None
-        for first, last in pairwise(_BATCHES):
-            files = likely[first:last]
-            if failed is None and files:
-                is_unfinished = self._left <= 0
-                failed = None if is_unfinished else self._failing(mutant, source, files)
-        before, after = mutant.site.shown(source)
-        is_unfinished |= self._was_stopped
-        is_unfinished &= failed is None
-        return Trial(
-            mutant, failed, before, after, is_unfinished, failed is not None and self._has_hung
-        )
-
-    def _failing(self, mutant: Mutant, source: str, files: list[str]) -> str | None:
-        """The test in these files that detects a mutant; None if there is none."""
-        broken: list[str] = []
+        tests = self._tests[mutant]
+        broken: set[str] = set()
         while True:
-            self._write(mutant.file, mutant.site.applied(source))
-            try:
-                failed = self._run(files, broken)
-            finally:
-                self._write(mutant.file, source)
-            if failed is None or failed in broken or self._passes_clean(failed):
-                return failed
-            broken.append(failed)  # it fails on the original source as well, so it detected nothing
+            sound = [test for test in tests if test.name not in broken]
+            told = self._told(mutant, source, sound, broken)
+            failed = told["failed"]
+            if failed is None or told["hangs"] or self._passes(failed):
+                break
+            broken.add(failed)  # it fails whatever the source: it has noticed nothing
+        left = Verdict.UNDECIDED if told["left"] else Verdict.SURVIVED
+        noticed = Verdict.TIMED_OUT if told["hangs"] else Verdict.CAUGHT
+        verdict = left if failed is None else noticed
+        return Trial(mutant, verdict, *mutant.site.shown(source), failed, len(tests))
+
+    def _told(
+        self, mutant: Mutant, source: str, tests: list[Test], broken: set[str]
+    ) -> dict[str, Any]:
+        """Run tests on a mutant, which the processes that they start load from the copy."""
+        mutated = mutant.site.applied(source)
+        unknown = self._unknown(mutant)
+        self._write(mutant.file, mutated)
+        try:
+            if not self._is_early[mutant]:
+                change = [str(self.copy / mutant.file), source, mutated]
+                told = self._loaded.ask(change, tests, unknown, self._budget, broken)
+                if told["is_patched"]:
+                    return told
+            return self._told_anew(tests, unknown, broken)
+        finally:
+            self._write(mutant.file, source)
+
+    def _told_anew(self, tests: list[Test], unknown: list[str], broken: set[str]) -> dict[str, Any]:
+        """The same in processes that load the mutant themselves."""
+        near = list(dict.fromkeys([*(test.file for test in tests), *unknown]))
+        told: dict[str, Any] = {"failed": None, "hangs": False, "left": 0}
+        left = self._budget
+        for first, last in pairwise(_BATCHES):
+            files = near[first:last]
+            if not files or told["failed"] is not None or told["left"]:
+                break
+            if left <= 0:
+                return {**told, "left": len(near[first:])}
+            server = self._server(files)
+            known = [test for test in tests if test.file in files]
+            rest = [file for file in unknown if file in files]
+            told = server.ask(None, known, rest, left, broken)
+            server.close()
+            left -= told["spent"]
+        return told
+
+    def _unknown(self, mutant: Mutant) -> list[str]:
+        """The files of tests of which nobody knows whether they run a mutant.
+
+        Who uses what is decided while a module is loaded can't be told from the lines that run.
+        """
+        likely = map(str, likely_tests(self.copy, mutant.file, mutant.site.line))
+        is_known = self._records.is_known
+        return [file for file in likely if self._is_early[mutant] or not is_known(file)]
 
     def _write(self, file: Path, source: str) -> None:
-        """Write a file with a new modification time, because bytecode is keyed by time and size."""
+        """Write a file under a time of its own: bytecode goes by that and by the size."""
         place = self.copy / file
         place.write_text(source)
         at = next(self._times)
         os.utime(place, (at, at))
 
-    def _passes_clean(self, failed: str) -> bool:
-        """Whether a test passes on the original source."""
-        if failed not in self._clean:
-            left, self._left = self._left, self._budget
-            is_known = failed in {_LOADING, UNENDED}  # not a test that could be run on its own
-            self._clean[failed] = is_known or self._run([failed], []) is None
-            self._left = left
-        return self._clean[failed]
+    def _passes(self, test: str) -> bool:
+        """Whether a test passes on the source as it is."""
+        if test == _LOADING:
+            return True  # no test, of which that could be asked
+        if test not in self._sound:
+            told = self._loaded.ask(None, [Test(test, 1)], [], self._budget)
+            self._sound[test] = told["failed"] is None
+        return self._sound[test]
 
-    def _run(self, tests: list[str], deselected: list[str]) -> str | None:
-        """The failing test; None if all pass."""
-        outcome = self.copy / "outcome.json"
-        outcome.unlink(missing_ok=True)
-        without = [f"--deselect={test}" for test in deselected]
-        command = [
-            sys.executable, "-m", "pytest", "-x", "-q", "-n0", "-p", "tests.mutation.watching",
-            "-p", "no:cacheprovider", "--ignore=tests/mutation", *without, *tests,
-        ]  # fmt: skip
-        process = subprocess.Popen(
-            command, cwd=self.copy, env=self._environment(outcome), start_new_session=True,
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL,
-        )  # fmt: skip
-        self._running = process
-        try:
-            process.wait(self._budget * _PATIENCE)
-        except subprocess.TimeoutExpired:
-            self._has_hung = True
-            return UNENDED
-        finally:
-            self._running = None
-            _end(process)
-        if not outcome.exists():
-            return _LOADING
-        told: dict[str, Any] = json.loads(outcome.read_text())
-        self._left -= told["spent"]
-        self._was_stopped = told["stopped"] is not None
-        self._has_hung = told["hangs"]
-        failed: str | None = told["failed"]
-        return failed
-
-    def _environment(self, outcome: Path) -> dict[str, str]:
+    def _environment(self) -> dict[str, str]:
         corpus = os.environ.get("DRAGOMAN_CORPUS", str(self._root.parent / "shared" / "corpus"))
         path = os.pathsep.join(map(str, (self.copy / "src", self.copy)))
         ours = {
             "PYTHONPATH": path, "DRAGOMAN_PROFILE": "quick", "DRAGOMAN_TIER": "core",
-            "DRAGOMAN_CORPUS": corpus, "DRAGOMAN_TEST_BUDGET": str(self._left),
-            "DRAGOMAN_TEST_OUTCOME": str(outcome),
+            "DRAGOMAN_CORPUS": corpus,
         }  # fmt: skip
         kept = {name: text for name, text in os.environ.items() if not name.startswith("PYTEST_")}
         kept.pop("PYTHONDONTWRITEBYTECODE", None)
         return {**kept, **ours}
 
 
-_LOADING = "(the tests could not be loaded)"
+class _Server:
+    """A process that has loaded files of tests, and runs what it is asked to."""
 
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """End a run and its children."""
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-
-
-class _Loaded:
-    """A process that has imported the tests of some mutants, and tries them."""
-
-    def __init__(self, copy: Path, mutants: list[Mutant], environment: dict[str, str]) -> None:
-        self._numbers = {mutant: number for number, mutant in _switchable(copy, mutants)}
-        tests = {
-            str(test.parent) for mutant in self._numbers for test in likely_tests(copy, mutant.file)
-        }
+    def __init__(
+        self, copy: Path, files: list[str], environment: dict[str, str], *, patches: bool
+    ) -> None:
+        task = "patches" if patches else "loads"
         theirs, orders = os.pipe()
         answers, said = os.pipe()
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.mutation.forking", str(theirs), str(said)],
+            [sys.executable, "-m", "tests.mutation.forking", str(theirs), str(said), task, *files],
             cwd=copy, env=environment, start_new_session=True, pass_fds=(theirs, said),
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL,
         )  # fmt: skip
         os.close(theirs)
         os.close(said)
         self._orders, self._answers = os.fdopen(orders, "w"), os.fdopen(answers)
-        rows = [(n, m.file.as_posix(), *astuple(m.site)) for m, n in self._numbers.items()]
-        folders = sorted({test.split("/")[1] for test in tests})
-        self._ask({"mutants": rows, "tests": [f"tests/{folder}" for folder in folders]})
+        self._is_loaded = bool(self._answers.readline())
 
-    def tried(self, mutant: Mutant, files: list[str], budget: float) -> dict[str, Any] | None:
-        """The outcome of a mutant; None if this process can't tell."""
-        if mutant not in self._numbers:
-            return None
-        return self._ask({"mutant": self._numbers[mutant], "files": files, "budget": budget})
-
-    def _ask(self, order: dict[str, Any]) -> dict[str, Any] | None:
+    def ask(
+        self,
+        change: list[str] | None,
+        tests: list[Test],
+        files: list[str],
+        budget: float,
+        broken: Iterable[str] = (),
+    ) -> dict[str, Any]:
+        """What became of tests, and of all in some files but the broken, on a change."""
+        order = {
+            "change": change, "tests": tests, "files": files, "budget": budget,
+            "broken": list(broken),
+        }  # fmt: skip
         with suppress(BrokenPipeError):
             print(json.dumps(order), file=self._orders, flush=True)
-        answer: dict[str, Any] | None = json.loads(self._answers.readline() or "null")
+        unloaded = {
+            "failed": _LOADING, "hangs": False, "left": 0, "is_patched": True, "spent": 0,
+        }  # fmt: skip
+        answer: dict[str, Any] = json.loads(self._answers.readline() or json.dumps(unloaded))
         return answer
 
     def close(self) -> None:
-        """End the process."""
-        _end(self._process)
+        """End the process, and what it started."""
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
         self._answers.close()
         with suppress(BrokenPipeError):
             self._orders.close()
-
-
-def _switchable(copy: Path, mutants: list[Mutant]) -> Iterator[tuple[int, Mutant]]:
-    by_file: dict[Path, dict[int, Site]] = defaultdict(dict)
-    for number, mutant in enumerate(mutants):
-        by_file[mutant.file][number] = mutant.site
-    for file, sites in by_file.items():
-        _, done = switched((copy / file).read_text(), sites)
-        yield from ((number, mutants[number]) for number in sorted(done))

@@ -1,4 +1,4 @@
-"""Every flag of every provider and dialect, as a table to compare with.
+"""Every flag of every provider and dialect, every size and price, as a table to compare with.
 
     .venv/bin/python -m tests.providers.pinned
 
@@ -9,11 +9,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import asdict
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from dragoman.providers.context_windows import SIZES
+from dragoman.providers.price import Price
+from dragoman.providers.price_list import _LISTS as PRICES
 from dragoman.providers.registry import provider, provider_names
 from dragoman.wire.dialect import dialect, dialects
 from dragoman.wire.flags import Flags
@@ -31,6 +36,8 @@ def pinned() -> dict[str, Any]:
             for name in (*GROUPS, "")
             for flag, demand in (_DEFAULT.flag(name) if name else _DEFAULT).demands.items()
         },
+        "sizes": [[each.pattern, each.context_window, each.max_output_tokens] for each in SIZES],
+        **{f"prices {name}": plain(PRICES[name]) for name in sorted(PRICES)},
         **{f"dialect {name}": plain(dialect(name).target) for name in sorted(dialects())},
         **{f"provider {name}": plain(provider(name)) for name in sorted(provider_names())},
     }
@@ -39,13 +46,17 @@ def pinned() -> dict[str, Any]:
 _DEFAULT = Target(dialect="")
 
 
-def plain(value: Any) -> Any:
+def plain(value: Any) -> Any:  # noqa: PLR0911 - a table
     """A value as JSON has it."""
     match value:
         case Target():
             return _differing(value)
         case msgspec.Struct():
             return {name: plain(getattr(value, name)) for name in value.__struct_fields__}
+        case Price():
+            return plain(asdict(value))
+        case Decimal():
+            return str(value)
         case Mapping():
             return {name: plain(inner) for name, inner in value.items()}
         case list() | tuple() | set() | frozenset():

@@ -284,14 +284,14 @@ def test_users_override_facts_in_the_program() -> None:
     assert dragoman.provider("openai").target("gpt-7-foo").host.other_models
 
 
-def test_an_exact_name_counts_more_than_a_pattern() -> None:
-    """As in `Prices`: the exact one, then the first that fits."""
-    override_facts(
-        {
-            "openai:gpt-7-foo": {"context_window": 1},
-            "openai:gpt-7*": {"context_window": 2, "max_output_tokens": 3},
-        }
-    )
+@pytest.mark.parametrize("step", [1, -1])
+def test_an_exact_name_counts_more_than_a_pattern(step: int) -> None:
+    """As in `Prices`: the exact one, whichever was given first, then the first that fits."""
+    rows: list[tuple[str, dict[str, Any]]] = [
+        ("openai:gpt-7-foo", {"context_window": 1}),
+        ("openai:gpt-7*", {"context_window": 2, "max_output_tokens": 3}),
+    ]
+    override_facts(dict(rows[::step]))
     assert context_window("openai:gpt-7-foo") == 1
     assert context_window("openai:gpt-7-bar") == 2
     assert max_output_tokens("openai:gpt-7-foo") == 3

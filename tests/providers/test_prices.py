@@ -366,3 +366,22 @@ def test_compaction_is_billed_besides_the_counts_of_the_response(*, stream: bool
         {"type": "advisor_message", "model": "x", "input_tokens": 5}, stream=stream
     )
     assert Prices().cost_of_response(advised, "anthropic:claude-sonnet-4-6") is None
+
+
+@pytest.mark.parametrize(
+    ("bucket", "dollars"),
+    [
+        ("input_tokens", 3), ("output_tokens", 15), ("cache_read_input_tokens", "0.3"),
+        ("cache_creation_input_tokens", "3.75"),
+    ],
+)  # fmt: skip
+def test_every_count_of_a_compaction_has_its_price(bucket: str, dollars: str) -> None:
+    """Read, written, and taken from or put into the cache."""
+    counts = {"input_tokens": 0, "output_tokens": 0, bucket: 1_000_000}
+    more = _compacted({"type": "compaction", **counts})
+    price = Price(3, 15, cache_read="0.3", cache_write="3.75")
+    prices = Prices({"anthropic:*": price})
+    before = prices.cost_of_response(_compacted(), "anthropic:claude-sonnet-4-6")
+    after = prices.cost_of_response(more, "anthropic:claude-sonnet-4-6")
+    assert before is not None
+    assert after == before + Decimal(dollars)

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 from opentelemetry import baggage, context, propagate, trace
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import (
     BatchSpanProcessor,
@@ -39,7 +40,9 @@ from dragoman.tracing import attributes
 from dragoman.tracing import spans as tracing_spans
 from dragoman.transport import Client
 from tests.cli.loopback import Goes, said, serving, streamed
-from tests.tracing.test_tracing import CONTENT, calling, fields, itself, named, parent
+from tests.tracing.test_tracing import CONTENT, calling, fields, itself, measured, named, parent
+
+__all__ = ["measured"]
 
 _PATIENCE = 30
 
@@ -510,6 +513,26 @@ async def test_a_custom_model_has_a_chat_span(spans: InMemorySpanExporter, strea
     assert fields(chat)["gen_ai.response.model"] == "large-1"
     assert fields(chat)["gen_ai.usage.input_tokens"] == 9
     assert _within(chat, run)
+
+
+class _Slow(_Custom):
+    """One that takes its time."""
+
+    async def send(self, request: Request) -> Response:
+        """The answer, after a while."""
+        await asyncio.sleep(0.05)
+        return await super().send(request)
+
+
+async def test_the_time_of_a_custom_model_is_measured(request: pytest.FixtureRequest) -> None:
+    """From the request on, though its call is noted when the answer is there."""
+    measured: InMemoryMetricReader = request.getfixturevalue("measured")
+    await Agent(_Slow()).send("Hi")
+    data = measured.get_metrics_data()
+    assert data is not None
+    (scope,) = data.resource_metrics[0].scope_metrics
+    points: Any = next(m for m in scope.metrics if m.name.endswith("duration")).data.data_points
+    assert 0.05 <= sum(point.sum for point in points) < _PATIENCE
 
 
 def _within(inner: ReadableSpan, outer: ReadableSpan) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
@@ -13,6 +14,8 @@ from dragoman.model.catalogue import ModelInfo
 from dragoman.providers.endpoints import Endpoints
 from dragoman.providers.provider import Provider
 from dragoman.transport.client import Client
+from dragoman.transport.exchanges import with_query
+from dragoman.transport.protocol import HttpRequest
 from dragoman.transport.replay import ReplayTransport
 from dragoman.wire.target import Target
 from tests.transport.vendors import Came, Goes, Vendor, failed, serving
@@ -118,6 +121,14 @@ async def test_a_query_in_the_base_url_is_kept() -> None:
     async with serving(lambda _: Goes({"data": []})) as vendor, client(vendor, "azure") as made:
         assert await made.models() == ()
     assert vendor.came[0].query["api-version"]
+
+
+@pytest.mark.parametrize("own", ["", "?api-version=1"])
+def test_the_place_of_a_page_joins_the_query_of_the_address(own: str) -> None:
+    """Each parameter can be read by its name."""
+    asked = with_query(HttpRequest(url=f"https://a.test/models{own}"), {"after": "a&b", "n": "2"})
+    read = dict(parse_qsl(urlsplit(asked.url).query, strict_parsing=True))
+    assert read == {**({"api-version": "1"} if own else {}), "after": "a&b", "n": "2"}
 
 
 @pytest.mark.parametrize("body", [{}, {"data": 1}, "hush", {"data": None}, 5])

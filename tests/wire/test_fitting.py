@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -51,7 +52,8 @@ def asked(*messages: Message) -> Request:
     return Request(model="m", messages=messages)
 
 
-def test_a_conversation_the_target_accepts_is_unchanged() -> None:
+@pytest.mark.parametrize("keeps_own", [False, True])
+def test_a_conversation_the_target_accepts_is_unchanged(keeps_own: bool) -> None:
     """A conversation that needs no repair is returned as the same object, without losses."""
     request = asked(
         Message.user("a"),
@@ -59,7 +61,7 @@ def test_a_conversation_the_target_accepts_is_unchanged() -> None:
         Message.tool(ToolResult.success("1", "x"), ToolResult.success("2", "y")),
         Message.assistant("b"),
     )
-    done = fitted(request, STRICT)
+    done = fitted(request, msgspec.structs.replace(STRICT, keeps_own_messages=keeps_own))
     assert done.request is request
     assert done.losses == ()
 

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dragoman import Message, Request, ToolDefinition, dialect, dialects, translate
-from dragoman.model import ContextManagement, MediaOutput, Sampling, Service
+from dragoman.model import (
+    ContextManagement,
+    MediaOutput,
+    Output,
+    Sampling,
+    Service,
+    State,
+    ThinkingConfig,
+)
 from dragoman.wire.dialect import descriptions
 
 _TEXTS = st.text(min_size=1, max_size=8)
@@ -158,3 +167,50 @@ def test_tools_keep_their_settings_across_dialects() -> None:
     assert there["allowed_callers"] == ["programmatic"]
     lost = [loss.path for loss in dialect("ollama").encode_request(request).losses]
     assert {"tools[0].defer_loading", "tools[0].allowed_callers"} <= {*lost}
+
+
+_ANYTHING = st.builds(
+    Request, model=st.just("m"), messages=st.just((Message.user("Hi"),)),
+    sampling=st.builds(
+        Sampling, max_tokens=_maybe(st.integers(1, 9)), temperature=_maybe(st.just(0.5)),
+        top_p=_maybe(st.just(0.5)), top_k=_maybe(st.just(3)), stop=st.sampled_from([(), ("x",)]),
+        seed=_maybe(st.just(3)), presence_penalty=_maybe(st.just(0.5)),
+        frequency_penalty=_maybe(st.just(0.5)), choices=_maybe(st.just(2)),
+        logprobs=_maybe(st.booleans()), top_logprobs=_maybe(st.just(2)),
+    ),
+    output=_maybe(st.builds(
+        Output, format=st.sampled_from(["text", "json", "schema"]), name=_maybe(_TEXTS),
+        schema=_maybe(st.just({"type": "object"})), description=_maybe(_TEXTS),
+        strict=_maybe(st.booleans()),
+    )),
+    thinking=_maybe(st.builds(
+        ThinkingConfig, enabled=_maybe(st.booleans()), effort=_maybe(st.just("high")),
+        budget=_maybe(st.just(2000)), visible=_maybe(st.booleans()), summary=_maybe(_TEXTS),
+    )),
+    state=_maybe(st.builds(State, previous_response_id=_maybe(_TEXTS), conversation=_maybe(_TEXTS),
+                           prompt=_maybe(_TEXTS), thread=_maybe(_TEXTS),
+                           cached_content=_maybe(_TEXTS), store=_maybe(st.booleans()))),
+)  # fmt: skip
+_BARE_SCHEMA = Request(
+    model="m", messages=(Message.user("Hi"),), output=Output(format="schema", name="n", strict=True)
+)
+_STEP = re.compile(r"(\w+)|\[(\d+)\]")
+
+
+@pytest.mark.parametrize("to", dialects())
+@given(request=_ANYTHING)
+@example(request=_BARE_SCHEMA)
+def test_a_loss_points_at_what_was_asked_for(to: str, request: Request) -> None:
+    """Its path leads to a value of the request that is set."""
+    for loss in dialect(to).encode_request(request).losses:
+        value: Any = request
+        for name, index in _STEP.findall(loss.path):
+            value = value[int(index)] if index else getattr(value, name)
+        assert value is not None, loss.path
+
+
+@pytest.mark.parametrize("to", ["gemini", "ollama"])
+def test_a_schema_that_is_missing_is_a_loss(to: str) -> None:
+    """Any JSON is asked for instead, and the caller is told so."""
+    lost = {loss.path for loss in dialect(to).encode_request(_BARE_SCHEMA).losses}
+    assert "output" in lost

@@ -20,6 +20,7 @@ from dragoman.gateway.keys.stores.sqlite import MEMORY, SQLiteKeyStore
 from dragoman.gateway.keys.urls import store_at
 from tests.gateway.keys.conftest import Clock, Place
 from tests.history.storage.backend_postgres import URL as POSTGRES
+from tests.history.storage.backend_postgres import schema
 from tests.history.storage.backend_redis import URL as REDIS
 
 COST = Decimal("0.5")
@@ -170,6 +171,18 @@ async def test_dropped_connections_are_not_noticed(place: Place) -> None:
             await asyncio.gather(*(keys.settle(each, TOOK) for each in held[3:]))
         assert (await keys.standing(key)).spent["total"] == (18, 18 * 500_000_000)
         assert (await keys.standing(key)).held == []
+
+
+async def test_what_postgres_refuses_is_explained_by_its_code() -> None:
+    """The tables were dropped meanwhile: the error says so, and what to do."""
+    import psycopg
+
+    with schema() as name:
+        async with Place(f"{POSTGRES}?schema={name}").opened() as keys:
+            with psycopg.connect(POSTGRES, autocommit=True) as connection:
+                connection.execute(f'DROP SCHEMA "{name}" CASCADE'.encode())
+            with pytest.raises(StoreError, match="its tables are missing; open the store again"):
+                await keys.create()
 
 
 def cut(name: str, *, is_postgres: bool) -> None:

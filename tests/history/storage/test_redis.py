@@ -68,6 +68,7 @@ class Proxy:
     def __init__(self) -> None:
         self.before: Callable[[], Awaitable[object]] | None = None
         self.after: Callable[[], Awaitable[object]] | None = None
+        self.only = b""  # what a request has in it that breaks
         self.is_closed = False
 
     async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -78,7 +79,7 @@ class Proxy:
         there = urlsplit(URL)
         back, on = await asyncio.open_connection(there.hostname, there.port or 6379)
         while request := await reader.read(1 << 20):
-            is_script = b"EVALSHA" in request
+            is_script = b"EVALSHA" in request and self.only in request
             if is_script and self.before is not None:
                 hook, self.before = self.before, None
                 await hook()
@@ -137,6 +138,20 @@ async def test_an_append_that_never_arrived_is_sent_again(prefix: str) -> None:
         with pytest.raises(Conflict):
             await storage.append(ONE, [entry("b")], expected=2)
         assert await texts(storage) == ["first", "a", "other"]
+
+
+@pytest.mark.parametrize("expected", [None, 1])
+async def test_an_append_whose_second_answer_was_lost_is_done_once(
+    prefix: str, expected: int | None
+) -> None:
+    """The first request never arrived; after the second, somebody else has written, too."""
+    async with proxied(prefix) as (proxy, storage), opened(prefix) as other:
+        proxy.only = b"ours"
+        proxy.before = nothing
+        proxy.after = lambda: other.append(ONE, [entry("other")])
+        appended = await storage.append(ONE, [entry("ours")], expected=expected)
+        assert (appended.version, appended.last_seq) == (2, 2)
+        assert await texts(storage) == ["first", "ours", "other"]
 
 
 async def test_a_script_that_is_sent_twice_is_executed_once(
@@ -282,6 +297,26 @@ async def test_pages_are_consistent(prefix: str, monkeypatch: pytest.MonkeyPatch
 
         monkeypatch.setattr(server.Server, "page", changing)
         assert await texts(storage) == ["new1", "new2"]
+
+
+async def test_pages_of_two_copies_are_not_mixed(
+    prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A session that was restored is restored again while it is read."""
+    monkeypatch.setattr(reading, "PAGE", 3)
+    async with opened(prefix) as storage, opened(prefix) as other:
+        await storage.restore(*copy_of(9, *range(2, 16, 2)))
+        later, rows = copy_of(30, *range(2, 16, 2))
+        page, copies = server.Server.page, [(later, rows)]
+
+        async def changing(*arguments: Any) -> Any:
+            found = await page(*arguments)
+            if copies:
+                assert await other.restore(*copies.pop()) is True
+            return found
+
+        monkeypatch.setattr(server.Server, "page", changing)
+        assert [row.id for row in await storage.rows(ONE)] == [row.id for row in rows]
 
 
 async def test_pages_are_joined(prefix: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,6 +23,7 @@ from dragoman.history.truncation import (
     truncate,
 )
 from dragoman.history.truncation.notes import body_of, kind_of
+from dragoman.history.truncation.truncating import acts_when_exceeded
 from dragoman.model.collection import Messages
 from dragoman.model.media import Image
 from dragoman.model.messages import Message
@@ -205,6 +206,23 @@ def test_symbols_sizes_are_checked() -> None:
 
 
 # --- chains
+
+
+@pytest.mark.parametrize(
+    ("strategy", "waits"),
+    [
+        (FitWindow(), True),
+        (LastTurns(3), False),
+        (Chained(FitWindow(), FitWindow(rounds=True)), True),
+        (Chained(FitWindow(), LastTurns(3)), False),
+        (Chained(Chained(FitWindow()), FitWindow()), True),
+    ],
+)
+def test_which_strategies_wait_until_the_window_is_exceeded(
+    strategy: Strategy, waits: bool
+) -> None:
+    """Then a window that is known to fit need not be counted; a chain waits if all of it does."""
+    assert acts_when_exceeded(strategy) is waits
 
 
 def test_chain() -> None:
