@@ -175,7 +175,7 @@ def _tool(number: int) -> Any:
         """Look something up about a city."""
         return f"{city}: {_LINE}"
 
-    return tool(look, name=f"tool_{number}")
+    return tool(name=f"tool_{number}")(look)
 
 
 async def measured(

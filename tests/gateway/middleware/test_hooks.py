@@ -419,7 +419,7 @@ def test_stored_answers_are_those_the_client_saw(
     """Changed answers, and those of middleware itself; stored before the client sees the end."""
 
     class Recorder:
-        async def keep(self, response: Response) -> None:
+        async def keep(self, response: Response, /, request: Request | None = None) -> None:  # noqa: ARG002 - part of the protocol
             kept.append(response.text)
 
     kept: list[str] = []
