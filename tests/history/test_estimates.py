@@ -168,9 +168,10 @@ def test_estimates_of_media(media: Any, tokens: int) -> None:
     [
         (ALL_REPORTS, 1, True, True),
         (ALL_REPORTS, 100_000, True, True),
-        (Cover(), 1, False, False),
-        (Cover(), 499, False, False),
-        (Cover(), 500, False, True),
+        (Cover(), 1, False, True),
+        (Cover(), 1, True, False),
+        (Cover(), 499, True, False),
+        (Cover(), 500, True, True),
         (Cover(), 100_000, True, True),  # there is no longer window that it could be about
         (Cover(is_cut=True), 100_000, False, True),  # what is sent besides the messages
         (Cover(is_cut=True), 1000, True, True),
@@ -192,5 +193,5 @@ def test_a_report_only_counts_for_a_window_that_it_can_belong_to(
 def test_a_report_far_below_the_estimate_of_media_counts() -> None:
     """The estimates of media are too rough to call it the report of a shorter window."""
     answer = Message.assistant("A cat.")
-    assert Cover().takes(answer, 500, Size(900.0, 100.0, 5000), is_mixed=False)
-    assert not Cover().takes(answer, 499, Size(900.0, 100.0, 5000), is_mixed=False)
+    assert Cover().takes(answer, 500, Size(900.0, 100.0, 5000), is_mixed=True)
+    assert not Cover().takes(answer, 499, Size(900.0, 100.0, 5000), is_mixed=True)

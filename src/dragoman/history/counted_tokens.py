@@ -77,20 +77,20 @@ class Cover(NamedTuple):
     def takes(self, message: Message, tokens: int, sent: Size, *, is_mixed: bool) -> bool:
         """Whether a report of `tokens` can be about a prompt of the estimated size `sent`.
 
-        Messages don't tell which window was sent. A report far below the estimate is about a
-        shorter one, whose cut may not be known here, such as before a fork. A report far above it
-        is about a longer one if another model gave it, or if `is_mixed`: reports contradict each
-        other. Otherwise it counts what is sent besides the messages.
+        Messages don't tell which window was sent. If another model gave the report, or if
+        `is_mixed`, because reports contradict each other, one far below the estimate is about a
+        shorter window, whose cut may not be known here, such as before a fork; and one far above it
+        about a longer window. Otherwise it tells how wrong the estimate is, and what is sent
+        besides the messages.
         """
-        if self.takes_all:
+        if self.takes_all or not (is_mixed or self._is_of_another_model(message)):
             return True
         ratio = max(self.ratio, 1.0)
         # The estimates of media are too rough to tell.
         is_shorter = _MAX_ERROR_FACTOR * tokens < sent.written * ratio
         if is_shorter and not is_compacted(message):
             return False
-        may_be_longer = self.is_cut and (is_mixed or self._is_of_another_model(message))
-        return not may_be_longer or tokens <= _MAX_ERROR_FACTOR * sent.total * ratio
+        return not self.is_cut or tokens <= _MAX_ERROR_FACTOR * sent.total * ratio
 
     def _is_of_another_model(self, message: Message) -> bool:
         answered = _model_of(message)
@@ -130,7 +130,15 @@ _NO_REPORT = _Report(-1, 0)
 class Measured:
     """A list of messages with their cumulative sizes."""
 
-    __slots__ = ("_before", "_compared", "_fall", "_latest", "_reports", "_sizes", "messages")
+    __slots__ = (
+        "_before",
+        "_compared",
+        "_contradicted",
+        "_latest",
+        "_reports",
+        "_sizes",
+        "messages",
+    )
 
     def __init__(self, messages: Iterable[Message] = (), sizes: Sizes | None = None) -> None:
         self.messages: list[Message] = []
@@ -138,7 +146,9 @@ class Measured:
         self._before = [Size()]
         self._reports: list[int] = []
         self._latest: dict[str | None, _Report] = {}  # by model
-        self._fall = -1  # the index of the last report that was followed by a smaller one
+        self._contradicted = (
+            -1
+        )  # the index of the last report that the model's next one contradicts
         self._compared: list[tuple[str | None, _Report, int]] = []  # to undo comparisons
         self.extend(messages)
 
@@ -159,22 +169,26 @@ class Measured:
         del self.messages[place:], self._before[place + 1 :]
         while self._reports and self._reports[-1] >= place:
             self._reports.pop()
-            model, latest, self._fall = self._compared.pop()
+            model, latest, self._contradicted = self._compared.pop()
             self._latest[model] = latest
         self.extend((message, *later))
 
     def _compare(self, message: Message) -> None:
         """Compares a report with the model's previous one.
 
-        A list only grows: if the later report is smaller, the two are about different windows.
+        A list only grows, by what was added: if the later report is smaller, or larger by far more,
+        the two are about different windows.
         """
         told, model = reading(message), _model_of(message)
         latest = self._latest.get(model, _NO_REPORT)
-        self._compared.append((model, latest, self._fall))
+        self._compared.append((model, latest, self._contradicted))
         if told is None:
             return
-        if told.tokens < latest.tokens:
-            self._fall = max(self._fall, latest.place)
+        if latest.tokens:
+            added = (self._before[-1] - self._before[latest.place]).total
+            most = _MAX_ERROR_FACTOR * (latest.tokens + _MAX_ERROR_FACTOR * added)
+            if not latest.tokens <= told.tokens <= most:
+                self._contradicted = max(self._contradicted, latest.place)
         self._latest[model] = _Report(len(self.messages), told.tokens)
 
     @property
@@ -206,7 +220,7 @@ class Measured:
 
     def _is_mixed(self, cover: Cover) -> bool:
         """Whether reports since the cut contradict each other."""
-        return self._fall >= cover.since
+        return self._contradicted >= cover.since
 
     def slope(self, beside: Size, cover: Cover = ALL_REPORTS) -> float | None:
         """Actual tokens per estimated token, from the growth between reports.

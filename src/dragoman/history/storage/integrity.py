@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _ALTERED = "the stored message was altered: its checksum does not match"
 _MOVED = "the stored message was moved: its branch or sequence number does not match"
 _CHECKSUM, _PLACE, _NUMBERS = "c1-", "p1-", "n1-"
-_FORM = re.compile(r"[a-z][0-9]+-")
+_FORM = re.compile(r"[a-z][0-9]+(-|$)")
 _PAGE = 500
 
 
