@@ -434,7 +434,7 @@ async def test_cancelling_one_wait_does_not_abort_the_connection() -> None:
     second = asyncio.ensure_future(server.tools())
     await asyncio.sleep(0.01)
     first.cancel()
-    assert len(await second) == 6
+    assert {"echo", "hang", "pid"} <= {tool.name for tool in await second}
     await server.close()
 
 

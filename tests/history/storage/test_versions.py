@@ -39,6 +39,12 @@ OLD = SESSION[1]
 BRANCHES = (MAIN, 1, 2)
 
 
+@pytest.fixture
+def backend(new_backend: Backend) -> Backend:
+    """Each backend, on a place where no store has been opened: earlier versions create theirs."""
+    return new_backend
+
+
 async def all_rows(storage: Storage) -> list[Row]:
     """The rows of all branches of the golden session."""
     return [row for branch in BRANCHES for row in await storage.rows(WHO, branch=branch)]
