@@ -200,7 +200,8 @@ class Run:
         span = self.span
         if not self.is_followed or self.parent is not None or self.setup.hooks.on_event is not None:
             for event in events:
-                yield from self.emit(event)
+                # A generator at run time, which `coroutine` makes awaitable.
+                yield from self.emit(event)  # pyright: ignore[reportGeneralTypeIssues]
         elif span is None:
             yield from events
         else:

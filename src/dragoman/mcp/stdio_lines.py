@@ -40,9 +40,11 @@ class _Lines(codecs.IncrementalDecoder):
         self._end = _overflow.get()
         self.reset()
 
-    def decode(self, data: Any, final: bool = False) -> str:  # noqa: FBT001, FBT002 - its signature
+    def decode(self, input: Any, final: bool = False) -> str:  # noqa: A002, FBT001, FBT002 - its signature
         """The lines that this completes; at the end, the rest."""
-        lines, newline, rest = bytes(data).rpartition(b"\n")
+        lines, newline, rest = bytes(input).rpartition(b"\n")
+        if final:
+            lines, newline, rest = bytes(input), b"", b""
         text = ""
         if newline or final:
             held = b"".join(self._held)
