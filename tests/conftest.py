@@ -29,7 +29,7 @@ _STORAGE = Path(__file__).resolve().parent / "history" / "storage"
 
 # No deadlines anywhere: on a shared machine they measure the neighbours.
 settings.register_profile("dev", max_examples=50, deadline=None)
-for _name, _examples in (("quick", 6), ("ci", 20)):
+for _name, _examples in (("quick", 4), ("ci", 20)):
     settings.register_profile(
         _name,
         max_examples=_examples,
