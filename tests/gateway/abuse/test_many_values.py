@@ -11,6 +11,8 @@ from types import FrameType
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dragoman.errors import InvalidRequest
 from dragoman.gateway.client_request import ClientRequest
@@ -222,3 +224,29 @@ def test_plain_conversations_of_any_length_stay_on_the_fast_path() -> None:
     from dragoman.gateway.translation import NO_SETTINGS
 
     assert Translations().translate(asked, BACKS["anthropic"], "m", NO_SETTINGS) is not None
+
+
+def test_counting_takes_linear_time() -> None:
+    """A string of escaped quotes that never ends is read once, not again from each of them."""
+    check_values(b'{"a":"' + b'\\"' * 500_000, 100_000)
+
+
+@given(
+    st.recursive(
+        st.none() | st.text(alphabet='\\"[]{}a'),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(alphabet='\\"[{a'), inner),
+    )
+)
+def test_values_are_counted_exactly(document: Any) -> None:
+    """Brackets and quotes in texts don't count, however they are escaped."""
+
+    def count(value: Any) -> int:
+        if isinstance(value, dict):
+            return 1 + len(value) + sum(map(count, value.values()))
+        return 1 + sum(map(count, value)) if isinstance(value, list) else isinstance(value, str)
+
+    body, number = json.dumps(document).encode(), count(document)
+    check_values(body, number)
+    if number > 1:
+        with pytest.raises(InvalidRequest):
+            check_values(body, number - 1)
