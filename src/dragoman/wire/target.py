@@ -122,8 +122,8 @@ class Target(Flags, frozen=True, kw_only=True):
         return self.replace(keeps_own_messages=True)
 
     @cached_property
-    def findings(self) -> dict[int, Any]:
-        """A cache of what follows from its flags, shared by all requests; see `required_steps`."""
+    def findings(self) -> dict[Any, Any]:
+        """A cache of what follows from its flags, shared by all requests; see `steps_for`."""
         return {}
 
     def limited_to(self, demands: Collection[str], vendor: Self) -> Self:

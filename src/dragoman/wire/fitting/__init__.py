@@ -7,7 +7,7 @@ through unchanged, and cheaply. A dialect may have steps of its own, which run l
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from msgspec import Struct
 
@@ -50,10 +50,9 @@ from dragoman.wire.fitting.steps import (
     Kept,
     Messages,
     Step,
-    always,
     fit_messages,
     keep_nothing,
-    required_steps,
+    steps_for,
 )
 from dragoman.wire.fitting.thinking import with_allowed_thinking, with_thinking_sent_back
 from dragoman.wire.fitting.thinking_settings import is_thinking_off, with_supported_thinking
@@ -80,7 +79,7 @@ from dragoman.wire.losses import Loss, Note, Repair
 from dragoman.wire.target import Target
 
 _MAX_ROUNDS = 5
-OwnSteps = Sequence[Step[Request]]
+OwnSteps = tuple[Step[Request], ...]
 
 FIRST: tuple[Step[Request], ...] = (
     Step(without_tool_changes, (), lambda seen, _: seen.has_media),
@@ -121,12 +120,13 @@ MESSAGES: tuple[Step[Messages], ...] = (
         with_paired_results,
         ("turns.pairs_results", "turns.groups_results", "turns.orders_results"),
         lambda seen, _: seen.has_results or bool(seen.calls),
-        lambda to: to.turns.pairs_results,
-        with_paired_results_among_kept,
+        is_required=lambda to: to.turns.pairs_results,
+        among_kept=with_paired_results_among_kept,
     ),
     Step(
         with_object_arguments,
         ("tools.parses_arguments",),
+        lambda seen, _: bool(seen.calls),
         lambda seen, to: not are_objects(seen.calls, to),
         lambda to: to.tools.parses_arguments,
     ),
@@ -225,8 +225,8 @@ def fitted(
         request = request.replace_trusted(messages=messages)
     request, tools, context = _with_fitted_settings(request, seen, target, found, kept.names)
     notes += restored(found, given, placed)
-    for step in own_steps:
-        if step.concerns is not always and not step.concerns(seen, target):
+    for step in steps_for(own_steps, seen, target) if own_steps else ():
+        if step.finds is not None and not step.finds(seen, target):
             continue
         found, before = [], request
         request = step.fit(request, asked, found)
@@ -243,9 +243,8 @@ def _with_first_steps(
 ) -> tuple[Request, Contents]:
     """Run `FIRST`; also reports fields that only other dialects have."""
     given = request.messages
-    for step in required_steps(FIRST, target):
-        if step.concerns is always or step.concerns(seen, target):
-            request = step.fit(request, target, notes)
+    for step in steps_for(FIRST, seen, target):
+        request = step.fit(request, target, notes)
     notes += foreign_request_losses(request, target.dialect)
     if request.messages is not given:
         notes += foreign_message_losses(given, range(len(given)), target.dialect)
@@ -312,20 +311,30 @@ def _with_fitted_messages(
     keeps: Keeps,
 ) -> tuple[Messages, Contents]:
     """Run `MESSAGES` until nothing changes; also returns a summary of the result."""
-    steps = required_steps(MESSAGES, target)
     for _ in range(_MAX_ROUNDS):
         before = messages
-        for step in steps:
-            if step.concerns is not always and not step.concerns(seen, target):
+        steps, place = steps_for(MESSAGES, seen, target), 0
+        while place < len(steps):
+            step = steps[place]
+            place += 1
+            if step.finds is not None and not step.finds(seen, target):
                 continue
             found: list[Note] = []
             after = fit_messages(step, messages, target, found, keeps)
             if after is not messages:
                 notes += restored(found, given, messages)
                 messages, seen = after, Contents(after)
+                steps = steps_for(MESSAGES, seen, target)
+                place = _number_until(step, steps)
         if messages is before:
             break
     return messages, seen
+
+
+def _number_until(step: Step[Messages], steps: tuple[Step[Messages], ...]) -> int:
+    """How many of these steps are not after the given one in `MESSAGES`."""
+    last = MESSAGES.index(step)
+    return sum(MESSAGES.index(each) <= last for each in steps)
 
 
 def encoded_for(

@@ -45,7 +45,7 @@ class Contents:
     """
 
     __slots__ = (
-        "calls", "extended", "has_blanks", "has_extra_fields", "has_hints", "has_media",
+        "calls", "extended", "flags", "has_blanks", "has_extra_fields", "has_hints", "has_media",
         "has_misplaced_calls", "has_results", "has_thinking", "messages",
     )  # fmt: skip
 
@@ -90,6 +90,11 @@ class Contents:
                     self.has_extra_fields = True
                 if part.extras is not EMPTY:
                     self.extended.append(index)
+        self.flags = (
+            self.has_media, self.has_misplaced_calls, self.has_thinking, self.has_blanks,
+            self.has_results, not self.calls,
+        )  # fmt: skip
+        """What `Step.concerns` may depend on, besides the target."""
 
 
 def always(_contents: Contents, _target: Target) -> bool:
@@ -108,22 +113,28 @@ class Step(Struct, Generic[T], frozen=True, eq=False):
     fit: Callable[[T, Target, list[Note]], T]
     flags: tuple[str, ...]
     concerns: Callable[[Contents, Target], bool] = always
-    """Whether there may be anything to do."""
+    """Whether there may be anything to do, by the contents' flags: the result is cached."""
+    finds: Callable[[Contents, Target], bool] | None = None
+    """Like `concerns`, by what is in the contents; None: it may."""
     is_required: Callable[[Target], bool] | None = None
     """Whether the target requires the step for any conversation; None: it may."""
     among_kept: Callable[[Messages, Target, list[Note], Keeps], Messages] | None = None
     """A variant for conversations with kept messages; None: fit message by message."""
 
 
-def required_steps(steps: tuple[Step[T], ...], target: Target) -> tuple[Step[T], ...]:
-    """The steps that the target may require."""
-    known: tuple[Any, tuple[Step[T], ...]] | None = target.findings.get(id(steps))
+def steps_for(steps: tuple[Step[T], ...], seen: Contents, target: Target) -> tuple[Step[T], ...]:
+    """The steps that may have something to do for a target and a conversation with these flags."""
+    key = id(steps), seen.flags
+    known: tuple[Any, tuple[Step[T], ...]] | None = target.findings.get(key)
     if known is None or known[0] is not steps:
-        found = tuple(
-            [each for each in steps if each.is_required is None or each.is_required(target)]
-        )
-        known = target.findings[id(steps)] = steps, found
+        found = tuple([each for each in steps if _may_apply(each, seen, target)])
+        known = target.findings[key] = steps, found
     return known[1]
+
+
+def _may_apply(step: Step[Any], seen: Contents, target: Target) -> bool:
+    is_required = step.is_required is None or step.is_required(target)
+    return is_required and step.concerns(seen, target)
 
 
 def fit_messages(

@@ -41,8 +41,12 @@ def _is_text(call: ToolCall) -> bool:
 
 
 def _concerns(seen: Contents, target: Target) -> bool:
-    return target.is_strict and any(map(_has_own_extras, seen.calls))
+    return target.is_strict and bool(seen.calls)
 
 
-STEPS = (Step(with_object_arguments, ("is_strict",), _concerns),)
+def _finds(seen: Contents, _target: Target) -> bool:
+    return any(map(_has_own_extras, seen.calls))
+
+
+STEPS = (Step(with_object_arguments, ("is_strict",), _concerns, _finds),)
 """Fitting steps for this dialect only."""

@@ -108,7 +108,8 @@ STEPS = (
     Step(
         with_short_argument_names,
         ("tools.limits_argument_names",),
-        lambda seen, to: to.tools.limits_argument_names and any(map(_has_long_names, seen.calls)),
+        lambda seen, to: to.tools.limits_argument_names and bool(seen.calls),
+        lambda seen, _: any(map(_has_long_names, seen.calls)),
     ),
 )
 """Fitting steps for this dialect only."""
