@@ -46,9 +46,9 @@ class Costs:
     def __init__(self) -> None:
         self._left = MAX_STEPS
 
-    def charge(self, cost: Cost, where: str) -> None:
+    def charge(self, steps: int, where: str) -> None:
         """Charge for a schema; raises if the limit is exceeded."""
-        self._left -= cost.excess
+        self._left -= steps
         if self._left < 0:
             raise too_expensive(where)
 
@@ -86,12 +86,13 @@ class Projection:
     - `is_faithful`: whether values keep the structure that the original requires. If not
       (undeclared properties, tuples, values of any type, levels cut off, too many unions), strict
       mode should not be used where it is optional.
-    - `cost`: the work that it took.
+    - `cost`: the work that it took; `excess` are the steps beyond the free ones.
+    - `changes_values`: whether values must be converted back.
     - `undo`: converts the target's output back to the original schema.
     """
 
-    __slots__ = ("_placed", "_undos", "_weight", "cost", "drops_labels", "is_faithful", "losses",
-                 "schema")  # fmt: skip
+    __slots__ = ("_placed", "_undos", "_weight", "changes_values", "cost", "drops_labels", "excess",
+                 "is_faithful", "losses", "schema")  # fmt: skip
 
     def __init__(
         self,
@@ -107,10 +108,11 @@ class Projection:
         self.losses = losses
         self.is_faithful = is_faithful
         self.drops_labels = drops_labels
-        self.cost = cost
+        self.cost, self.excess = cost, cost.excess
         self._weight: Weight | None = None
         self._placed: tuple[str, tuple[Loss, ...]] | None = None
         self._undos = tuple(undos)
+        self.changes_values = bool(self._undos)
 
     @property
     def is_exact(self) -> bool:
@@ -123,11 +125,6 @@ class Projection:
         if self._weight is None:
             self._weight = weight_of(self.schema)
         return self._weight
-
-    @property
-    def changes_values(self) -> bool:
-        """Whether values must be converted back."""
-        return bool(self._undos)
 
     def undo(self, value: Any) -> Any:
         """Convert a value back to the original schema; accepts any JSON and never raises."""
@@ -169,9 +166,10 @@ def projected(
     too deeply, or takes too much work, alone or with what `costs` already counts; `where` names it
     in the error.
     """
-    made = _cached(schema, profile, where)
-    if costs is not None:  # charged even if it was cached
-        costs.charge(made.cost, where)
+    found = _known.get((id(schema), profile))
+    made = found[1] if found is not None and found[0] is schema else _cached(schema, profile, where)
+    if made.excess and costs is not None:  # charged even if it was cached
+        costs.charge(made.excess, where)
     return made
 
 
@@ -210,9 +208,6 @@ _known_texts = _Memory[Projection]()
 
 
 def _cached(schema: Mapping[str, Any], profile: Profile, where: str) -> Projection:
-    found = _known.get((id(schema), profile))
-    if found is not None and found[0] is schema:
-        return found[1]
     frozen = freeze_mapping(schema, "a schema")
     if profile.keywords is None and not profile.has_object_root:
         return Projection(frozen)

@@ -63,7 +63,8 @@ class SentSchemas:
         schema = _NO_PARAMETERS if tool.parameters is None else tool.parameters
         is_strict = tool.strict is True
         where = f"{path}.parameters"
-        made = self.projected(schema, profiles.strict if is_strict else profiles.loose, where)
+        profile = profiles.strict if is_strict else profiles.loose
+        made = projected(schema, profile, self._costs, where)
         if is_strict and profiles.loose is not profiles.strict:
             reason = None if made.is_faithful else _UNFAITHFUL
             if reason is None and refusal is not None:
@@ -71,7 +72,8 @@ class SentSchemas:
             if reason is not None:
                 self._losses.append(Loss(f"{path}.strict", reason))
                 is_strict, made = False, self.projected(schema, profiles.loose, where)
-        self._note(made, where)
+        if made.losses or made.drops_labels:
+            self._note(made, where)
         if made.changes_values:
             self._undos[tool.name] = made.undo
         return made.schema, is_strict
