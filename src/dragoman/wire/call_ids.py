@@ -79,6 +79,12 @@ class OpenCalls(Generic[K]):
         return (call for call in self._queues.get(label, ()) if call not in self._answered)
 
 
+_NO_IDS: set[str] = set()
+_NO_WIRE_IDS: dict[str, str | None] = {}
+_NO_CALLS = OpenCalls[str]()
+"""Shared by all bodies that have none, and never changed."""
+
+
 def decode_calls(read: Callable[[CallIds], T]) -> T:
     """Run `read` with a fresh `CallIds` and return its result.
 
@@ -100,16 +106,25 @@ class CallIds:
         self.identity = identity
         """Distinguishes the ids of this body from those of others; a stream may set it later."""
         self._taken = taken
-        self._place, self._count = 0, 0
+        self._place = self._count = 0
         self._used: set[str] = set()
-        self._derived: set[str] = set()
-        self._clashes: set[str] = set()
-        self._wire_ids: dict[str, str | None] = {}  # for calls with a derived id
         self._answered: dict[str, str] = {}  # by a result's wire id: the call it last matched
-        self._done: set[str] = set()  # calls that have a result
-        self._repeated = OpenCalls(self._done)  # calls whose wire id is repeated, by that id
-        self._open = OpenCalls(self._done)  # calls of this step without an id, by id and name
-        self._step = OpenCalls(self._done)  # all calls of this step, by name; see `add_named_call`
+        # Most bodies give every call a unique id, and never fill the following; see `_matched`.
+        self._done: set[str] | None = None  # calls that have a result
+        self._derived = self._clashes = _NO_IDS
+        self._wire_ids = _NO_WIRE_IDS  # for calls with a derived id
+        self._repeated = _NO_CALLS  # calls whose wire id is repeated, by that id
+        self._open = _NO_CALLS  # calls of this step without an id, by id and name
+        self._step = _NO_CALLS  # all calls of this step, by name; see `add_named_call`
+
+    def _matched(self) -> set[str]:
+        """The calls that have a result, where results are matched by more than a unique id."""
+        if self._done is None:
+            self._done, self._derived, self._clashes, self._wire_ids = set(), set(), set(), {}
+            self._repeated = OpenCalls(self._done)
+            self._open = OpenCalls(self._done)
+            self._step = OpenCalls(self._done)
+        return self._done
 
     # --- position of the decoder
 
@@ -120,9 +135,9 @@ class CallIds:
     def begin_step(self) -> None:
         """Start a new model turn: a result without an id can't match an earlier call (W78)."""
         if self._step:
-            self._step = OpenCalls(self._done)
+            self._step = OpenCalls(self._matched())
         if self._open:
-            self._open = OpenCalls(self._done)
+            self._open = OpenCalls(self._matched())
 
     def begin_turn(self, place: int) -> None:
         """Start a model message; consecutive model messages belong to the same step."""
@@ -140,6 +155,7 @@ class CallIds:
         if wire_id and wire_id not in self._used:
             self._used.add(wire_id)
             return wire_id, UNSET
+        self._matched()
         made = self._derive(name, arguments)
         self._wire_ids[made] = wire_id
         if wire_id:
@@ -152,6 +168,7 @@ class CallIds:
         self, name: str, wire_id: str | None, arguments: Any = None
     ) -> tuple[str, str | UnsetType | None]:
         """Like `add_call`, for a call whose result may refer to it by tool name alone."""
+        self._matched()
         found = self.add_call(name, wire_id, arguments)
         self._step.add(found[0], name, None)
         return found
@@ -204,6 +221,7 @@ class CallIds:
         elif wire_id:
             call_id = self._known(wire_id)
         else:
+            self._matched()
             self._count += 1
             call_id = self._derive(name or "", None)
         return call_id, self.wire_id(call_id)
@@ -230,7 +248,7 @@ class CallIds:
         return self._answered.setdefault(wire_id, wire_id)
 
     def _finished(self, call_id: str) -> str:
-        self._done.add(call_id)
+        self._matched().add(call_id)
         return call_id
 
     # --- clashes between derived ids and wire ids
