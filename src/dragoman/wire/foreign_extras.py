@@ -10,6 +10,7 @@ from dragoman.errors import InvalidInputError
 from dragoman.model.frozen import EMPTY, FrozenDict, FrozenList
 from dragoman.model.jsontext import loads
 from dragoman.model.messages import Message
+from dragoman.model.parts import Part
 from dragoman.model.requests import Request
 from dragoman.model.tools import ToolCall, ToolResult
 from dragoman.wire.losses import Loss
@@ -35,60 +36,62 @@ _KINDS: dict[type, type] = {
 }  # fmt: skip
 
 
-def foreign_request_losses(request: Request, dialect: str) -> Iterator[Loss]:
+def foreign_request_losses(request: Request, dialect: str) -> list[Loss]:
     """Report a request's fields that only other dialects have, except those in messages."""
-    if _may_be_foreign(request.extras):
-        yield from foreign_losses(request.extras, dialect, "extras")
+    losses: list[Loss] = []
+    if request.extras is not EMPTY and not has_no_content(request.extras):
+        losses += foreign_losses(request.extras, dialect, "extras")
     for index, tool in enumerate(request.tools):
         extras = getattr(tool, "extras", EMPTY)
-        if _may_be_foreign(extras):
-            yield from _at(f"tools[{index}]", extras, dialect)
+        if extras is not EMPTY and not has_no_content(extras):
+            losses += _at(f"tools[{index}]", extras, dialect)
     if request.output is not None:
-        yield from foreign_losses(request.output.extras, dialect, "output.extras")
+        losses += foreign_losses(request.output.extras, dialect, "output.extras")
     if request.thinking is not None:
-        yield from foreign_losses(request.thinking.extras, dialect, "thinking.extras")
+        losses += foreign_losses(request.thinking.extras, dialect, "thinking.extras")
     if request.tool_choice is not None:
-        yield from _at("tool_choice", request.tool_choice.extras, dialect)
+        losses += _at("tool_choice", request.tool_choice.extras, dialect)
     for index, part in enumerate(request.system):
-        yield from _at(f"system[{index}]", part.extras, dialect)
+        losses += _at(f"system[{index}]", part.extras, dialect)
         origin = part.origin
         if part.signature is not None and origin is not None and origin.dialect != dialect:
-            yield Loss(f"system[{index}].signature", f"only {origin.dialect} uses this signature")
+            reason = f"only {origin.dialect} uses this signature"
+            losses.append(Loss(f"system[{index}].signature", reason))
+    return losses
 
 
-def _may_be_foreign(extras: Mapping[str, Any]) -> bool:
-    return extras is not EMPTY and not has_no_content(extras)
-
-
-def foreign_message_losses(  # noqa: C901 - one pass over all parts, for speed
+def foreign_message_losses(
     messages: tuple[Message, ...], extended: Iterable[int], dialect: str
-) -> Iterator[Loss]:
+) -> list[Loss]:
     """Like `foreign_request_losses`, for those messages and their parts that have extras."""
+    losses: list[Loss] = []
     harmless: set[int] = {id(EMPTY)}  # many parts share the same few extras
-
-    def foreign(extras: Mapping[str, Any]) -> Sequence[tuple[str, str]]:
-        found = () if has_no_content(extras) else list(foreign_fields(extras, dialect))
-        if not found:
-            harmless.add(id(extras))
-        return found
-
     for index in dict.fromkeys(extended):
         message = messages[index]
+        path = f"messages[{index}]"
         if id(message.extras) not in harmless:
-            for source, _ in foreign(message.extras):
-                yield Loss(f"messages[{index}].extras", f"only {source} has this field")
+            losses += _foreign(message, path, dialect, harmless)
         for place, part in enumerate(message.parts):
             if id(part.extras) not in harmless:
-                for source, name in foreign(part.extras):
-                    if name == _GROUP and _is_named_by_itself(part, source):
-                        continue
-                    path = f"messages[{index}].parts[{place}].extras"
-                    yield Loss(path, f"only {source} has this field")
+                losses += _foreign(part, f"{path}.parts[{place}]", dialect, harmless)
             if type(part) is ToolResult and not isinstance(part.content, str):
                 for number, inner in enumerate(part.content):
-                    for source, _ in foreign(inner.extras) if inner.extras else ():
-                        path = f"messages[{index}].parts[{place}].content[{number}].extras"
-                        yield Loss(path, f"only {source} has this field")
+                    where = f"{path}.parts[{place}].content[{number}]"
+                    losses += _foreign(inner, where, dialect, harmless)
+    return losses
+
+
+def _foreign(owner: Message | Part, path: str, dialect: str, harmless: set[int]) -> list[Loss]:
+    """The losses for the extras of a message or part; adds those without any to `harmless`."""
+    extras = owner.extras
+    found = [] if not extras or has_no_content(extras) else list(foreign_fields(extras, dialect))
+    if not found:
+        harmless.add(id(extras))
+    return [
+        Loss(f"{path}.extras", f"only {source} has this field")
+        for source, name in found
+        if name != _GROUP or not _is_named_by_itself(owner, source)
+    ]
 
 
 def _is_named_by_itself(part: Any, source: str) -> bool:

@@ -50,6 +50,11 @@ def spelling_key(dialect: str) -> str:
     return dialect + _SPELLING
 
 
+def is_spelling(key: str) -> bool:
+    """Whether a key of extras is for how a dialect spelled things."""
+    return key.endswith(_SPELLING)
+
+
 # --- decoding
 
 

@@ -130,7 +130,7 @@ def with_shared_settings(request: Request, described: Description) -> Request:
         changes = _changed(request, found[0])
         changes["extras"] = _with_fields(request.extras, dialect, found[1])
     settings = described.shared_tool_settings
-    if settings and request.tools:
+    if request.tools and settings.rows:
         tools = tuple([_with_settings(tool, dialect, settings) for tool in request.tools])
         if not all(map(is_, tools, request.tools)):
             changes["tools"] = tools
@@ -140,7 +140,9 @@ def with_shared_settings(request: Request, described: Description) -> Request:
 def own_fields(extras: Mapping[str, Any], dialect: str) -> Mapping[str, Any]:
     """A dialect's own fields in extras; empty if the value there is not an object."""
     found = extras.get(dialect)
-    return found if isinstance(found, (dict, Mapping)) else EMPTY  # a dict first: faster
+    if found is None:
+        return EMPTY  # most have none, and the other check is slow
+    return found if isinstance(found, (dict, Mapping)) else EMPTY
 
 
 def _with_fields(

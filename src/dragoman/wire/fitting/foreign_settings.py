@@ -20,6 +20,7 @@ from dragoman.model.roles import Role
 from dragoman.wire.description import Description
 from dragoman.wire.dialect import description_of
 from dragoman.wire.losses import Loss, Note
+from dragoman.wire.overlay import is_spelling
 from dragoman.wire.shared_settings import own_fields
 from dragoman.wire.target import Target
 
@@ -30,7 +31,7 @@ def with_foreign_settings(request: Request, target: Target, notes: list[Note]) -
     """Move settings and documents in other dialects' extras to where the target has them."""
     here = target.dialect
     for source in request.extras if request.extras is not EMPTY else ():
-        described = None if source == here else description_of(source)
+        described = None if source == here or is_spelling(source) else description_of(source)
         if described is not None and own_fields(request.extras, source):
             request = _with_settings(request, described, target)
             request = _with_documents(request, described, notes)
