@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 
 import dragoman
+from dragoman.wire.envelope import PREFIX
 from dragoman.wire.lane import requests as lane
+from dragoman.wire.shown_calls import MARK
 from tests.wire.lane import requests as lanes
 
 _LABELS = ("user", "safety_identifier", "prompt_cache_key")
@@ -80,3 +82,79 @@ def test_users_are_never_mixed_up() -> None:
 
     with ThreadPoolExecutor(8) as pool:
         assert all(pool.map(sent, range(400)))
+
+
+# --- the text of a system prompt
+
+
+_PROMPTS = (
+    "You are helpful.", "  padded  ", "a\n", "é🙂\u2028", "dragoman-label-text", "0" * 64, "%d",
+    "x dragoman-label-0 y", '"quoted"', f"{PREFIX}abc", f"{MARK}x", "\u0000", "A" * 3000, " ", "",
+)  # fmt: skip
+
+
+def _prompted(rng: random.Random, number: int) -> bytes:
+    """A request with a system prompt that is mostly new."""
+    text: Any = rng.choice(_PROMPTS) + rng.choice(("", str(number)))
+    content = [{"type": "text", "text": text}] if rng.random() < 0.1 else text
+    messages: list[Any] = [{"role": rng.choice(("system", "developer")), "content": content}]
+    if rng.random() < 0.1:
+        messages[0]["name"] = "n"
+    if rng.random() < 0.1:
+        messages.append({"role": "system", "content": rng.choice(_PROMPTS)})
+    messages.append({"role": "user", "content": rng.choice(("Hi", "dragoman-label-text"))})
+    if rng.random() < 0.5:
+        called = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+        messages.append({"role": "assistant", "content": None, "tool_calls": [called]})
+        messages.append({"role": "tool", "tool_call_id": "c", "content": "done"})
+    described = {"name": "f", "description": rng.choice(("d", "dragoman-label-text", "0" * 64))}
+    body: dict[str, Any] = {"model": "m", "messages": messages}
+    if rng.random() < 0.5:
+        body["tools"] = [{"type": "function", "function": described}]
+    if rng.random() < 0.3:
+        body["user"] = rng.choice(("u-1", "u-2", "dragoman-label-text"))
+    return json.dumps(body, ensure_ascii=rng.random() < 0.5).encode()
+
+
+@pytest.mark.parametrize("target", lanes.TARGETS)
+def test_any_system_prompt_is_translated_alike(
+    target: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also a blank one, a list of texts, two of them, and texts like our placeholders."""
+    monkeypatch.setattr(lane, "LONG", 0)
+    rng = random.Random(target)
+    for number in range(80):
+        raw = _prompted(rng, number)
+        found = lanes.difference(raw, "openai-chat", target, repair=rng.random() < 0.9)
+        assert not isinstance(found, str), (number, raw, found)
+
+
+@pytest.mark.parametrize("target", lanes.TARGETS)
+def test_a_new_system_prompt_takes_the_lane(target: str) -> None:
+    """From the second request on: a prompt with the time in it needs no head of its own."""
+    took: list[bool] = []
+    for number in range(5):
+        system = {"role": "system", "content": f"It is 10:0{number}."}
+        messages = [system, {"role": "user", "content": "Hi"}]
+        raw = json.dumps({"model": "m", "messages": messages}).encode()
+        found = lanes.difference(raw, "openai-chat", target)
+        assert not isinstance(found, str), found
+        took.append(found.took_lane)
+    assert took[2:] == [True] * 3
+    assert len(lane.HEADS) == 1
+
+
+def test_system_prompts_are_never_mixed_up() -> None:
+    """Many clients at once, in threads, get their own prompt."""
+
+    def sent(number: int) -> bool:
+        system = {"role": "system", "content": f"I am {number}."}
+        messages = [system, {"role": "user", "content": f"{number}"}]
+        raw = json.dumps({"model": "m", "messages": messages}).encode()
+        made = dragoman.translate(raw, source="openai-chat", target="anthropic").body
+        return bool(
+            made["system"] == f"I am {number}." and made["messages"][0]["content"] == f"{number}"
+        )
+
+    with ThreadPoolExecutor(4) as threads:
+        assert all(threads.map(sent, range(400)))

@@ -30,7 +30,14 @@ from dragoman.wire.lane.attachments import (
     filled,
 )
 from dragoman.wire.lane.call_adjustments import renamed_marks, vouched_marks, with_renamed_ids
-from dragoman.wire.lane.labels import NO_LABELS, Labels, fare_alike, with_others, with_samples
+from dragoman.wire.lane.labels import (
+    NO_LABELS,
+    Labels,
+    fare_alike,
+    with_other_text,
+    with_others,
+    with_samples,
+)
 from dragoman.wire.lane.plain import (
     ATTACHED,
     CACHED,
@@ -147,6 +154,8 @@ class Head(Struct, frozen=True, eq=False):
     """Whether the target is known."""
     ids: IdFlags
     """The target's requirements for call ids."""
+    accepts: Callable[[Names], bool]
+    """Whether the target accepts these call ids."""
     reads_arguments: bool
     """Whether the target parses arguments of calls, and the writer doesn't check them."""
     functions: frozenset[str]
@@ -170,13 +179,7 @@ class Head(Struct, frozen=True, eq=False):
     def takes_ids(self, names: Names) -> bool:
         """Whether the target accepts the call ids as they are."""
         used = self.used_ids
-        return self.ids.accepts_all(names) and (not used or used.isdisjoint(names))
-
-    def writes(self, names: Names) -> bool:
-        """Whether a plain conversation with these calls needs nothing but the lane's writer."""
-        return self.is_simple and (
-            not names or (self.functions.issuperset(names.values()) and self.ids.accepts_all(names))
-        )
+        return self.accepts(names) and (not used or used.isdisjoint(names))
 
 
 def build_head(
@@ -200,7 +203,7 @@ def build_head(
     try:
         before = _items(leading, source)
         items = _given(turns, names, marks, forms, source)
-        done = _done(given, {source.field: [*before, *items]}, asked)
+        done = _done(given, leading, items, asked)
         first = len(done.request.messages) - messages_in(
             turns, groups_results=source.groups_results
         )
@@ -236,12 +239,15 @@ def build_head(
         return None
 
 
-def _done(given: Given, said: dict[str, Any], asked: Asked) -> Translated:
+def _done(given: Given, leading: Leading, items: list[Any], asked: Asked) -> Translated:
     """The general path's translation; raises if it depends on labels."""
+    source, labels = asked.source, given.labels
+    said = {source.field: [*_items(leading, source), *items]}
     done = asked.general(encode({**given.fields, **said}))
-    if given.labels:
-        other = asked.general(encode({**with_others(given.fields, given.labels), **said}))
-        if not fare_alike(done.encoded, other.encoded, given.labels):
+    if labels:
+        said = {source.field: [*_items(with_other_text(leading, labels), source), *items]}
+        other = asked.general(encode({**with_others(given.fields, labels), **said}))
+        if not fare_alike(done.encoded, other.encoded, labels):
             raise NotPlain
     return done
 
@@ -347,6 +353,7 @@ def _head(
         passes,
         done.is_named,
         done.target.ids,
+        done.target.ids.accepts_all,
         reads_arguments,
         (functions | called) - aliased,
         templates,

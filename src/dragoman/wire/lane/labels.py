@@ -1,7 +1,8 @@
-"""Labels: fields that identify the user or select a cache, and nothing else.
+"""Labels: what differs from request to request, and is not looked at.
 
-Each user has a different one, so a head that contained it would never be reused. A sample replaces
-a plain label, and the head is looked up with that. The general path must treat two different
+These are fields that identify the user or select a cache, and nothing else; and the text of a
+system prompt, which often has the time in it. A head that contained one would never be reused: a
+sample replaces it, and the head is looked up with that. The general path must treat two different
 samples alike: then the real label is inserted where the sample was, or left out as it was.
 """
 
@@ -14,12 +15,20 @@ from typing import Any
 from msgspec import Raw
 
 from dragoman.wire.encoded import Encoded
+from dragoman.wire.lane.plain import NotPlain, encode
 
 Labels = tuple[tuple[str, bytes, bytes], ...]
-"""Field, sample, and the actual label as JSON, for each label."""
+"""Field, sample, and the actual label as JSON, for each label; a text comes last."""
 NO_LABELS: Labels = ()
 _PLAIN = re.compile(rb'"(?!dragoman-label)[A-Za-z0-9_-]{1,64}"')
 _SAMPLE, _OTHER = b'"dragoman-label-%d"', b'"%064d"'
+_OTHER_TEXT = "%064d"
+_TEXT = ""
+"""In place of a field's name, for a text."""
+_RESERVED = "dragoman-label"
+SAMPLE_TEXT = f"{_RESERVED}-text"
+"""In place of a text."""
+_SAMPLED_TEXT = encode(SAMPLE_TEXT)
 """The first is excluded as an actual label: it would be taken for a sample."""
 
 
@@ -35,10 +44,26 @@ def with_samples(fields: dict[str, Raw], names: Iterable[str]) -> Labels:
     return tuple(labels)
 
 
+def text_label(text: str) -> tuple[str, bytes, bytes]:
+    """The label for the text of instructions; raises `NotPlain` if it looks like a sample."""
+    if _RESERVED in text:
+        raise NotPlain
+    return _TEXT, _SAMPLED_TEXT, encode(text)
+
+
 def with_others(fields: Mapping[str, Raw], labels: Labels) -> dict[str, Raw]:
     """The fields with the other samples."""
-    others = {name: Raw(_OTHER % number) for number, (name, _, _) in enumerate(labels)}
+    others = {
+        name: Raw(_OTHER % number) for number, (name, _, _) in enumerate(labels) if name != _TEXT
+    }
     return {**fields, **others}
+
+
+def with_other_text(leading: Any, labels: Labels) -> Any:
+    """The instructions with the other sample, if their text is a label."""
+    if labels[-1][0] != _TEXT:
+        return leading
+    return [type(turn)(_OTHER_TEXT % (len(labels) - 1)) for turn in leading]
 
 
 def fare_alike(made: Encoded, other: Encoded, labels: Labels) -> bool:

@@ -141,10 +141,15 @@ def growth(raw: bytes, before: Known, lane: Lane) -> Growth | None:
     return Growth(before, turns, shape, names, fresh, marks)
 
 
-class Memory:
-    """The conversations that this process remembers; None if this is off."""
+class _Memory:
+    __slots__ = ("conversations",)
 
-    conversations: Conversations | None = None
+    def __init__(self) -> None:
+        self.conversations: Conversations | None = None
+
+
+MEMORY = _Memory()
+"""The conversations that this process remembers; None if this is off."""
 
 
 def remember_conversations(max_bytes: int = 64 * 1024 * 1024) -> None:
@@ -154,14 +159,14 @@ def remember_conversations(max_bytes: int = 64 * 1024 * 1024) -> None:
     gateway, whose clients send the whole conversation each time.
     """
     expect(max_bytes, int, "max_bytes")
-    Memory.conversations = Conversations(max_bytes)
+    MEMORY.conversations = Conversations(max_bytes)
 
 
 def forget_conversations() -> None:
     """Stop remembering conversations, and free those in memory."""
-    Memory.conversations = None
+    MEMORY.conversations = None
 
 
 def conversations() -> Conversations | None:
     """The remembered conversations; None if this is off."""
-    return Memory.conversations
+    return MEMORY.conversations

@@ -37,7 +37,7 @@ from dragoman.wire.lane.heads import (
     given_in,
     sample_of,
 )
-from dragoman.wire.lane.labels import Labels, labelled
+from dragoman.wire.lane.labels import SAMPLE_TEXT, Labels, labelled, text_label
 from dragoman.wire.lane.plain import (
     Form,
     Lane,
@@ -50,10 +50,18 @@ from dragoman.wire.lane.plain import (
     with_marks,
 )
 from dragoman.wire.lane.plain_endings import Odd, plain_ending
-from dragoman.wire.lane.prefixes import Conversations, Known, Memory, growth
+from dragoman.wire.lane.prefixes import MEMORY, Conversations, Known, growth
 from dragoman.wire.lane.surroundings import Surroundings
-from dragoman.wire.lane.survey import ATTACHMENTS, BEHIND, ENDINGS, OPENINGS, Survey, surveyed
-from dragoman.wire.lane.switch import Switch
+from dragoman.wire.lane.survey import (
+    ATTACHMENTS,
+    BEHIND,
+    ENDINGS,
+    INSTRUCTIONS,
+    OPENINGS,
+    Survey,
+    surveyed,
+)
+from dragoman.wire.lane.switch import SWITCH
 from dragoman.wire.shown_calls import MARK
 
 HEADS = Heads()
@@ -82,13 +90,13 @@ def translated(body: Any, asked: Asked, split: Mapping[str, Raw] | None = None) 
 
     `split` are the fields of the body, if they are known.
     """
-    if type(body) is not bytes or not Switch.is_on:
+    if type(body) is not bytes or not SWITCH.is_on:
         return None
     found = SURROUNDINGS.find(body, asked.source) if asked.repair else None
     if found is not None:
         given, raw = found
         try:
-            if len(raw) < LONG and not BACKOFF.failures and Memory.conversations is None:
+            if len(raw) < LONG and not BACKOFF.failures and MEMORY.conversations is None:
                 return _translated(given, raw, asked)
         except _ODD:
             pass
@@ -132,7 +140,7 @@ def _tried(given: Given, raw: Raw, asked: Asked) -> Encoded | None:
             return None
     elif BACKOFF.failures and BACKOFF.should_skip(given.sample):
         return None
-    kept = Memory.conversations
+    kept = MEMORY.conversations
     try:
         if kept is None or asked.source.has_places:
             made = _translated(given, raw, asked)
@@ -221,7 +229,12 @@ def _translated(given: Given, raw: Raw, asked: Asked) -> Encoded | None:
     shape, names, leading = surveyed(turns)
     if not marks and not leading and not shape & ATTACHMENTS:  # most requests, so kept short
         head = HEADS.find((given.sample, b"", shape, (), asked.key), given.known)[0]
-        if head is not None and not given.labels and head.writes(names):
+        if (
+            head is not None
+            and head.is_simple
+            and not given.labels
+            and (not names or (head.accepts(names) and head.functions.issuperset(names.values())))
+        ):
             items, headers = encode(head.lane.write(turns, names)), head.headers
             return Encoded.of_bytes(
                 b"".join((head.before, items, head.after)),
@@ -239,6 +252,7 @@ def _translated_specially(
 ) -> Encoded | None:
     """Translate a conversation with more than plain texts and calls, or whose head is new."""
     shape, names, leading = survey
+    given, leading = _with_text_label(given, leading)
     forms: Forms = ()
     if shape & ATTACHMENTS:
         forms, marks = forms_in(turns, marks)
@@ -266,6 +280,20 @@ def _translated_specially(
     return _encoded(_written(turns, leading, names, head), head, marks, given.labels)
 
 
+def _with_text_label(given: Given, leading: Turns) -> tuple[Given, Turns]:
+    """The text of a system prompt as a label, with a sample in its place.
+
+    Raises `NotPlain` if it looks like a sample.
+    """
+    if len(leading) != 1 or type(leading[0]) not in INSTRUCTIONS:
+        return given, leading
+    (turn,) = leading
+    if type(turn.content) is not str:
+        return given, leading
+    labels = (*given.labels, text_label(turn.content))
+    return Given(given.fields, given.known, given.sample, labels), [type(turn)(SAMPLE_TEXT)]
+
+
 def _translated_growth(
     given: Given, raw: bytes, asked: Asked, kept: Conversations
 ) -> Encoded | None:
@@ -281,6 +309,8 @@ def _translated_growth(
         shape, fresh = grown.shape, grown.fresh
     if shape & (ATTACHMENTS | OPENINGS):
         return _translated(given, Raw(raw), asked)
+    begun = leading
+    given, leading = _with_text_label(given, leading)
     head = _head(given, leading, with_marks(shape, marks), (), names, asked, len(raw))
     if head is None:
         return None
@@ -294,7 +324,7 @@ def _translated_growth(
         return _encoded(_written(turns, leading, names, head), head, marks, given.labels)
     if before is None or grown is None:
         items = _written(turns, leading, names, head)
-        found = Known(raw[:-1].rstrip(), items, shape & ~ENDINGS, names, leading, marks, len(turns))
+        found = Known(raw[:-1].rstrip(), items, shape & ~ENDINGS, names, begun, marks, len(turns))
     else:
         more = encode(head.lane.write(turns, names))
         items = b"".join((memoryview(before.items)[:-1], b",", memoryview(more)[1:]))

@@ -18,7 +18,6 @@ from dragoman.wire.lane.plain import (
     DEEP,
     Assistant,
     Attachment,
-    Call,
     Developer,
     FailedResult,
     Names,
@@ -70,6 +69,8 @@ OPENINGS = ANSWER_FIRST | CALLS_FIRST | ONLY_ROUNDS
 ENDINGS = ENDS_WITH_RESULTS | ENDS_WITH_USER_AFTER_RESULTS | ENDS_WITH_USER_BESIDE_RESULTS
 
 
+INSTRUCTIONS = (System, Developer)
+"""The types of plain instructions."""
 Survey = tuple[int, Names, Turns]
 """The shape of a conversation, its functions by call id, and the instructions before it."""
 
@@ -126,7 +127,7 @@ def _leading(turns: Turns) -> Turns:
     for turn in turns:
         if not isinstance(turn, (System, Developer)):
             break
-        if type(turn) is System or type(turn) is Developer:
+        if type(turn) in INSTRUCTIONS:
             _settle(turn)  # otherwise it stays as received: only the general path encodes it
         leading.append(turn)
     return leading
@@ -171,8 +172,21 @@ def _shape(turns: Iterator[Any], names: Names) -> int:  # noqa: C901, PLR0912, P
             elif type(content) is list and type(_settle(turn)) is list:
                 shape |= ANSWER_LISTS
             if calls is not UNSET:
-                waiting = _called(calls, names)
-                shape |= CALLS if len(waiting) == 1 else CALLS | SEVERAL_CALLS
+                shape |= CALLS
+                for call in calls:
+                    called, function = call.id, call.function
+                    arguments = function.arguments
+                    if not called or called in names or not arguments or arguments[0] != "{":
+                        raise NotPlain  # blank arguments, for instance, which mean none
+                    if len(arguments) > DEEP:
+                        check_depth(arguments)
+                    names[called] = function.name
+                    waiting.append(called)
+                if len(waiting) != 1:
+                    if not waiting:
+                        raise NotPlain
+                    waiting.reverse()
+                    shape |= SEVERAL_CALLS
                 if content is not None and content is not UNSET:
                     shape |= TEXT_BEFORE_CALLS
             elif content is None or content is UNSET:
@@ -192,25 +206,6 @@ def _shape(turns: Iterator[Any], names: Names) -> int:  # noqa: C901, PLR0912, P
     if waiting or before is Assistant:
         raise NotPlain
     return shape | (ENDS_WITH_RESULTS if before is Result else ending)
-
-
-def _called(calls: list[Call], names: Names) -> list[str]:
-    """The ids of calls, the first one last; adds their functions to `names`."""
-    ids: list[str] = []
-    for call in calls:
-        called, function = call.id, call.function
-        arguments = function.arguments
-        if not called or called in names or not arguments or arguments[0] != "{":
-            raise NotPlain  # blank arguments, for instance, which mean none
-        if len(arguments) > DEEP:
-            check_depth(arguments)
-        names[called] = function.name
-        ids.append(called)
-    if len(ids) != 1:
-        if not ids:
-            raise NotPlain
-        ids.reverse()
-    return ids
 
 
 def _of_result(turn: Result) -> int:

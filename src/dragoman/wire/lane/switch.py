@@ -7,15 +7,20 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 
-class Switch:
-    """Process-wide state, for debugging and tests."""
+class _Switch:
+    __slots__ = ("is_on",)
 
-    is_on = os.environ.get("DRAGOMAN_LANE", "").strip().lower() not in ("0", "off")
+    def __init__(self) -> None:
+        self.is_on = os.environ.get("DRAGOMAN_LANE", "").strip().lower() not in ("0", "off")
+
+
+SWITCH = _Switch()
+"""Process-wide state, for debugging and tests."""
 
 
 def is_on() -> bool:
     """Whether plain requests and streams take the fast lane."""
-    return Switch.is_on
+    return SWITCH.is_on
 
 
 @contextmanager
@@ -34,8 +39,8 @@ def on() -> Generator[None, None, None]:
 
 @contextmanager
 def _turned(*, to: bool) -> Generator[None, None, None]:
-    before, Switch.is_on = Switch.is_on, to
+    before, SWITCH.is_on = SWITCH.is_on, to
     try:
         yield
     finally:
-        Switch.is_on = before
+        SWITCH.is_on = before
