@@ -33,11 +33,15 @@ def parsed(body: JsonText | Mapping[str, Any], dialect: str) -> Mapping[str, Any
     """A body as a mapping, parsed if it is text; raises `WireError` if it is not an object."""
     if not isinstance(body, _TEXTS) and isinstance(body, Mapping):
         return body
-    value = opened(body, dialect)
-    if isinstance(value, dict):
-        return value
-    msg = "the body is not a JSON object"
-    raise WireError(msg, dialect=dialect, path="$")
+    try:
+        value = loads(body)
+    except InvalidInputError as error:
+        problem = str(error)
+    else:
+        if isinstance(value, dict):
+            return value
+        problem = "the body is not a JSON object"
+    raise WireError(problem, dialect=dialect, path="$")
 
 
 def opened(body: JsonText, dialect: str) -> Any:

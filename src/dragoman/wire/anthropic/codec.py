@@ -69,7 +69,7 @@ DIALECT = Anthropic(
     DESCRIPTION,
     TARGET,
     Functions(
-        decode_request=lambda wire, _path: decode_request(wire),
+        decode_request=decode_request,
         encode_request=encode_request,
         decode_response=on_use(f"{_HOME}.response", "decode_response"),
         encode_response=on_use(f"{_HOME}.response", "encode_response"),

@@ -197,7 +197,7 @@ PLACES: Places = {
 """Request fields by wire field."""
 
 
-def decode_request(wire: Block) -> Request:
+def decode_request(wire: Block, _path: str | None = None) -> Request:
     """Decode a request body."""
     messages = want(wire, "messages", list, NAME, "$")
     request = BLANK.replace_trusted(

@@ -52,6 +52,8 @@ def decode_sampling(wire: Block) -> Sampling:
 
 
 def _encode_sampling(sampling: Sampling, writing: Writing) -> Block:
+    if sampling is UNSAID:
+        return {}
     for name in _FOREIGN_SAMPLING:
         value = getattr(sampling, name)
         if value and not (name == "choices" and value == 1):

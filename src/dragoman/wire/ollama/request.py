@@ -191,7 +191,7 @@ _PLACES: Places = {
 }
 
 
-def decode_request(wire: Mapping[str, Any]) -> Request:
+def decode_request(wire: Mapping[str, Any], _path: str | None = None) -> Request:
     """Decode a request body; a request without messages loads or unloads the model."""
     if wire.get("messages") is not None:
         want(wire, "messages", list, NAME, "$")

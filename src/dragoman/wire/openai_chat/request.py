@@ -64,7 +64,7 @@ _OTHERS = frozenset(
 """The fields of the tool choice, of thinking and of state: most requests have none."""
 
 
-def decode_request(wire: dict[str, Any]) -> Request:
+def decode_request(wire: dict[str, Any], _path: str | None = None) -> Request:
     """Decode a request body."""
     messages = want(wire, "messages", list, NAME, "$")
     used, words = {"messages"}, list[str]()

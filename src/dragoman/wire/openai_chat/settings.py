@@ -12,6 +12,7 @@ from dragoman.wire.openai_strict_schemas import openai_profiles
 from dragoman.wire.overlay import extras_of, with_overlay, words_of
 from dragoman.wire.overlay_edits import Places, with_digests, without_edited
 from dragoman.wire.settings_table import (
+    Setting,
     decode_settings,
     encode_settings,
     flag,
@@ -26,7 +27,7 @@ from dragoman.wire.writing import Writing
 
 # --- sampling
 
-_REALS = ("temperature", "top_p", "presence_penalty", "frequency_penalty")
+_REALS = frozenset({"temperature", "top_p", "presence_penalty", "frequency_penalty"})
 
 
 def _real(value: Any) -> float | None:
@@ -45,7 +46,10 @@ def _stops(value: Any) -> tuple[str, ...] | None:
 
 
 _SAMPLING = (
-    *[setting(key, key, _real) for key in _REALS],
+    setting("temperature", "temperature", _real),
+    setting("top_p", "top_p", _real),
+    setting("presence_penalty", "presence_penalty", _real),
+    setting("frequency_penalty", "frequency_penalty", _real),
     setting("top_logprobs", "top_logprobs", whole),
     setting("n", "choices", whole),
     setting("seed", "seed", whole),
@@ -56,6 +60,8 @@ _SAMPLING = (
     setting("logprobs", "logprobs", flag),
     setting("stop", "stop", _stops),
 )
+_ROWS = {row[0]: row for row in _SAMPLING}
+_PLACES_OF_ROWS = {row[0]: place for place, row in enumerate(_SAMPLING)}
 _WRITTEN = [one for one in _SAMPLING if one[0] not in ("max_tokens", "random_seed")]
 SAMPLING = {key: f"sampling.{name}" for key, name, _ in _SAMPLING}
 """Request settings by wire field."""
@@ -73,20 +79,33 @@ def accepted_fields(name: str, target: Target) -> tuple[str, ...]:
 
 def decode_sampling(wire: dict[str, Any], used: set[str], words: list[str]) -> Sampling:
     """Decode the sampling settings; adds decoded fields to `used` and overlay words to `words`."""
-    if SAMPLING.keys().isdisjoint(wire):
+    rows = [_ROWS[key] for key in wire if key in _ROWS]
+    if not rows:
         return UNSAID
+    if len(rows) > 1:
+        rows.sort(key=_row_place)  # if two fields have one setting, the first of the table wins
     found: set[str] = set()
-    sampling = Sampling(**decode_settings(wire, _SAMPLING, found))
-    if found:
-        used |= found
-        # 1 and 1.0 differ on the wire, but not in the model.
-        words += [key for key in _REALS if key in found and _is_whole_float(wire[key])]
-        words += [word for key, word in _FIELD_WORDS.items() if key in found]
-        if "top_k" in found:
-            words.append("top_k")
-        if "stop" in found and isinstance(wire["stop"], str):
-            words.append("stop")
-    return sampling
+    values = decode_settings(wire, rows, found)
+    for key, _, _ in rows:
+        if key in found and (word := _word(key, wire[key])) is not None:
+            words.append(word)
+    used |= found
+    # The other readers return only what the model takes.
+    return UNSAID.replace_trusted(**values) if _REALS.isdisjoint(found) else Sampling(**values)
+
+
+def _row_place(row: Setting) -> int:
+    return _PLACES_OF_ROWS[row[0]]
+
+
+def _word(key: str, value: Any) -> str | None:
+    """A word for what the model doesn't have: which of two fields it was; 1.0 rather than 1."""
+    is_spelled = (
+        key == "top_k"
+        or (key == "stop" and isinstance(value, str))
+        or (key in _REALS and _is_whole_float(value))
+    )
+    return key if is_spelled else _FIELD_WORDS.get(key)
 
 
 def encode_sampling(sampling: Sampling, body: dict[str, Any], words: Any, writing: Writing) -> None:

@@ -59,7 +59,7 @@ _PLACES: Places = {
 """Request fields by wire field, for fields that are kept whole or in part."""
 
 
-def decode_request(wire: Mapping[str, Any]) -> Request:
+def decode_request(wire: Mapping[str, Any], _path: str | None = None) -> Request:
     """Decode a request body."""
     listed = wire.get("tools")
     tools = decode_tools(listed) if isinstance(listed, list) else ()
