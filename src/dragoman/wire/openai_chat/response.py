@@ -130,7 +130,7 @@ def decode_usage(wire: dict[str, Any]) -> Usage:
     """Decode `usage`."""
     if wire.keys() == _PLAIN_COUNTS:  # as many servers send it
         prompt, completion, total = counts = [wire[name] for name in _FIELDS[:3]]
-        if type(prompt) is type(completion) is type(total) is int and min(counts) >= 0:
+        if all(map(is_integer, counts)) and min(counts) >= 0:
             return Usage(prompt, completion, reported_total=total, extras=_plain_extras())
     return decode_any_usage(wire)
 
