@@ -9,6 +9,7 @@ from typing import Self
 
 from dragoman.gateway.config.routing import Route
 from dragoman.gateway.inbound import InboundRequest
+from dragoman.gateway.keys.amounts import clipped_cost, clipped_tokens
 from dragoman.gateway.keys.records import Reservation, Spent
 from dragoman.gateway.upstream_task import UpstreamTask
 from dragoman.model.usage import Usage
@@ -43,7 +44,8 @@ class Spending:
         prices = gateway.prices
         costs = [prices.estimate(usage, hop) for hop in self._route.hops]
         known = [cost for cost in costs if cost is not None]
-        return usage.total_input + usage.total_output, max(known, default=None)
+        tokens = clipped_tokens(usage.total_input + usage.total_output)
+        return tokens, clipped_cost(max(known, default=None))
 
     async def __aexit__(
         self, kind: type[BaseException] | None, _error: BaseException | None,

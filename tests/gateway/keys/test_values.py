@@ -117,6 +117,16 @@ def test_usage_is_split_into_input_and_output() -> None:
     )
 
 
+@pytest.mark.parametrize("count", [-1, 10**12 + 1, 2**63, 2**70, 10**400])
+def test_absurd_usage_is_charged_as_the_nearest_amount(count: int) -> None:
+    """A server may report any number; a request that can't be charged would stay reserved."""
+    usage = Usage(input=count, output=count, cache_read=count, thinking=count)
+    spent = Spent.of(usage, Decimal(count), model="m", route="r")
+    most = 0 if count < 0 else 10**12
+    assert {spent.tokens_in, spent.tokens_out, spent.tokens_cached} == {most}
+    assert spent.cost == (0 if count < 0 else 1_000_000)
+
+
 @pytest.mark.parametrize(
     ("pattern", "text", "is_match"),
     [

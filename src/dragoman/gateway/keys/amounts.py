@@ -58,6 +58,16 @@ def expect_tokens(count: int, name: str = "tokens") -> int:
     return count
 
 
+def clipped_tokens(count: int) -> int:
+    """The nearest valid token count: servers may report any number, and clients ask for any."""
+    return max(0, min(count, _REQUEST_TOKENS))
+
+
+def clipped_cost(cost: Decimal | None) -> Decimal | None:
+    """The nearest valid cost of a request."""
+    return None if cost is None else max(Decimal(0), min(cost, _REQUEST_DOLLARS))
+
+
 def day_of(at: float) -> str:
     """The UTC day of a timestamp: "2026-11-17"."""
     return datetime.fromtimestamp(at, UTC).date().isoformat()

@@ -11,6 +11,8 @@ from dragoman.errors import InvalidInputError
 from dragoman.gateway.keys.amounts import (
     MAX_DOLLARS,
     MAX_TOKENS,
+    clipped_cost,
+    clipped_tokens,
     dollars_of,
     expect_tokens,
     is_amount,
@@ -130,13 +132,13 @@ class Spent(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, usage: Usage, cost: Decimal | None, *, model: str, route: str) -> Spent:
-        """Convert a `Usage`, whose counts do not overlap."""
+        """Convert a `Usage`, whose counts do not overlap; absurd ones become the largest."""
         return cls(
-            tokens_in=max(0, usage.total_input + usage.separate_input),
-            tokens_out=max(0, usage.total_output + usage.separate_output),
-            tokens_cached=max(0, usage.cache_read),
-            tokens_reasoning=max(0, usage.thinking),
-            cost=cost, model=model, route=route,
+            tokens_in=clipped_tokens(usage.total_input + usage.separate_input),
+            tokens_out=clipped_tokens(usage.total_output + usage.separate_output),
+            tokens_cached=clipped_tokens(usage.cache_read),
+            tokens_reasoning=clipped_tokens(usage.thinking),
+            cost=clipped_cost(cost), model=model, route=route,
         )  # fmt: skip
 
 
