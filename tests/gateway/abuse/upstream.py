@@ -10,6 +10,7 @@ import threading
 import zlib
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
@@ -282,15 +283,19 @@ def bad_chunks(asked: Asked, at: socket.socket) -> None:
     at.sendall(head + b"-5\r\n" + SECRET.encode() + b"\r\n0\r\n\r\n")
 
 
+@cache
+def _packed(start: bytes) -> bytes:
+    packer = zlib.compressobj(9, wbits=31)
+    packed = packer.compress(start + b'{"x":"')
+    piece = b"0" * (1 << 20)
+    return packed + b"".join(packer.compress(piece) for _ in range(512)) + packer.flush()
+
+
 @behaviour
 def bomb(asked: Asked, at: socket.socket) -> None:
     """A small answer that expands to half a gigabyte."""
-    packer = zlib.compressobj(9, wbits=31)
     start = b"data: " if asked.stream and asked.back != "ollama" else b""
-    packed = packer.compress(start + b'{"x":"')
-    piece = b"0" * (1 << 20)
-    packed += b"".join(packer.compress(piece) for _ in range(512)) + packer.flush()
-    _send(asked, at, packed, "content-encoding: gzip")
+    _send(asked, at, _packed(start), "content-encoding: gzip")
 
 
 @behaviour
