@@ -35,7 +35,7 @@ from dragoman.wire.encoded import Encoded
 from dragoman.wire.error_classification import decode_failure
 from dragoman.wire.error_reporting import reported
 from dragoman.wire.front_settings import client_settings
-from dragoman.wire.lane.flows import Delta, Flow, FlowingEncoder, inner_flow
+from dragoman.wire.lane.flows import Delta, Flow, FlowingEncoder, general_path, inner_flow
 from dragoman.wire.losses import Loss, Repair
 from dragoman.wire.streams import StreamEncoder
 
@@ -308,7 +308,7 @@ class FrontEncoder(FlowingEncoder):
     def __init__(self, front: Front, encoder: StreamEncoder) -> None:
         self._front = front
         self._encoder = encoder
-        self._write = encoder.feed
+        self._write = general_path(encoder)
         self._start = NOT_STARTED
         self._is_stamped = False
         self._is_waiting = False
@@ -330,7 +330,7 @@ class FrontEncoder(FlowingEncoder):
         """What was repaired so far."""
         return self._encoder.repairs
 
-    def _feed(self, event: Event) -> bytes:
+    def write(self, event: Event) -> bytes:
         if type(event) is ResponseStart:
             return self._begun(event)
         begun = self._stamped()
@@ -341,7 +341,7 @@ class FrontEncoder(FlowingEncoder):
             event = self._error_here(event)
         return begun + self._write(event)
 
-    def _flow_after(self, event: Delta) -> Flow | None:
+    def flow_after(self, event: Delta) -> Flow | None:
         return inner_flow(self._encoder, event)
 
     def _close(self) -> bytes:

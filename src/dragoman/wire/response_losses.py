@@ -17,7 +17,7 @@ from dragoman.model.usage import FinishReason, Usage
 from dragoman.wire.fitting.unsupported_fields import unsupported_name_losses
 from dragoman.wire.foreign_extras import foreign_losses
 from dragoman.wire.fronts import Sealer, StateFields
-from dragoman.wire.lane.flows import Delta, Flow, FlowingEncoder, inner_flow
+from dragoman.wire.lane.flows import Delta, Flow, FlowingEncoder, general_path, inner_flow
 from dragoman.wire.losses import Loss, Repair
 from dragoman.wire.stream_encoding import NO_USAGE
 from dragoman.wire.streams import StreamEncoder
@@ -91,7 +91,7 @@ class ReportingEncoder(FlowingEncoder):
 
     def __init__(self, encoder: StreamEncoder, limits: ResponseLimits) -> None:
         self._encoder = encoder
-        self._write = encoder.feed
+        self._write = general_path(encoder)
         self._limits = limits
         self._folded = MessageAccumulator()  # everything but the texts
         self._is_home = False  # whether the stream is in this dialect, and so written completely
@@ -115,7 +115,7 @@ class ReportingEncoder(FlowingEncoder):
         """What was repaired so far."""
         return self._encoder.repairs
 
-    def _feed(self, event: Event) -> bytes:
+    def write(self, event: Event) -> bytes:
         if self._is_home:
             return self._write(event)
         if type(event) is PartDelta:
@@ -127,7 +127,7 @@ class ReportingEncoder(FlowingEncoder):
                 self._is_home = True
         return self._write(event)
 
-    def _flow_after(self, event: Delta) -> Flow | None:
+    def flow_after(self, event: Delta) -> Flow | None:
         flow = inner_flow(self._encoder, event)
         if flow is None or self._is_home or isinstance(event, PartDelta):
             return flow

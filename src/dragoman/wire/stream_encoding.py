@@ -94,7 +94,7 @@ class EventEncoder(FlowingEncoder, EventHandler):
         self._collect()
         return self._losses.repairs
 
-    def _feed(self, event: events.Event) -> bytes:
+    def write(self, event: events.Event) -> bytes:
         if self._is_over:
             if self._reports_late_events or type(event) in _CONTENT:
                 self._lose("events", "events after the end of a response are left out")
@@ -105,7 +105,7 @@ class EventEncoder(FlowingEncoder, EventHandler):
         written: bytes = self._handlers[type(event)](self, event)
         return written
 
-    def _flow_after(self, event: Delta) -> Flow | None:
+    def flow_after(self, event: Delta) -> Flow | None:
         if self._is_over or (self._has_one_choice and event.choice):
             return None
         return self._part_flow(event) if isinstance(event, PartDelta) else self._call_flow(event)

@@ -73,7 +73,7 @@ class FrontStreamEncoder(StreamEncoder):
         super().__init__()
         self._left_out: set[int] = set()
 
-    def feed(self, event: events.Event) -> bytes:
+    def write(self, event: events.Event) -> bytes:
         """The bytes to send for an event; empty for parts that responses can't contain."""
         if isinstance(event, (events.PartStart, events.PartStop)) and event.choice == 0:
             part = event.part
@@ -81,7 +81,7 @@ class FrontStreamEncoder(StreamEncoder):
                 return self._leave_out(event.index)
         if isinstance(event, (PartDelta, events.PartStop)) and event.index in self._left_out:
             return b""
-        return super().feed(event)
+        return super().write(event)
 
     def _leave_out(self, index: int) -> bytes:
         if index not in self._left_out:
