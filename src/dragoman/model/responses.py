@@ -80,8 +80,10 @@ class Response(Value, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         own_tuple(self, "choices", Choice)
-        if not (type(self.usage) is Usage and type(self.model) is str and type(self.id) is str):
-            expect_fields(self, usage=Usage, model=str, id=str)
+        if type(self.model) is not str or type(self.id) is not str:
+            expect_fields(self, model=str, id=str)
+        if self.usage is not None and type(self.usage) is not Usage:
+            expect_fields(self, usage=Usage)
         if self.created_at is not None:
             expect_number(self.created_at, "Response.created_at")
         if self.extras is not EMPTY:

@@ -71,7 +71,9 @@ def overlay_of(
     >>> overlay_of({"type": "text", "text": "hi", "odd": None}, {"type", "text"}, "openai-chat")
     {'openai-chat': {'odd': None}}
     """
-    left = {key: value for key, value in wire.items() if key not in known}
+    left = dict(wire)
+    for key in filter(wire.__contains__, known):
+        del left[key]
     if not written:
         return extras_of(left, dialect, words)
     overlay = Overlay(dialect)
@@ -179,21 +181,20 @@ class Overlay:
     def _compared(
         self, wire: Mapping[str, Any], rebuilt: Mapping[str, Any], path: tuple[str, ...]
     ) -> dict[str, Any]:
-        left: dict[str, Any] = {}
-        for key, value in wire.items():
-            if key not in rebuilt:
-                left[key] = value
-                continue
-            ours = rebuilt[key]
-            if type(value) is str and type(ours) is str:  # most are
-                if value != ours:
-                    self.guess((*path, key), ours, value)
-            elif isinstance(value, dict) and isinstance(ours, dict):
+        left = dict(wire)
+        for key in filter(rebuilt.__contains__, wire):
+            value, ours = wire[key], rebuilt[key]
+            if isinstance(value, dict) and isinstance(ours, dict):
                 if inner := self._compared(value, ours, (*path, key)):
                     left[key] = inner
+                    continue
+            elif type(value) is str and type(ours) is str:  # most are
+                if value != ours:
+                    self.guess((*path, key), ours, value)
             elif not _are_same(value, ours):
                 is_long = isinstance(value, list) and isinstance(ours, (list, tuple))
                 self.guess((*path, key), _digest(ours) if is_long else ours, value)
+            del left[key]
         for key in rebuilt if self.notes_absent else ():
             if key not in wire:
                 self.absent((*path, key), rebuilt[key])

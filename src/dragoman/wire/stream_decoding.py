@@ -121,21 +121,23 @@ class FrameDecoder(Generic[FrameT]):
     def _step(self, data: bytes) -> None:
         """Decode frame by frame; frames that repeat the previous one are handled as bytes."""
         frames: SteppedFraming[FrameT] = self._frames  # type: ignore[assignment]  # see `_noise`
-        position, size, mark = 0, len(data), b""
+        position, size, mark = 0, len(data), frames.mark(data)
         while position < size:
-            mark = mark or frames.mark(data)
             end = data.find(mark, position) + len(mark)
             if end < len(mark) or self._budget <= 0:
                 end = size
             frame = data[position:end] if end - position < size else data
-            is_between = frames.is_between
-            self._growth, self._ready, position = None, None, end
+            is_between, position = frames.is_between, end
+            self._growth = self._ready = None
             found = frames.feed(frame)
             for each in found:
                 self._take(each)
             if found:
                 self._budget -= len(found)
-                self._remember(frame if is_between and len(found) == 1 else None)
+                if self._growth is None:
+                    self._grown_at = self._template = None
+                    continue
+                self._remember(frame if is_between and len(found) == 1 else None, self._growth)
             template = self._template
             if template is not None and frames.is_between:
                 self._ready = template
@@ -143,6 +145,7 @@ class FrameDecoder(Generic[FrameT]):
 
     def _run(self, template: Template, data: bytes, position: int) -> int:
         """Read frames that repeat the previous one; returns the position where others begin."""
+        self._folded.assemble()  # the texts follow those of the events so far
         end = template.run(data, position, self._events, self._runs)
         if end > position:
             self._budget = _MAX_UNREPEATED
@@ -150,11 +153,10 @@ class FrameDecoder(Generic[FrameT]):
                 self._take_counts(template.counts)
         return end
 
-    def _remember(self, frame: bytes | None) -> None:
+    def _remember(self, frame: bytes | None, growth: Growth) -> None:
         """Make a template of the frame just read, if it extends the same part as the one before."""
-        growth, place = self._growth, self._grown_at
-        self._grown_at = None if growth is None else growth.place
-        if growth is None or self._grown_at != place:
+        place, self._grown_at = self._grown_at, growth.place
+        if self._grown_at != place:
             self._template = None
         elif frame is not None:  # otherwise it came in two chunks, and the current template stays
             self._template = self._template_from(frame, growth)
@@ -194,11 +196,6 @@ class FrameDecoder(Generic[FrameT]):
     def _emit(self, event: Event) -> None:
         self._folded.add(event)
         self._events.append(event)
-
-    def _emit_delta(self, delta: PartDelta) -> None:
-        """Like `_emit`, optimised for the most frequent event."""
-        self._folded.grow(delta)
-        self._events.append(delta)
 
     def _arranged(self, choice: Choice) -> Choice:
         parts = self._in_order(choice.message.parts)

@@ -191,7 +191,7 @@ class StreamDecoder(FrameDecoder[str | bytes]):
         candidate = self._candidates.get(number)
         if candidate is None:
             calls = CallIds(self._identity)
-            candidate = CandidateDecoder(number, calls, self._emit, self._emit_delta)
+            candidate = CandidateDecoder(number, calls, self._emit)
             self._candidates[number] = candidate
         candidate.take(wire)
 
@@ -242,14 +242,11 @@ class CandidateDecoder:
     (W85). An empty text without a signature is not a part.
     """
 
-    def __init__(
-        self, number: int, calls: CallIds, emit: Emit, emit_delta: Callable[[PartDelta], None]
-    ) -> None:
+    def __init__(self, number: int, calls: CallIds, emit: Emit) -> None:
         self._number = number
         calls.at(number)
         self.reading = Reading(None, calls)
         self._emit = emit
-        self._emit_delta = emit_delta
         self._events = PartEvents(emit, number)
         self._metadata = Metadata()
         self._content: dict[str, Any] | None = None  # without its parts
@@ -337,7 +334,7 @@ class CandidateDecoder:
             return
         if type(grown) is Text and grown.extras is EMPTY:
             self._has_grown = True
-            self._emit_delta(PartDelta(self._index, text, choice=self._number))
+            self._emit(PartDelta(self._index, text, choice=self._number))
         else:
             self._open_with(Text(text))
 
@@ -366,7 +363,7 @@ class CandidateDecoder:
     def _more(self, delta: PartDelta) -> None:
         if delta.text or delta.data:
             self._has_grown = True
-            self._emit_delta(delta)
+            self._emit(delta)
 
     def _open_with(self, part: Text | Thinking | Audio) -> None:
         self._start(part)

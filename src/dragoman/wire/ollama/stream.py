@@ -157,12 +157,12 @@ class StreamDecoder(FrameDecoder[bytes]):
         if thinking := plain_text(message.get("thinking")):
             if self._thinking is None:
                 self._thinking = self._parts.start(Thinking(""))
-            self._emit_delta(PartDelta(self._thinking, thinking))
+            self._emit(PartDelta(self._thinking, thinking))
         if content := plain_text(message.get("content")):
             self._stop_thinking()
             if self._text is None:
                 self._text = self._parts.start(Text(""))
-            self._emit_delta(PartDelta(self._text, content))
+            self._emit(PartDelta(self._text, content))
         if not _READ.issuperset(message):
             self._take_rest(message)
         calls = message.get("tool_calls")

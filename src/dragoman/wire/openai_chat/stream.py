@@ -50,14 +50,14 @@ class StreamDecoder(FrameDecoder[SseEvent]):
         self._unknown = UnknownFields()
         self._started: tuple[dict[str, Any], FrozenDict] | None = None
         self._usage: Any = None
-        self._is_over = False
+        self._has_failed = self._is_over = False
 
     def _take(self, frame: SseEvent) -> None:
         data = frame.data
         if self._is_over or not data or data.isspace():
             return  # after the end, or a keep-alive
         if data[0] == "[" and data.strip() == DONE:
-            self._finish(is_done=not self._folded.errors)
+            self._finish(is_done=not self._has_failed)
         else:
             self._take_chunk(object_in(data), frame.event)
 
@@ -179,6 +179,7 @@ class StreamDecoder(FrameDecoder[SseEvent]):
 
     def _take_error(self, error: Any) -> None:
         """Decode a mid-stream error (W112); its fields are kept in the extras."""
+        self._has_failed = True
         fields = error if is_object(error) else {"message": error}
         code = fields.get("code")
         numbers = (fields.get("status_code"), fields.get("status"), code)

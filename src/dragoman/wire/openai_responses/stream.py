@@ -176,7 +176,8 @@ class StreamDecoder(FrameDecoder[SseEvent]):
         response: Any = wire.get("response")
         if not isinstance(response, dict):
             return False
-        head = {key: value for key, value in response.items() if key != "output"}
+        head = dict(response)
+        head.pop("output", None)
         known, self._head = self._head, head
         if known is None:
             self._id = head.get("id")
@@ -209,13 +210,13 @@ class StreamDecoder(FrameDecoder[SseEvent]):
 
     def _as_frozen(self, head: Item) -> Item:
         """Reuse the frozen values of unchanged fields: every lifecycle event repeats the tools."""
-        known, same = self._settings, dict[str, Any]()
-        for key, value in head.items():
-            if value and type(value) in (dict, list) and key in known:
-                before = known[key]
-                if value == before and dumps(value) == dumps(before):
-                    same[key] = before
-        return {**head, **same}
+        known, frozen = self._settings, dict(head)
+        for key in filter(head.__contains__, known):
+            value, before = head[key], known[key]
+            if value and type(value) in (dict, list) and value == before:
+                if dumps(value) == dumps(before):
+                    frozen[key] = before
+        return frozen
 
     def _terminal(self, wire: Item, kind: str) -> bool:
         """Decode the final event, which repeats everything; Codex's backend omits the items."""
@@ -289,7 +290,7 @@ class StreamDecoder(FrameDecoder[SseEvent]):
         if delta or logprobs:
             extras = {NAME: {"logprobs": logprobs}} if logprobs else EMPTY
             grown = PartDelta(part.number, delta, extras=extras)
-            self._emit_delta(grown)
+            self._emit(grown)
             self._growth = None if logprobs else self._growth_of(wire, grown)
         return True
 
@@ -314,7 +315,7 @@ class StreamDecoder(FrameDecoder[SseEvent]):
             return False
         found = decode_annotations([wire.get("annotation")])
         if found:
-            self._emit_delta(PartDelta(part.number, citations=found))
+            self._emit(PartDelta(part.number, citations=found))
         return True
 
     def _arguments(self, wire: Item, _kind: str) -> bool:
@@ -324,7 +325,7 @@ class StreamDecoder(FrameDecoder[SseEvent]):
         number = item.grow(delta)
         if number is not None and delta:
             grown = PartDelta(number, delta)
-            self._emit_delta(grown)
+            self._emit(grown)
             self._growth = self._growth_of(wire, grown, item.pieces)
         return number is not None
 
