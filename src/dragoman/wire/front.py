@@ -333,13 +333,19 @@ class FrontEncoder(FlowingEncoder):
     def write(self, event: Event) -> bytes:
         if type(event) is ResponseStart:
             return self._begun(event)
-        begun = self._stamped()
-        if type(event) is ChoiceFinish and _has_failed(event) and not self._says_failures:
-            told = reported(_failure(self._start.extras))
-            event = self._front.error_event(told, told.reason)
-        elif type(event) is StreamError:
-            event = self._error_here(event)
+        begun = b"" if self._is_stamped else self._stamped()
+        if type(event) is ChoiceFinish or type(event) is StreamError:
+            event = self._end_here(event)
         return begun + self._write(event)
+
+    def _end_here(self, event: ChoiceFinish | StreamError) -> ChoiceFinish | StreamError:
+        """An end as this dialect reports it."""
+        if isinstance(event, StreamError):
+            return self._error_here(event)
+        if self._says_failures or not _has_failed(event):
+            return event
+        told = reported(_failure(self._start.extras))
+        return self._front.error_event(told, told.reason)
 
     def flow_after(self, event: Delta) -> Flow | None:
         return inner_flow(self._encoder, event)

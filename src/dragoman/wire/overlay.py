@@ -27,7 +27,7 @@ from functools import lru_cache
 from typing import Any, TypeVar, cast
 
 from dragoman.errors import InvalidInputError
-from dragoman.model.frozen import EMPTY, FrozenDict, freeze_mapping
+from dragoman.model.frozen import EMPTY, FrozenDict, freeze, freeze_mapping
 from dragoman.model.jsontext import dumps
 from dragoman.wire.digests import sha256
 from dragoman.wire.overlay_stored import OLD_ENDINGS, has_old_notes, is_old, old_keys, upgraded
@@ -90,7 +90,7 @@ def extras_of(fields: Mapping[str, Any], dialect: str, words: Iterable[str] = ()
         if not fields:
             return _words_alone(dialect, tuple(words))
         return freeze_mapping({dialect: fields, **_words_alone(dialect, tuple(words))}, "the wire")
-    return freeze_mapping({dialect: fields}, "the wire") if fields else EMPTY
+    return FrozenDict({dialect: freeze(fields, "the wire", 1)}) if fields else EMPTY
 
 
 @lru_cache(maxsize=1024)  # the words are ours and few, so most messages share one object
@@ -204,10 +204,10 @@ class Overlay:
         """Everything collected, as `extras`."""
         kept: dict[str, Any] = {}
         if self.fields:
-            kept[self.dialect] = self.fields
+            kept[self.dialect] = freeze(self.fields, "the wire", 1)
         if self.spelling:
-            kept[spelling_key(self.dialect)] = self.spelling
-        return freeze_mapping(kept, "the wire") if kept else EMPTY
+            kept[spelling_key(self.dialect)] = freeze(self.spelling, "the wire", 1)
+        return FrozenDict(kept) if kept else EMPTY
 
 
 # --- encoding

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from dragoman.model.accumulate import MessageAccumulator
-from dragoman.model.events import Event, OpaqueEvent, PartDelta, ResponseStart
+from dragoman.model.events import Event, OpaqueEvent, PartDelta, PartStart, ResponseStart
 from dragoman.model.frozen import EMPTY
 from dragoman.model.responses import Response
 from dragoman.model.usage import FinishReason, Usage
@@ -116,15 +116,15 @@ class ReportingEncoder(FlowingEncoder):
         return self._encoder.repairs
 
     def write(self, event: Event) -> bytes:
-        if self._is_home:
-            return self._write(event)
-        if type(event) is PartDelta:
-            if event.extras is not EMPTY or event.index not in self._begun or event.choice:
+        if not self._is_home:
+            if type(event) is PartDelta:
                 self._note_delta(event)
-        elif type(event) is not OpaqueEvent:
-            self._folded.add(event)
-            if type(event) is ResponseStart and _is_at_home(event, self._limits.dialect):
-                self._is_home = True
+            elif type(event) is not OpaqueEvent:
+                self._folded.add(event)
+                if type(event) is PartStart and not event.choice:
+                    self._begun.add(event.index)
+                elif type(event) is ResponseStart:
+                    self._is_home = _is_at_home(event, self._limits.dialect)
         return self._write(event)
 
     def flow_after(self, event: Delta) -> Flow | None:
@@ -134,6 +134,9 @@ class ReportingEncoder(FlowingEncoder):
         return flow.beside(*self._folded.texts_of(event))  # needed to tell calls apart
 
     def _note_delta(self, event: PartDelta) -> None:
+        is_text = event.extras is EMPTY and event.signature is None and not event.citations
+        if is_text and not event.choice and event.index in self._begun:
+            return
         self._folded.add(event.replace(text=None))
         if not event.choice:
             self._begun.add(event.index)

@@ -62,7 +62,8 @@ class SealingEncoder(FlowingEncoder, EventHandler):
         return {number: choice.places for number, choice in self._choices.items()}
 
     def write(self, event: events.Event) -> bytes:
-        self._rest()
+        if self._flowing is not None:
+            self._rest()
         handle = self._handlers.get(type(event))
         return self._write(event) if handle is None else handle(self, event)
 
@@ -99,7 +100,13 @@ class SealingEncoder(FlowingEncoder, EventHandler):
 
     def _part_start(self, event: events.PartStart) -> bytes:
         choice = self._choice(event.choice)
-        return self._ends(choice) + self._paused(choice) + self._started(choice, event)
+        return self._interrupted(choice) + self._started(choice, event)
+
+    def _interrupted(self, choice: OpenChoice) -> bytes:
+        """End what another part interrupts."""
+        if not choice.ended and choice.thought is None:
+            return b""
+        return self._ends(choice) + self._paused(choice)
 
     def _started(self, choice: OpenChoice, event: events.PartStart) -> bytes:
         sealer, part = choice.sealer, event.part
@@ -338,7 +345,7 @@ class SealingEncoder(FlowingEncoder, EventHandler):
 
     def _tool_call_delta(self, event: ToolCallDelta) -> bytes:
         choice = self._choice(event.choice)
-        written = self._ends(choice) + self._paused(choice)
+        written = self._interrupted(choice)
         is_new = choice.is_new(event)
         number = choice.numbered() if is_new else choice.count - 1
         if is_new or event.id:
