@@ -8,7 +8,9 @@ JSON, so everything in a message can be stored.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import compress
 from math import isfinite
+from operator import not_
 from typing import TYPE_CHECKING, Any, Never
 
 from dragoman.errors import InvalidInputError
@@ -169,13 +171,10 @@ def _freeze_mapping(value: Mapping[Any, Any], what: str, depth: int) -> FrozenDi
     kinds = list(map(type, value.values()))
     if _PLAIN.issuperset(kinds):
         return FrozenDict(value) if kinds else EMPTY
-    frozen = dict(value)
-    for key, kind in zip(value, kinds, strict=True):
-        if kind in _PLAIN:
-            continue
-        item = value[key]
+    frozen, is_other = dict(value), map(not_, map(_PLAIN.__contains__, kinds))
+    for key, item in compress(value.items(), is_other):
         # As in `freeze`, without the call: the most frequent case.
-        if kind is not int or depth >= MAX_DEPTH or not -_INT_LIMIT < item < _INT_LIMIT:
+        if type(item) is not int or depth >= MAX_DEPTH or not -_INT_LIMIT < item < _INT_LIMIT:
             frozen[key] = freeze(item, what, depth + 1)
     return FrozenDict(frozen)
 

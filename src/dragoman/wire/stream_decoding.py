@@ -123,29 +123,28 @@ class FrameDecoder(Generic[FrameT]):
         frames: SteppedFraming[FrameT] = self._frames  # type: ignore[assignment]  # see `_noise`
         position, size, mark = 0, len(data), frames.mark(data)
         while position < size:
-            end = data.find(mark, position) + len(mark)
-            if end < len(mark) or self._budget <= 0:
-                end = size
+            found = data.find(mark, position)
+            end = size if found < 0 or self._budget <= 0 else found + len(mark)
             frame = data[position:end] if end - position < size else data
             is_between, position = frames.is_between, end
             self._growth = self._ready = None
-            found = frames.feed(frame)
-            for each in found:
+            whole = frames.feed(frame)
+            for each in whole:
                 self._take(each)
-            if found:
-                self._budget -= len(found)
+            if whole:
+                self._budget -= len(whole)
                 if self._growth is None:
                     self._grown_at = self._template = None
                     continue
-                self._remember(frame if is_between and len(found) == 1 else None, self._growth)
+                self._remember(frame if is_between and len(whole) == 1 else None, self._growth)
             template = self._template
             if template is not None and frames.is_between:
                 self._ready = template
+                self._folded.assemble()  # the texts follow those of the events so far
                 position = self._run(template, data, position)
 
     def _run(self, template: Template, data: bytes, position: int) -> int:
         """Read frames that repeat the previous one; returns the position where others begin."""
-        self._folded.assemble()  # the texts follow those of the events so far
         end = template.run(data, position, self._events, self._runs)
         if end > position:
             self._budget = _MAX_UNREPEATED

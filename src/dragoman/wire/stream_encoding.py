@@ -244,8 +244,9 @@ class SentPart:
         if more is None:
             lose(CORRECTED)
         if isinstance(final, Text):
-            return final.replace(text=more or "", citations=final.citations[self.cited :])
-        return final.replace(text=more or "")
+            citations = final.citations[self.cited :]
+            return final.replace_unchecked(text=more or "", citations=citations)
+        return final.replace_unchecked(text=more or "")
 
 
 def piece_of(part: AnyPart, delta: events.PartDelta) -> Thinking | Refusal | None:

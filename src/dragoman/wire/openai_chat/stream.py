@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import pairwise
+from itertools import filterfalse, pairwise
 from typing import Any, ClassVar
 
 from dragoman.model import events
@@ -91,8 +91,8 @@ class StreamDecoder(FrameDecoder[SseEvent]):
             else:
                 self._emit(events.OpaqueEvent(NAME, {"event": name, "data": chunk}))
             return
-        for key in _PADDING:
-            chunk.pop(key, None)
+        for key in filter(chunk.__contains__, _PADDING):
+            del chunk[key]
         is_repeated = chunk == self._repeated  # most chunks repeat everything but a piece of text
         if not is_repeated:
             self._read_rest(chunk)
@@ -110,9 +110,8 @@ class StreamDecoder(FrameDecoder[SseEvent]):
             self._take_usage(chunk)
 
     def _read_rest(self, chunk: dict[str, Any]) -> None:
-        for key, value in chunk.items():
-            if key not in _KNOWN:
-                self._unknown.keep(key, value)
+        for key in filterfalse(_KNOWN.__contains__, chunk):
+            self._unknown.keep(key, chunk[key])
         if not self._has_head:
             self._read_head(chunk)
         if chunk.get("error"):

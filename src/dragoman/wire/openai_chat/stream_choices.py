@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import filterfalse
 from typing import Any
 
 from dragoman.model.content import AnyPart
@@ -112,9 +113,8 @@ class ChoiceDecoder:
         return Growth(piece, ("tool_calls", 0, piece.kind, ARGUMENTS[piece.kind]))
 
     def _take_rest(self, wire: dict[str, Any]) -> None:
-        for key, value in wire.items():
-            if key not in _KNOWN:
-                self._unknown.keep(key, value)
+        for key in filterfalse(_KNOWN.__contains__, wire):
+            self._unknown.keep(key, wire[key])
         raw, logprobs = wire.get("finish_reason"), wire.get("logprobs")
         if "logprobs" in wire:
             self._take_logprobs(logprobs)

@@ -8,6 +8,7 @@ end. Progress events of built-in tools become opaque events.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from itertools import compress
 from typing import Any, ClassVar, NamedTuple
 
 from dragoman.model import events
@@ -30,6 +31,7 @@ from dragoman.wire.openai_responses.stream_items import GrowingItem, GrowingPart
 from dragoman.wire.overlay import fields_of, overlay_of
 from dragoman.wire.stream_decoding import DONE, FrameDecoder, Passing, object_in, stream_error
 
+_CONTAINERS = frozenset({dict, list})
 _KEEP_ALIVE = frozenset({"keepalive", "ping"})
 _DROPPED = frozenset({"sequence_number", "obfuscation"})
 _FIELDS = _DROPPED | {
@@ -211,11 +213,11 @@ class StreamDecoder(FrameDecoder[SseEvent]):
     def _as_frozen(self, head: Item) -> Item:
         """Reuse the frozen values of unchanged fields: every lifecycle event repeats the tools."""
         known, frozen = self._settings, dict(head)
-        for key in filter(head.__contains__, known):
-            value, before = head[key], known[key]
-            if value and type(value) in (dict, list) and value == before:
-                if dumps(value) == dumps(before):
-                    frozen[key] = before
+        may_repeat = map(_CONTAINERS.__contains__, map(type, head.values()))
+        for key, value in compress(head.items(), may_repeat):
+            before = known.get(key)
+            if before and value == before and dumps(value) == dumps(before):
+                frozen[key] = before
         return frozen
 
     def _terminal(self, wire: Item, kind: str) -> bool:
