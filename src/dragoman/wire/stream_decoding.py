@@ -106,6 +106,8 @@ class FrameDecoder(Generic[FrameT]):
                         self._take(frame)
             except _FAULTS as error:
                 fault = self._broken(error)
+                with suppress(*_FAULTS):
+                    self._end()  # what was held back
             if fault is not None:
                 raise fault  # outside the handler, so that the inner error is not its context
         return self._taken()
@@ -212,7 +214,10 @@ class FrameDecoder(Generic[FrameT]):
         """Take the usage of the last of several repeated frames; see `Growth.counts`."""
 
     def _end(self) -> None:
-        """Emit what is left when the stream has ended."""
+        """Emit what is left when the stream has ended; `_is_closed` if it broke off.
+
+        What would have come with a finish reason is emitted as an opaque event if there is none.
+        """
 
     def _in_order(self, parts: tuple[AnyPart, ...]) -> tuple[AnyPart, ...]:
         """Order parts as in a non-streamed body; returns the same tuple if they already are."""

@@ -103,7 +103,7 @@ class StreamDecoder(FrameDecoder[str | bytes]):
             )
 
     def _is_done(self) -> bool:
-        if self._folded.errors or not self._chunks.is_closed:
+        if self._is_closed or self._folded.errors or not self._chunks.is_closed:
             return False
         if not self._candidates:
             return self._folded.response.finish is not None  # then the prompt was blocked
@@ -127,6 +127,8 @@ class StreamDecoder(FrameDecoder[str | bytes]):
             if self._has_news:
                 self._start()
             self._settle_usage()
+            for candidate in self._candidates.values():
+                candidate.settle()
             self._emit(decode_stream_error(chunk))
             return
         candidates = chunk.pop("candidates", None)
@@ -225,6 +227,7 @@ def _parsed(raw: str | bytes) -> Any:
 
 _ASSISTANT = Role.ASSISTANT
 _MODEL = {"role": "model"}
+_CITED = frozenset({"citationMetadata", "citation_metadata"})  # emitted with their texts
 _PLAIN = 2  # fields: role and parts
 _PLAIN_CONTENT = frozenset({"role", "parts"})
 _PLAIN_FIELDS = frozenset({"content", "index"})
@@ -255,6 +258,7 @@ class CandidateDecoder:
         self._call: GrowingCall | None = None
         self._has_grown = False
         self.is_finished = False
+        self._settled: dict[str, Any] = {}
 
     def take(self, wire: dict[str, Any]) -> None:
         """Decode a chunk of the candidate."""
@@ -288,10 +292,22 @@ class CandidateDecoder:
         finish = self._plain_finish() or self._full_finish()
         if not self.is_finished:  # an interrupted part is not stopped
             self._settle_call()
+            self.settle()
             return
         self._stop()
         if finish is not None:
             self._emit(finish)
+
+    def settle(self) -> None:
+        """Emit what would have come with the finish reason, if a stream that fails has none."""
+        fields = self._metadata.fields
+        held = {key: fields[key] for key in fields if key not in _CITED and fields[key] is not None}
+        if self._content is not None and self._content != _MODEL:
+            held["content"] = self._content
+        if not self.is_finished and held.keys() - {"index"} and held != self._settled:
+            event = events.OpaqueEvent(NAME, {"candidates": [held]})
+            self._settled = event.payload["candidates"][0]
+            self._emit(event)
 
     # --- content
 

@@ -64,7 +64,8 @@ class StreamDecoder(FrameDecoder[SseEvent]):
     def _end(self) -> None:
         if not self._is_over and self._started is not None:
             finished = [choice.is_finished for choice in self._choices.values()]
-            self._finish(is_done=not self._ends_with_done and bool(finished) and all(finished))
+            is_done = not self._ends_with_done and bool(finished) and all(finished)
+            self._finish(is_done=is_done and not self._is_closed)
 
     def _finish(self, *, is_done: bool) -> None:
         self._is_over = True
@@ -179,6 +180,8 @@ class StreamDecoder(FrameDecoder[SseEvent]):
     def _take_error(self, error: Any) -> None:
         """Decode a mid-stream error (W112); its fields are kept in the extras."""
         self._has_failed = True
+        for choice in self._choices.values():
+            choice.settle()
         fields = error if is_object(error) else {"message": error}
         code = fields.get("code")
         numbers = (fields.get("status_code"), fields.get("status"), code)
