@@ -22,7 +22,6 @@ from dragoman.model.value import (
     own_tuple,
 )
 
-
 _USAGE = frozenset({Usage, type(None)})
 
 

@@ -170,6 +170,8 @@ class SseParser:
 
     def close(self) -> list[SseEvent]:
         """The last event, if the stream ended without the blank line after it."""
+        if not self._is_open:
+            return []
         found = [self._line(line) for line in (self._lines.take(), b"")]
         return [event for event in found if event]
 

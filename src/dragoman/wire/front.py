@@ -331,6 +331,7 @@ class FrontEncoder(FlowingEncoder):
         return self._encoder.repairs
 
     def write(self, event: Event) -> bytes:
+        """The bytes to send for an event, in the general way."""
         if type(event) is ResponseStart:
             return self._begun(event)
         begun = b"" if self._is_stamped else self._stamped()
@@ -348,6 +349,7 @@ class FrontEncoder(FlowingEncoder):
         return self._front.error_event(told, told.reason)
 
     def flow_after(self, event: Delta) -> Flow | None:
+        """How to write deltas like the plain one that was just written."""
         return inner_flow(self._encoder, event)
 
     def _close(self) -> bytes:

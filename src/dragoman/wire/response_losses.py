@@ -116,6 +116,7 @@ class ReportingEncoder(FlowingEncoder):
         return self._encoder.repairs
 
     def write(self, event: Event) -> bytes:
+        """The bytes to send for an event, in the general way."""
         if not self._is_home:
             if type(event) is PartDelta:
                 self._note_delta(event)
@@ -128,6 +129,7 @@ class ReportingEncoder(FlowingEncoder):
         return self._write(event)
 
     def flow_after(self, event: Delta) -> Flow | None:
+        """How to write deltas like the plain one that was just written."""
         flow = inner_flow(self._encoder, event)
         if flow is None or self._is_home or isinstance(event, PartDelta):
             return flow

@@ -62,6 +62,7 @@ class SealingEncoder(FlowingEncoder, EventHandler):
         return {number: choice.places for number, choice in self._choices.items()}
 
     def write(self, event: events.Event) -> bytes:
+        """The bytes to send for an event, in the general way."""
         if self._flowing is not None:
             self._rest()
         handle = self._handlers.get(type(event))
@@ -75,6 +76,7 @@ class SealingEncoder(FlowingEncoder, EventHandler):
         self._flowing = None
 
     def flow_after(self, event: Delta) -> Flow | None:
+        """How to write deltas like the plain one that was just written."""
         if self._flowing is None:
             return inner_flow(self._encoder, event)
         _, growing = self._flowing
@@ -296,9 +298,7 @@ class SealingEncoder(FlowingEncoder, EventHandler):
         made = choice.sealer.sealed_whole(whole, home, growing.place)
         if not made:
             started = self._shown(choice, growing, whole)
-            return started + self._write(
-                events.PartStop(growing.index, choice=choice.number)
-            )
+            return started + self._write(events.PartStop(growing.index, choice=choice.number))
         return b"".join([self._carry(choice, growing.number, part) for part in made])
 
     def _paused(self, choice: OpenChoice) -> bytes:

@@ -83,6 +83,13 @@ class FrontStreamEncoder(StreamEncoder):
             return True
         return False
 
+    def _report_late(self, event: events.Event) -> None:
+        if isinstance(event, (events.PartStart, events.PartStop)) and not event.choice:
+            if self._is_left_out(event.index, event.part):
+                return
+        if not isinstance(event, (PartDelta, events.PartStop)) or event.index not in self._left_out:
+            super()._report_late(event)
+
     def _part_delta(self, event: PartDelta) -> bytes:
         return b"" if event.index in self._left_out else super()._part_delta(event)
 

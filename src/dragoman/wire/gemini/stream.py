@@ -8,7 +8,6 @@ its finish reason (recorded with code execution), and then needs another one.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 from dragoman.errors import InvalidInputError, WireError
@@ -80,7 +79,7 @@ class StreamDecoder(FrameDecoder[str | bytes]):
         self._identity = UNKNOWN_RESPONSE
         self._head: dict[str, Any] = {}  # fields other than candidates and usage
         self._repeated: dict[str, Any] | None = None
-        self._has_started = self._has_news = False
+        self._has_started = self._has_news = self._has_failed = False
         self._usage: Any = None  # the latest
 
     def _end(self) -> None:
@@ -103,7 +102,7 @@ class StreamDecoder(FrameDecoder[str | bytes]):
             )
 
     def _is_done(self) -> bool:
-        if self._is_closed or self._folded.errors or not self._chunks.is_closed:
+        if self._is_closed or self._has_failed or not self._chunks.is_closed:
             return False
         if not self._candidates:
             return self._folded.response.finish is not None  # then the prompt was blocked
@@ -124,12 +123,7 @@ class StreamDecoder(FrameDecoder[str | bytes]):
 
     def _take_chunk(self, chunk: dict[str, Any]) -> None:
         if chunk.get("error") is not None:
-            if self._has_news:
-                self._start()
-            self._settle_usage()
-            for candidate in self._candidates.values():
-                candidate.settle()
-            self._emit(decode_stream_error(chunk))
+            self._take_error(chunk)
             return
         candidates = chunk.pop("candidates", None)
         usage = chunk.pop("usageMetadata", None)
@@ -148,6 +142,15 @@ class StreamDecoder(FrameDecoder[str | bytes]):
                 self._growth = self._grown(candidates[0])
         elif candidates is not None:
             self._emit(events.OpaqueEvent(NAME, {"candidates": candidates}))
+
+    def _take_error(self, chunk: dict[str, Any]) -> None:
+        if self._has_news:
+            self._start()
+        self._settle_usage()
+        for candidate in self._candidates.values():
+            candidate.settle()
+        self._has_failed = True
+        self._emit(decode_stream_error(chunk))
 
     def _grown(self, wire: Any) -> Growth | None:
         """The growth caused by a chunk, if its only candidate has nothing else."""
