@@ -84,10 +84,10 @@ class FrontStreamEncoder(StreamEncoder):
         return False
 
     def _report_late(self, event: events.Event) -> None:
+        is_out = isinstance(event, (PartDelta, events.PartStop)) and event.index in self._left_out
         if isinstance(event, (events.PartStart, events.PartStop)) and not event.choice:
-            if self._is_left_out(event.index, event.part):
-                return
-        if not isinstance(event, (PartDelta, events.PartStop)) or event.index not in self._left_out:
+            is_out = self._is_left_out(event.index, event.part) or is_out
+        if not is_out:
             super()._report_late(event)
 
     def _part_delta(self, event: PartDelta) -> bytes:
