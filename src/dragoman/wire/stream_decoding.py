@@ -135,10 +135,7 @@ class FrameDecoder(Generic[FrameT]):
                 self._take(each)
             if whole:
                 self._budget -= len(whole)
-                if self._growth is None:
-                    self._grown_at = self._template = None
-                    continue
-                self._remember(frame if is_between and len(whole) == 1 else None, self._growth)
+                self._remember(frame if is_between and len(whole) == 1 else None)
             template = self._template
             if template is not None and frames.is_between:
                 self._ready = template
@@ -154,9 +151,13 @@ class FrameDecoder(Generic[FrameT]):
                 self._take_counts(template.counts)
         return end
 
-    def _remember(self, frame: bytes | None, growth: Growth) -> None:
+    def _remember(self, frame: bytes | None) -> None:
         """Make a template of the frame just read, if it extends the same part as the one before."""
-        place, self._grown_at = self._grown_at, growth.place
+        growth, place = self._growth, self._grown_at
+        if growth is None:
+            self._grown_at = self._template = None
+            return
+        self._grown_at = growth.place
         if self._grown_at != place:
             self._template = None
         elif frame is not None:  # otherwise it came in two chunks, and the current template stays
