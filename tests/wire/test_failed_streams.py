@@ -8,6 +8,7 @@ import pytest
 
 import dragoman
 from dragoman import Text, Thinking, Usage
+from dragoman.errors import WireError
 from dragoman.model.events import (
     ChoiceFinish,
     Event,
@@ -154,7 +155,7 @@ def test_a_model_that_comes_too_late_is_lost() -> None:
     assert [loss.path for loss in encoder.losses] == ["model"]
 
 
-@pytest.mark.parametrize("after", ["error", "cut"])
+@pytest.mark.parametrize("after", ["error", "cut", "broken"])
 @pytest.mark.parametrize("reason", [{"blockReason": "SAFETY"}, {"safetyRatings": []}])
 def test_feedback_before_the_end_of_a_failed_stream_is_sent(
     reason: dict[str, Any], after: str
@@ -165,10 +166,60 @@ def test_feedback_before_the_end_of_a_failed_stream_is_sent(
     chunks = [text, {"promptFeedback": reason}, *([error] if after == "error" else [])]
     decoder = dragoman.dialect("gemini").stream_decoder()
     frames = b"".join(b"data: " + dumps(chunk) + b"\n\n" for chunk in chunks)
-    events = [*decoder.feed(frames), *decoder.close()]
+    events = decoder.feed(frames)
+    if after == "broken":
+        with pytest.raises(WireError):
+            decoder.feed(b"data: {not JSON\n\n")
+    events += decoder.close()
     encoder = encoder_of("gemini")
     written = b"".join(map(encoder.feed, events))
     seen = read("gemini", written if after == "error" else written + encoder.feed(_ERROR))
     assert seen.response.extras["gemini"] == {"promptFeedback": reason}
     assert not seen.is_complete
     assert not encoder.losses
+
+
+_TOKEN = {"token": "log", "logprob": -1.0, "bytes": None, "top_logprobs": []}
+_LATE: dict[str, Any] = {
+    "openai-chat": {"id": "r", "model": "m", "created": 1, "late": 1, "choices": [
+        {"index": 0, "delta": {"content": "Hi", "late": 2}, "late": 3,
+         "logprobs": {"content": [_TOKEN]}}]},
+    "gemini": {"responseId": "r", "late": 1, "usageMetadata": {"promptTokenCount": 9}, "candidates":
+        [{"index": 0, "content": {"role": "model", "parts": [{"text": "Hi"}], "late": 2},
+          "late": 3, "groundingMetadata": {"webSearchQueries": ["log"]}}]},
+    "ollama": {"model": "m", "late": 1, "message": {"role": "assistant", "content": "Hi",
+                                                    "late": 2}, "logprobs": [_TOKEN]},
+}  # fmt: skip
+_FAILURES: dict[str, Any] = {
+    "openai-chat": {"error": {"message": "it broke", "type": "server_error"}},
+    "gemini": {"error": {"code": 503, "message": "it broke", "status": "UNAVAILABLE"}},
+    "ollama": {"error": "it broke"},
+}
+
+
+@pytest.mark.parametrize("dialect", _LATE)
+@pytest.mark.parametrize("after", ["error", "cut", "broken"])
+@pytest.mark.parametrize("target", dragoman.dialects())
+def test_fields_that_wait_for_a_finish_reason_are_not_lost(
+    dialect: str, after: str, target: str
+) -> None:
+    """They are sent back in their own dialect, and reported in others."""
+    late = dumps(_LATE[dialect])
+    form = b"%b\n" if dialect == "ollama" else b"data: %b\n\n"
+    first = form % late.replace(b'"late"', b'"early"')
+    decoder, encoder = dragoman.dialect(dialect).stream_decoder(), encoder_of(target)
+    events = decoder.feed(first + form % late)
+    if after == "error":
+        events += decoder.feed(form % dumps(_FAILURES[dialect]))
+    elif after == "broken":
+        with pytest.raises(WireError):
+            decoder.feed(form % b"{not JSON")
+    events += decoder.close()
+    written = b"".join([*map(encoder.feed, events), encoder.close()])
+    assert not decoder.is_complete
+    if target == dialect:
+        assert all(b'"late":%d' % n in written for n in (2, 3) if b'"late":%d' % n in late)
+        assert b"log" in written
+    else:
+        reasons = {loss.reason for loss in encoder.losses}
+        assert "an unsupported event is left out" in reasons

@@ -40,6 +40,7 @@ from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall, ToolCallDelta, make_call
 from dragoman.model.usage import FinishReason, Usage
 
+_MAX_PENDING = 64  # events
 _NO_ARGUMENTS = JsonProgress()  # shared by all parts that are not calls, and never fed
 
 
@@ -184,39 +185,61 @@ class MessageAccumulator:
 
     `response` can be read at any time and holds everything received so far. `is_complete` tells
     whether the provider has signalled the end of the response.
+
+    Events are assembled when something is asked of them: many short streams are only translated.
     """
 
     def __init__(self) -> None:
+        self._pending: list[Event] = []
         self._choices: dict[int, _Growing] = {}
         self._first_id = ""  # created once, so it is the same before and after the first event
         self._start = NOT_STARTED
         self._usage: Usage | None = None
-        self.is_complete = False
-        self.errors: list[StreamError] = []
-        self.opaque: list[OpaqueEvent] = []
+        self._is_complete = False
+        self._errors: list[StreamError] = []
+        self._opaque: list[OpaqueEvent] = []
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the provider has signalled the end of the response."""
+        self.assemble()
+        return self._is_complete
+
+    @property
+    def errors(self) -> list[StreamError]:
+        """The errors so far."""
+        self.assemble()
+        return self._errors
+
+    @property
+    def opaque(self) -> list[OpaqueEvent]:
+        """The events without a canonical equivalent so far."""
+        self.assemble()
+        return self._opaque
 
     def add(self, event: Event) -> None:
         """Adds one event."""
-        handler = self._HANDLERS.get(type(event))
-        if handler is None:
+        if type(event) not in self._HANDLERS:
             msg = f"expected an event, not {type(event).__name__}"
             raise InvalidInputError(msg)
-        handler(self, event)
+        self._pending.append(event)
+        if len(self._pending) > _MAX_PENDING:
+            self.assemble()
 
-    def grow(self, delta: PartDelta) -> None:
-        """Fast path of `add` for `PartDelta`, the most frequent event."""
-        growing = self._choices.get(delta.choice)
-        slot = None if growing is None else growing.by_index.get(delta.index)
-        if slot is None:
-            self._part_delta(delta)
-        else:
-            slot.grow(delta)
+    def assemble(self) -> None:
+        """Assembles the events added so far; everything that needs it does so itself."""
+        if self._pending:
+            pending, self._pending = self._pending, []
+            for event in pending:
+                self._HANDLERS[type(event)](self, event)
 
     def texts_of(self, delta: PartDelta | ToolCallDelta) -> tuple[list[str], ...]:
         """The lists that collect the text of such a delta while its part is open.
 
-        Callers may append the text of many deltas directly, instead of adding each delta.
+        Callers may append the text of many deltas directly, instead of adding each delta; after
+        other events, `assemble` must be called first.
         """
+        self.assemble()
         growing = self._choices.get(delta.choice)
         if growing is None:
             return ()
@@ -233,11 +256,13 @@ class MessageAccumulator:
 
     def add_call(self, delta: ToolCallDelta) -> tuple[int, ToolCall]:
         """Adds a tool call delta; returns the call's index and the call so far (id, name, kind)."""
+        self.assemble()
         slot = self._tool_call_delta(delta)
         return slot.place, _call(slot)
 
     def place_of(self, delta: ToolCallDelta) -> int | None:
         """The index of the call that a delta would continue, or `None` if it would start one."""
+        self.assemble()
         growing = self._choices.get(delta.choice)
         slot = None if growing is None else _slot_of(growing, delta)
         return None if slot is None else slot.place
@@ -247,6 +272,7 @@ class MessageAccumulator:
 
         Call this before adding the delta. Both forms assemble to the same calls.
         """
+        self.assemble()
         growing = self._choices.get(delta.choice)
         slot = _slot_of(growing, delta) if growing is not None else None
         calls = growing.calls if growing is not None else ()
@@ -256,6 +282,7 @@ class MessageAccumulator:
     @property
     def message(self) -> Message:
         """The first choice's message so far."""
+        self.assemble()
         if not self._choices:
             return make_message(Role.ASSISTANT, id=self._first())
         return self.response.message
@@ -263,6 +290,7 @@ class MessageAccumulator:
     @property
     def response(self) -> Response:
         """The response so far."""
+        self.assemble()
         start = self._start
         choices = tuple(
             self._choice(index, growing) for index, growing in sorted(self._choices.items())
@@ -310,7 +338,7 @@ class MessageAccumulator:
         if event.restarts:
             self._choices, self._start, self._usage = {}, NOT_STARTED, None
             self._first_id = ""
-            self.errors, self.opaque = [], []
+            self._errors, self._opaque = [], []
         # A second start (some servers repeat it in each chunk) fills gaps; it does not reset.
         self._start = self._start.filled(event)
 
@@ -380,13 +408,13 @@ class MessageAccumulator:
         growing.message_extras = event.message_extras
 
     def _stream_error(self, event: StreamError) -> None:
-        self.errors.append(event)
+        self._errors.append(event)
 
     def _opaque_event(self, event: OpaqueEvent) -> None:
-        self.opaque.append(event)
+        self._opaque.append(event)
 
     def _response_end(self, _event: ResponseEnd) -> None:
-        self.is_complete = True
+        self._is_complete = True
 
     _HANDLERS: ClassVar[dict[type, Callable[[Any, Any], object]]] = {
         ResponseStart: _response_start,

@@ -8,7 +8,9 @@ JSON, so everything in a message can be stored.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import compress
 from math import isfinite
+from operator import not_
 from typing import TYPE_CHECKING, Any, Never
 
 from dragoman.errors import InvalidInputError
@@ -20,6 +22,7 @@ MAX_INTEGER_BITS = 4096
 """Maximum size of an integer: far above any real use, far below Python's limit for conversion."""
 
 _PLAIN = frozenset({str, bool, type(None)})
+_STRING = frozenset({str})
 _INT_LIMIT = 2**63  # smaller integers need no further check
 
 
@@ -163,18 +166,17 @@ def freeze_mapping(value: Any, what: str = "value") -> FrozenDict:
 
 
 def _freeze_mapping(value: Mapping[Any, Any], what: str, depth: int) -> FrozenDict:
-    frozen: dict[str, Any] = {}
-    for key, item in value.items():
-        if type(key) is not str:
-            key = _freeze_key(key, what)  # noqa: PLW2901 - a str subclass becomes a plain str
-        kind = type(item)
-        if kind in _PLAIN or (
-            kind is int and depth < MAX_DEPTH and -_INT_LIMIT < item < _INT_LIMIT
-        ):
-            frozen[key] = item  # as in `freeze`, without the call: the most frequent case
-        else:
+    if not _STRING.issuperset(map(type, value)):  # a subclass becomes a plain str
+        value = {_freeze_key(key, what): item for key, item in value.items()}
+    kinds = list(map(type, value.values()))
+    if _PLAIN.issuperset(kinds):
+        return FrozenDict(value) if kinds else EMPTY
+    frozen, is_other = dict(value), map(not_, map(_PLAIN.__contains__, kinds))
+    for key, item in compress(value.items(), is_other):
+        # As in `freeze`, without the call: the most frequent case.
+        if type(item) is not int or depth >= MAX_DEPTH or not -_INT_LIMIT < item < _INT_LIMIT:
             frozen[key] = freeze(item, what, depth + 1)
-    return FrozenDict(frozen) if frozen else EMPTY
+    return FrozenDict(frozen)
 
 
 def _freeze_key(key: Any, what: str) -> str:

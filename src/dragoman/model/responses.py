@@ -22,6 +22,8 @@ from dragoman.model.value import (
     own_tuple,
 )
 
+_USAGE = frozenset({Usage, type(None)})
+
 
 class Choice(Value, frozen=True):
     """One of the alternatives in a response."""
@@ -42,7 +44,9 @@ class Choice(Value, frozen=True):
         if type(self.index) is not int or type(self.message) is not Message:
             expect(self.index, int, "Choice.index")
             expect(self.message, Message, "Choice.message")
-        if type(self.finish) is not FinishReason or type(self.finish_raw) is not str:
+        if (self.finish is not None and type(self.finish) is not FinishReason) or (
+            self.finish_raw is not None and type(self.finish_raw) is not str
+        ):
             expect_fields(self, finish=FinishReason, finish_raw=str)
         if self.logprobs is not None:
             own(self, "logprobs")
@@ -80,7 +84,7 @@ class Response(Value, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         own_tuple(self, "choices", Choice)
-        if not (type(self.usage) is Usage and type(self.model) is str and type(self.id) is str):
+        if not (type(self.usage) in _USAGE and type(self.model) is str and type(self.id) is str):
             expect_fields(self, usage=Usage, model=str, id=str)
         if self.created_at is not None:
             expect_number(self.created_at, "Response.created_at")

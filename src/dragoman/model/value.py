@@ -235,6 +235,8 @@ def own_mapping(value: Value, name: str) -> None:
 def own_tuple(value: Value, name: str, kinds: type | tuple[type, ...]) -> None:
     """Converts the field `name` to a tuple, and checks the types of its items."""
     given = getattr(value, name)
+    if type(given) is tuple and not given:
+        return
     where = f"{type(value).__name__}.{name}"
     if type(given) is not tuple:
         if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):

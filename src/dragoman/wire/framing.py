@@ -24,6 +24,7 @@ LF, CR = 0x0A, 0x0D
 _END = b"\n\n"
 _END_OF_CRLF = b"\n\r\n"
 _WHOLE_EVENT = re.compile(rb"(?:event:[^\r\n]*(?:\r\n|\n))?data:([^\r\n]*)(?:\r\n\r\n|\n\n)")
+_USUAL_EVENT = re.compile(rb"(?:event: ([^\r\n]*+)\n)?data: ([^\r\n]*+)\n\n").fullmatch
 _WHOLE_LINE = re.compile(rb"([^\r\n]*)(?:\r\n|\n)")
 _BETWEEN = frozenset({b" ", b"\t", b"\r", b"\n", b","})
 _OUTSIDE = re.compile(rb'["{}\[\]]')
@@ -143,9 +144,13 @@ class SseParser:
 
     def feed(self, data: bytes) -> list[SseEvent]:
         """The events completed by these bytes."""
-        if self._started and not self._is_open and data[-2:] == _END and CR not in data:
-            event = _single(data) if len(data) <= self._limit else None
-            return self._whole(data) if event is None else [event]  # mostly one whole event
+        if not self._is_open and data[-2:] == _END and len(data) <= self._limit:
+            event = _single(data)
+            if event is not None:  # the usual case
+                self._started = True
+                return [event]
+            if self._started and CR not in data:
+                return self._whole(data)
         if CR in data and data.count(b"\r") == data.count(b"\r\n"):
             data = data.replace(b"\r\n", b"\n")
         if CR in data or (not self._started and data[:1] == _BOM[:1]):
@@ -165,6 +170,8 @@ class SseParser:
 
     def close(self) -> list[SseEvent]:
         """The last event, if the stream ended without the blank line after it."""
+        if not self._is_open:
+            return []
         found = [self._line(line) for line in (self._lines.take(), b"")]
         return [event for event in found if event]
 
@@ -211,14 +218,12 @@ class SseParser:
 
 def _single(data: bytes) -> SseEvent | None:
     """The event, if these bytes are exactly one in the usual form: a name, then one data line."""
-    start, name = 0, None
-    if data[:7] == b"event: ":
-        start = data.find(b"\n") + 1
-        name = data[7 : start - 1]
-    if data[start : start + 6] != b"data: " or data.find(b"\n", start) != len(data) - 2:
+    found = _USUAL_EVENT(data)
+    if found is None:
         return None
+    name, body = found.groups()
     try:
-        return SseEvent(name.decode() if name else None, data[start + 6 : -2].decode())
+        return SseEvent(name.decode() if name else None, body.decode())
     except UnicodeDecodeError:
         return None
 

@@ -35,7 +35,7 @@ from dragoman.wire.encoded import Encoded
 from dragoman.wire.error_classification import decode_failure
 from dragoman.wire.error_reporting import reported
 from dragoman.wire.front_settings import client_settings
-from dragoman.wire.lane.flows import Delta, Flow, FlowingEncoder, inner_flow
+from dragoman.wire.lane.flows import Delta, Flow, FlowingEncoder, general_path, inner_flow
 from dragoman.wire.losses import Loss, Repair
 from dragoman.wire.streams import StreamEncoder
 
@@ -308,7 +308,7 @@ class FrontEncoder(FlowingEncoder):
     def __init__(self, front: Front, encoder: StreamEncoder) -> None:
         self._front = front
         self._encoder = encoder
-        self._write = encoder.feed
+        self._write = general_path(encoder)
         self._start = NOT_STARTED
         self._is_stamped = False
         self._is_waiting = False
@@ -330,18 +330,26 @@ class FrontEncoder(FlowingEncoder):
         """What was repaired so far."""
         return self._encoder.repairs
 
-    def _feed(self, event: Event) -> bytes:
+    def write(self, event: Event) -> bytes:
+        """The bytes to send for an event, in the general way."""
         if type(event) is ResponseStart:
             return self._begun(event)
-        begun = self._stamped()
-        if type(event) is ChoiceFinish and _has_failed(event) and not self._says_failures:
-            told = reported(_failure(self._start.extras))
-            event = self._front.error_event(told, told.reason)
-        elif type(event) is StreamError:
-            event = self._error_here(event)
+        begun = b"" if self._is_stamped else self._stamped()
+        if type(event) is ChoiceFinish or type(event) is StreamError:
+            event = self._end_here(event)
         return begun + self._write(event)
 
-    def _flow_after(self, event: Delta) -> Flow | None:
+    def _end_here(self, event: ChoiceFinish | StreamError) -> ChoiceFinish | StreamError:
+        """An end as this dialect reports it."""
+        if isinstance(event, StreamError):
+            return self._error_here(event)
+        if self._says_failures or not _has_failed(event):
+            return event
+        told = reported(_failure(self._start.extras))
+        return self._front.error_event(told, told.reason)
+
+    def flow_after(self, event: Delta) -> Flow | None:
+        """How to write deltas like the plain one that was just written."""
         return inner_flow(self._encoder, event)
 
     def _close(self) -> bytes:

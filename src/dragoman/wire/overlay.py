@@ -27,7 +27,7 @@ from functools import lru_cache
 from typing import Any, TypeVar, cast
 
 from dragoman.errors import InvalidInputError
-from dragoman.model.frozen import EMPTY, FrozenDict, freeze_mapping
+from dragoman.model.frozen import EMPTY, FrozenDict, freeze, freeze_mapping
 from dragoman.model.jsontext import dumps
 from dragoman.wire.digests import sha256
 from dragoman.wire.overlay_stored import OLD_ENDINGS, has_old_notes, is_old, old_keys, upgraded
@@ -76,7 +76,9 @@ def overlay_of(
     >>> overlay_of({"type": "text", "text": "hi", "odd": None}, {"type", "text"}, "openai-chat")
     {'openai-chat': {'odd': None}}
     """
-    left = {key: value for key, value in wire.items() if key not in known}
+    left = dict(wire)
+    for key in filter(wire.__contains__, known):
+        del left[key]
     if not written:
         return extras_of(left, dialect, words)
     overlay = Overlay(dialect)
@@ -93,7 +95,7 @@ def extras_of(fields: Mapping[str, Any], dialect: str, words: Iterable[str] = ()
         if not fields:
             return _words_alone(dialect, tuple(words))
         return freeze_mapping({dialect: fields, **_words_alone(dialect, tuple(words))}, "the wire")
-    return freeze_mapping({dialect: fields}, "the wire") if fields else EMPTY
+    return FrozenDict({dialect: freeze(fields, "the wire", 1)}) if fields else EMPTY
 
 
 @lru_cache(maxsize=1024)  # the words are ours and few, so most messages share one object
@@ -184,21 +186,20 @@ class Overlay:
     def _compared(
         self, wire: Mapping[str, Any], rebuilt: Mapping[str, Any], path: tuple[str, ...]
     ) -> dict[str, Any]:
-        left: dict[str, Any] = {}
-        for key, value in wire.items():
-            if key not in rebuilt:
-                left[key] = value
-                continue
-            ours = rebuilt[key]
-            if type(value) is str and type(ours) is str:  # most are
-                if value != ours:
-                    self.guess((*path, key), ours, value)
-            elif isinstance(value, dict) and isinstance(ours, dict):
+        left = dict(wire)
+        for key in filter(rebuilt.__contains__, wire):
+            value, ours = wire[key], rebuilt[key]
+            if isinstance(value, dict) and isinstance(ours, dict):
                 if inner := self._compared(value, ours, (*path, key)):
                     left[key] = inner
+                    continue
+            elif type(value) is str and type(ours) is str:  # most are
+                if value != ours:
+                    self.guess((*path, key), ours, value)
             elif not _are_same(value, ours):
                 is_long = isinstance(value, list) and isinstance(ours, (list, tuple))
                 self.guess((*path, key), _digest(ours) if is_long else ours, value)
+            del left[key]
         for key in rebuilt if self.notes_absent else ():
             if key not in wire:
                 self.absent((*path, key), rebuilt[key])
@@ -208,10 +209,10 @@ class Overlay:
         """Everything collected, as `extras`."""
         kept: dict[str, Any] = {}
         if self.fields:
-            kept[self.dialect] = self.fields
+            kept[self.dialect] = freeze(self.fields, "the wire", 1)
         if self.spelling:
-            kept[spelling_key(self.dialect)] = self.spelling
-        return freeze_mapping(kept, "the wire") if kept else EMPTY
+            kept[spelling_key(self.dialect)] = freeze(self.spelling, "the wire", 1)
+        return FrozenDict(kept) if kept else EMPTY
 
 
 # --- encoding

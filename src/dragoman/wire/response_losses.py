@@ -10,14 +10,14 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from dragoman.model.accumulate import MessageAccumulator
-from dragoman.model.events import Event, OpaqueEvent, PartDelta, ResponseStart
+from dragoman.model.events import Event, OpaqueEvent, PartDelta, PartStart, ResponseStart
 from dragoman.model.frozen import EMPTY
 from dragoman.model.responses import Response
 from dragoman.model.usage import FinishReason, Usage
 from dragoman.wire.fitting.unsupported_fields import unsupported_name_losses
 from dragoman.wire.foreign_extras import foreign_losses
 from dragoman.wire.fronts import Sealer, StateFields
-from dragoman.wire.lane.flows import Delta, Flow, FlowingEncoder, inner_flow
+from dragoman.wire.lane.flows import Delta, Flow, FlowingEncoder, general_path, inner_flow
 from dragoman.wire.losses import Loss, Repair
 from dragoman.wire.stream_encoding import NO_USAGE
 from dragoman.wire.streams import StreamEncoder
@@ -91,7 +91,7 @@ class ReportingEncoder(FlowingEncoder):
 
     def __init__(self, encoder: StreamEncoder, limits: ResponseLimits) -> None:
         self._encoder = encoder
-        self._write = encoder.feed
+        self._write = general_path(encoder)
         self._limits = limits
         self._folded = MessageAccumulator()  # everything but the texts
         self._is_home = False  # whether the stream is in this dialect, and so written completely
@@ -115,25 +115,30 @@ class ReportingEncoder(FlowingEncoder):
         """What was repaired so far."""
         return self._encoder.repairs
 
-    def _feed(self, event: Event) -> bytes:
-        if self._is_home:
-            return self._write(event)
-        if type(event) is PartDelta:
-            if event.extras is not EMPTY or event.index not in self._begun or event.choice:
+    def write(self, event: Event) -> bytes:
+        """The bytes to send for an event, in the general way."""
+        if not self._is_home:
+            if type(event) is PartDelta:
                 self._note_delta(event)
-        elif type(event) is not OpaqueEvent:
-            self._folded.add(event)
-            if type(event) is ResponseStart and _is_at_home(event, self._limits.dialect):
-                self._is_home = True
+            elif type(event) is not OpaqueEvent:
+                self._folded.add(event)
+                if type(event) is PartStart and not event.choice:
+                    self._begun.add(event.index)
+                elif type(event) is ResponseStart:
+                    self._is_home = _is_at_home(event, self._limits.dialect)
         return self._write(event)
 
-    def _flow_after(self, event: Delta) -> Flow | None:
+    def flow_after(self, event: Delta) -> Flow | None:
+        """How to write deltas like the plain one that was just written."""
         flow = inner_flow(self._encoder, event)
         if flow is None or self._is_home or isinstance(event, PartDelta):
             return flow
         return flow.beside(*self._folded.texts_of(event))  # needed to tell calls apart
 
     def _note_delta(self, event: PartDelta) -> None:
+        is_text = event.extras is EMPTY and event.signature is None and not event.citations
+        if is_text and not event.choice and event.index in self._begun:
+            return
         self._folded.add(event.replace(text=None))
         if not event.choice:
             self._begun.add(event.index)

@@ -25,7 +25,7 @@ from dragoman.wire.fronts import (
     pointed_back,
     stateless,
 )
-from dragoman.wire.lane.flows import Delta, Flow, FlowingEncoder, inner_flow
+from dragoman.wire.lane.flows import Delta, Flow, FlowingEncoder, general_path, inner_flow
 from dragoman.wire.losses import Loss, Losses, Repair
 from dragoman.wire.sealing_parts import OpenChoice, OpenPart
 from dragoman.wire.stream_encoding import CORRECTED, EventHandler
@@ -37,6 +37,7 @@ class SealingEncoder(FlowingEncoder, EventHandler):
 
     def __init__(self, encoder: StreamEncoder, front: StateFields) -> None:
         self._encoder = encoder
+        self._write = general_path(encoder)
         self._front = front
         self._origin: Origin | None = None
         self._choices: dict[int, OpenChoice] = {}
@@ -60,10 +61,12 @@ class SealingEncoder(FlowingEncoder, EventHandler):
         """The original part number of each part shown to the client, by choice."""
         return {number: choice.places for number, choice in self._choices.items()}
 
-    def _feed(self, event: events.Event) -> bytes:
-        self._rest()
+    def write(self, event: events.Event) -> bytes:
+        """The bytes to send for an event, in the general way."""
+        if self._flowing is not None:
+            self._rest()
         handle = self._handlers.get(type(event))
-        return self._encoder.feed(event) if handle is None else handle(self, event)
+        return self._write(event) if handle is None else handle(self, event)
 
     def _rest(self) -> None:
         """Record how far the current part has grown, before another event."""
@@ -72,11 +75,13 @@ class SealingEncoder(FlowingEncoder, EventHandler):
             choice.rest(growing)
         self._flowing = None
 
-    def _flow_after(self, event: Delta) -> Flow | None:
-        flow, growing = inner_flow(self._encoder, event), self._flowing
-        if flow is None or growing is None:
-            return flow
-        return flow.beside(growing[1].grown.pieces)
+    def flow_after(self, event: Delta) -> Flow | None:
+        """How to write deltas like the plain one that was just written."""
+        if self._flowing is None:
+            return inner_flow(self._encoder, event)
+        _, growing = self._flowing
+        flow = inner_flow(self._encoder, event) if growing.is_flowing else None
+        return None if flow is None else flow.beside(growing.grown.pieces)
 
     def _close(self) -> bytes:
         return self._encoder.close()
@@ -93,11 +98,17 @@ class SealingEncoder(FlowingEncoder, EventHandler):
         self._origin = event.origin or self._origin
         for choice in self._choices.values():
             choice.sealer.origin = self._origin
-        return self._encoder.feed(event)
+        return self._write(event)
 
     def _part_start(self, event: events.PartStart) -> bytes:
         choice = self._choice(event.choice)
-        return self._ends(choice) + self._paused(choice) + self._started(choice, event)
+        return self._interrupted(choice) + self._started(choice, event)
+
+    def _interrupted(self, choice: OpenChoice) -> bytes:
+        """End what another part interrupts."""
+        if not choice.ended and choice.thought is None:
+            return b""
+        return self._ends(choice) + self._paused(choice)
 
     def _started(self, choice: OpenChoice, event: events.PartStart) -> bytes:
         sealer, part = choice.sealer, event.part
@@ -120,7 +131,7 @@ class SealingEncoder(FlowingEncoder, EventHandler):
     def _shown(self, choice: OpenChoice, growing: OpenPart, part: AnyPart) -> bytes:
         """Start the part that is shown for a part."""
         choice.places.append(growing.number)
-        return self._encoder.feed(events.PartStart(growing.index, part, choice.number))
+        return self._write(events.PartStart(growing.index, part, choice.number))
 
     def _may_get_state(self, choice: OpenChoice, part: AnyPart) -> bool:
         """Whether a part is from another dialect, so that state may still arrive."""
@@ -152,8 +163,8 @@ class SealingEncoder(FlowingEncoder, EventHandler):
         """Emit an envelope as a part of its own, with a negative index to avoid collisions."""
         self._carriers -= 1
         choice.places.append(number)
-        started = self._encoder.feed(events.PartStart(self._carriers, carrier, choice.number))
-        return started + self._encoder.feed(events.PartStop(self._carriers, choice=choice.number))
+        started = self._write(events.PartStart(self._carriers, carrier, choice.number))
+        return started + self._write(events.PartStop(self._carriers, choice=choice.number))
 
     def _carry_state(
         self,
@@ -177,7 +188,7 @@ class SealingEncoder(FlowingEncoder, EventHandler):
             begun += self._paused(choice)
         if growing is None:
             self._note_unannounced(choice, event.index)
-            return begun + self._encoder.feed(event)
+            return begun + self._write(event)
         growing.grown.grow(event)
         self._flowing = (choice, growing)
         if not growing.is_begun:
@@ -202,7 +213,7 @@ class SealingEncoder(FlowingEncoder, EventHandler):
                 event = event.replace(signature=None)
             if not (event.text or event.data or event.citations or event.extras):
                 return b""
-        return self._encoder.feed(event)
+        return self._write(event)
 
     def _part_stop(self, event: events.PartStop) -> bytes:
         choice, index = self._choice(event.choice), event.index
@@ -220,7 +231,7 @@ class SealingEncoder(FlowingEncoder, EventHandler):
         if event.part is None or home is None:
             if event.part is not None:
                 self._note_unannounced(choice, index)
-            return self._encoder.feed(event)
+            return self._write(event)
         if index in choice.begun:
             return self._stop_late(choice, event.part, home)
         return self._started(
@@ -236,7 +247,7 @@ class SealingEncoder(FlowingEncoder, EventHandler):
                 self._losses.add(path, CORRECTED)
             return b""
         shown = stateless(event.part)
-        return self._encoder.feed(events.PartStop(event.index, shown, choice.number))
+        return self._write(events.PartStop(event.index, shown, choice.number))
 
     def _stop_late(self, choice: OpenChoice, part: AnyPart, home: Origin) -> bytes:
         """Emit the state of a part that has already ended."""
@@ -270,7 +281,7 @@ class SealingEncoder(FlowingEncoder, EventHandler):
                 signature=growing.shown.signature, origin=growing.shown.origin,
                 wire_id=growing.shown.wire_id,
             )  # fmt: skip
-        written = self._encoder.feed(events.PartStop(growing.index, shown, choice.number))
+        written = self._write(events.PartStop(growing.index, shown, choice.number))
         if home is None or _is_same_state(growing.state, whole):
             return written
         return written + self._carry_state(choice, growing.number, whole, home, growing.place)
@@ -287,9 +298,7 @@ class SealingEncoder(FlowingEncoder, EventHandler):
         made = choice.sealer.sealed_whole(whole, home, growing.place)
         if not made:
             started = self._shown(choice, growing, whole)
-            return started + self._encoder.feed(
-                events.PartStop(growing.index, choice=choice.number)
-            )
+            return started + self._write(events.PartStop(growing.index, choice=choice.number))
         return b"".join([self._carry(choice, growing.number, part) for part in made])
 
     def _paused(self, choice: OpenChoice) -> bytes:
@@ -321,7 +330,7 @@ class SealingEncoder(FlowingEncoder, EventHandler):
         more = growing.unsent(whole.text)
         if more is None:
             self._losses.add(f"choices[{number}].message.parts[{growing.number}]", CORRECTED)
-        written = self._encoder.feed(PartDelta(index, more, choice=number)) if more else b""
+        written = self._write(PartDelta(index, more, choice=number)) if more else b""
         return written + self._sealed(choice, growing, whole, home)
 
     def _sealed(
@@ -331,12 +340,12 @@ class SealingEncoder(FlowingEncoder, EventHandler):
         index, number, written = growing.index, choice.number, b""
         if home is not None and (envelope := choice.sealer.envelope(whole, home, growing.place)):
             seal: dict[str, Any] = {self._front.thoughts: envelope}
-            written = self._encoder.feed(PartDelta(index, choice=number, **seal))
-        return written + self._encoder.feed(events.PartStop(index, choice=number))
+            written = self._write(PartDelta(index, choice=number, **seal))
+        return written + self._write(events.PartStop(index, choice=number))
 
     def _tool_call_delta(self, event: ToolCallDelta) -> bytes:
         choice = self._choice(event.choice)
-        written = self._ends(choice) + self._paused(choice)
+        written = self._interrupted(choice)
         is_new = choice.is_new(event)
         number = choice.numbered() if is_new else choice.count - 1
         if is_new or event.id:
@@ -351,13 +360,13 @@ class SealingEncoder(FlowingEncoder, EventHandler):
         if is_new:
             choice.places.append(number)
             choice.sealer.count_call()
-        return written + self._encoder.feed(event)
+        return written + self._write(event)
 
     def _choice_finish(self, event: events.ChoiceFinish) -> bytes:
         written = self._flushed(event.choice)
         if event.extras is not EMPTY:
             written += self._beside(self._choice(event.choice), event.extras)
-        return written + self._encoder.feed(event)
+        return written + self._write(event)
 
     def _beside(self, choice: OpenChoice, extras: Mapping[str, Any]) -> bytes:
         """Emit the calls that a response reports at its end, beside its content."""
@@ -369,7 +378,7 @@ class SealingEncoder(FlowingEncoder, EventHandler):
 
     def _response_end(self, event: events.ResponseEnd) -> bytes:
         flushed = b"".join([self._flushed(number) for number in self._choices])
-        return flushed + self._encoder.feed(event)
+        return flushed + self._write(event)
 
     def _flushed(self, number: int) -> bytes:
         """End all parts that were not stopped."""

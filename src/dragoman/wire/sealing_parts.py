@@ -41,6 +41,11 @@ class OpenPart:
         self._sent = shown.text if isinstance(shown, (Text, Thinking)) else ""
         self._first = len(self.grown.pieces)
 
+    @property
+    def is_flowing(self) -> bool:
+        """Whether the last chunk was passed on as it was."""
+        return self.is_begun and len(self.grown.pieces) > self._first
+
     def pause(self) -> Thinking:
         """End the thought so far, as something else follows; a continuation is a separate part."""
         thought = self.grown.built()

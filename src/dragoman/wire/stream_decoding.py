@@ -106,6 +106,8 @@ class FrameDecoder(Generic[FrameT]):
                         self._take(frame)
             except _FAULTS as error:
                 fault = self._broken(error)
+                with suppress(*_FAULTS):
+                    self._end()  # what was held back
             if fault is not None:
                 raise fault  # outside the handler, so that the inner error is not its context
         return self._taken()
@@ -121,24 +123,23 @@ class FrameDecoder(Generic[FrameT]):
     def _step(self, data: bytes) -> None:
         """Decode frame by frame; frames that repeat the previous one are handled as bytes."""
         frames: SteppedFraming[FrameT] = self._frames  # type: ignore[assignment]  # see `_noise`
-        position, size, mark = 0, len(data), b""
+        position, size, mark = 0, len(data), frames.mark(data)
         while position < size:
-            mark = mark or frames.mark(data)
-            end = data.find(mark, position) + len(mark)
-            if end < len(mark) or self._budget <= 0:
-                end = size
+            found = data.find(mark, position)
+            end = size if found < 0 or self._budget <= 0 else found + len(mark)
             frame = data[position:end] if end - position < size else data
-            is_between = frames.is_between
-            self._growth, self._ready, position = None, None, end
-            found = frames.feed(frame)
-            for each in found:
+            is_between, position = frames.is_between, end
+            self._growth = self._ready = None
+            whole = frames.feed(frame)
+            for each in whole:
                 self._take(each)
-            if found:
-                self._budget -= len(found)
-                self._remember(frame if is_between and len(found) == 1 else None)
+            if whole:
+                self._budget -= len(whole)
+                self._remember(frame if is_between and len(whole) == 1 else None)
             template = self._template
             if template is not None and frames.is_between:
                 self._ready = template
+                self._folded.assemble()  # the texts follow those of the events so far
                 position = self._run(template, data, position)
 
     def _run(self, template: Template, data: bytes, position: int) -> int:
@@ -153,8 +154,11 @@ class FrameDecoder(Generic[FrameT]):
     def _remember(self, frame: bytes | None) -> None:
         """Make a template of the frame just read, if it extends the same part as the one before."""
         growth, place = self._growth, self._grown_at
-        self._grown_at = None if growth is None else growth.place
-        if growth is None or self._grown_at != place:
+        if growth is None:
+            self._grown_at = self._template = None
+            return
+        self._grown_at = growth.place
+        if self._grown_at != place:
             self._template = None
         elif frame is not None:  # otherwise it came in two chunks, and the current template stays
             self._template = self._template_from(frame, growth)
@@ -195,11 +199,6 @@ class FrameDecoder(Generic[FrameT]):
         self._folded.add(event)
         self._events.append(event)
 
-    def _emit_delta(self, delta: PartDelta) -> None:
-        """Like `_emit`, optimised for the most frequent event."""
-        self._folded.grow(delta)
-        self._events.append(delta)
-
     def _arranged(self, choice: Choice) -> Choice:
         parts = self._in_order(choice.message.parts)
         if parts is choice.message.parts:
@@ -216,7 +215,10 @@ class FrameDecoder(Generic[FrameT]):
         """Take the usage of the last of several repeated frames; see `Growth.counts`."""
 
     def _end(self) -> None:
-        """Emit what is left when the stream has ended."""
+        """Emit what is left when the stream has ended; `_is_closed` if it broke off.
+
+        What would have come with a finish reason is emitted as an opaque event if there is none.
+        """
 
     def _in_order(self, parts: tuple[AnyPart, ...]) -> tuple[AnyPart, ...]:
         """Order parts as in a non-streamed body; returns the same tuple if they already are."""

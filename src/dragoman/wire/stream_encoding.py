@@ -94,10 +94,10 @@ class EventEncoder(FlowingEncoder, EventHandler):
         self._collect()
         return self._losses.repairs
 
-    def _feed(self, event: events.Event) -> bytes:
+    def write(self, event: events.Event) -> bytes:
+        """The bytes to send for an event, in the general way."""
         if self._is_over:
-            if self._reports_late_events or type(event) in _CONTENT:
-                self._lose("events", "events after the end of a response are left out")
+            self._report_late(event)
             return b""
         if self._has_one_choice and (choice := getattr(event, "choice", None)):
             self._lose(f"choices[{choice}]", "only one choice is supported")
@@ -105,7 +105,8 @@ class EventEncoder(FlowingEncoder, EventHandler):
         written: bytes = self._handlers[type(event)](self, event)
         return written
 
-    def _flow_after(self, event: Delta) -> Flow | None:
+    def flow_after(self, event: Delta) -> Flow | None:
+        """How to write deltas like the plain one that was just written."""
         if self._is_over or (self._has_one_choice and event.choice):
             return None
         return self._part_flow(event) if isinstance(event, PartDelta) else self._call_flow(event)
@@ -115,6 +116,10 @@ class EventEncoder(FlowingEncoder, EventHandler):
         return b"" if self._is_over else self._stream_error(INTERRUPTED)
 
     # --- shared by all dialects
+
+    def _report_late(self, event: events.Event) -> None:
+        if self._reports_late_events or type(event) in _CONTENT:
+            self._lose("events", "events after the end of a response are left out")
 
     def _response_start(self, event: events.ResponseStart) -> bytes:
         if event.restarts:  # what was sent can't be retracted, nor continued by another response
@@ -244,8 +249,9 @@ class SentPart:
         if more is None:
             lose(CORRECTED)
         if isinstance(final, Text):
-            return final.replace(text=more or "", citations=final.citations[self.cited :])
-        return final.replace(text=more or "")
+            citations = final.citations[self.cited :]
+            return final.replace_unchecked(text=more or "", citations=citations)
+        return final.replace_unchecked(text=more or "")
 
 
 def piece_of(part: AnyPart, delta: events.PartDelta) -> Thinking | Refusal | None:

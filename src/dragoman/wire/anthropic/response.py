@@ -9,7 +9,7 @@ from dragoman import errors
 from dragoman.errors import DragomanError
 from dragoman.model.content import AnyPart
 from dragoman.model.derived_ids import response_identity
-from dragoman.model.events import StreamError
+from dragoman.model.events import ResponseStart, StreamError
 from dragoman.model.messages import Message, make_message
 from dragoman.model.parts import Origin, Refusal
 from dragoman.model.responses import Choice, Response
@@ -181,7 +181,7 @@ def decode_response(wire: Block) -> Response:
     )
     choice = Choice(0, message, finish, reason if finish is not None else None)
     response = Response(choices=(choice,), usage=usage, model=model, id=response_id)
-    rebuilt = _fields(response, choice)
+    rebuilt = _fields(response, usage, choice)
     rebuilt["content"] = content
     extras = overlay_of(wire, (), NAME, rebuilt)
     absent = [[[key], ours] for key, ours in rebuilt.items() if key not in wire]
@@ -195,6 +195,15 @@ def encode_response(response: Response) -> Encoded:
     for index in range(1, len(response.choices)):
         writing.lose(f"choices[{index}]", "only one choice is supported")
     choice = response.choices[0] if response.choices else Choice(0, make_message(_ASSISTANT))
+    report_losses(choice, writing)
+    writing.origin = choice.message.origin
+    content = encode_parts(_content(choice.message), writing)
+    body = encode_body(response, response.usage, choice, content)
+    return Encoded(body, losses=tuple(writing.losses), repairs=tuple(writing.repairs))
+
+
+def report_losses(choice: Choice, writing: Writing) -> None:
+    """Report what a message can't express, except its content."""
     if choice.logprobs is not None:
         writing.lose("choices[0].logprobs", "log probabilities are not supported")
     if choice.message.name is not None:
@@ -203,29 +212,33 @@ def encode_response(response: Response) -> Encoded:
         writing.lose("choices[0].message.role", "a response must be an assistant message")
     if not _has_stop_reason(choice):
         writing.lose("choices[0].finish", "this finish reason has no equivalent")
-    body = _fields(response, choice)
-    writing.origin = choice.message.origin
-    body["content"] = encode_parts(_content(choice.message), writing)
-    body = with_overlay(body, response.extras, NAME)
+
+
+def encode_body(
+    head: Response | ResponseStart, usage: Usage | None, choice: Choice, content: list[Any]
+) -> Block:
+    """The body with this content."""
+    body = _fields(head, usage, choice)
+    body["content"] = content
+    body = with_overlay(body, head.extras, NAME)
     if not is_own(choice.message.origin):
         _complete(body, choice.message)
-    return Encoded(body, losses=tuple(writing.losses), repairs=tuple(writing.repairs))
+    return body
 
 
-def _fields(response: Response, choice: Choice) -> Block:
+def _fields(head: Response | ResponseStart, usage: Usage | None, choice: Choice) -> Block:
     """Encode all fields except the content."""
     body: Block = {"type": "message", "role": "assistant"}
-    if response.id is not None:
-        body["id"] = response.id
-    if response.model is not None:
-        body["model"] = response.model
+    if head.id is not None:
+        body["id"] = head.id
+    if head.model is not None:
+        body["model"] = head.model
     reason = _stop_reason(choice)
     if reason is not None:
         body["stop_reason"] = reason
     refusal = _refusal(choice.message)
     if refusal:
         body["stop_details"] = {"type": "refusal", "explanation": refusal}
-    usage = response.usage
     if usage is None and not is_own(choice.message.origin):
         usage = choice.message.usage
     if usage is not None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dragoman.model import events
+from dragoman.model.content import AnyPart
 from dragoman.model.events import PartDelta
 from dragoman.model.media import Media
 from dragoman.model.parts import Thinking
@@ -73,24 +74,34 @@ class FrontStreamEncoder(StreamEncoder):
         super().__init__()
         self._left_out: set[int] = set()
 
-    def feed(self, event: events.Event) -> bytes:
-        """The bytes to send for an event; empty for parts that responses can't contain."""
-        if isinstance(event, (events.PartStart, events.PartStop)) and event.choice == 0:
-            part = event.part
-            if isinstance(part, Media) and not is_own(part.origin or self._start.origin):
-                return self._leave_out(event.index)
-        if isinstance(event, (PartDelta, events.PartStop)) and event.index in self._left_out:
-            return b""
-        return super().feed(event)
+    def _is_left_out(self, index: int, part: AnyPart | None) -> bool:
+        """Whether a part can't be in a response."""
+        if isinstance(part, Media) and not is_own(part.origin or self._start.origin):
+            if index not in self._left_out:
+                self._left_out.add(index)
+                self._lose(f"choices[0].message.parts[{self._queue.skip()}]", _NO_MEDIA)
+            return True
+        return False
 
-    def _leave_out(self, index: int) -> bytes:
-        if index not in self._left_out:
-            self._left_out.add(index)
-            self._lose(f"choices[0].message.parts[{self._queue.skip()}]", _NO_MEDIA)
-        return b""
+    def _report_late(self, event: events.Event) -> None:
+        is_out = isinstance(event, (PartDelta, events.PartStop)) and event.index in self._left_out
+        if isinstance(event, (events.PartStart, events.PartStop)) and not event.choice:
+            is_out = self._is_left_out(event.index, event.part) or is_out
+        if not is_out:
+            super()._report_late(event)
+
+    def _part_delta(self, event: PartDelta) -> bytes:
+        return b"" if event.index in self._left_out else super()._part_delta(event)
+
+    def _part_stop(self, event: events.PartStop) -> bytes:
+        if self._is_left_out(event.index, event.part) or event.index in self._left_out:
+            return b""
+        return super()._part_stop(event)
 
     def _part_start(self, event: events.PartStart) -> bytes:
         part = event.part
+        if self._is_left_out(event.index, part):
+            return b""
         if isinstance(part, Thinking) and part.signature is None and part.data is None:
             event = event.replace(part=part.replace(signature=""))
         return super()._part_start(event)

@@ -189,7 +189,7 @@ class StreamDecoder(FrameDecoder[SseEvent]):
             self._emit(events.OpaqueEvent(NAME, wire))
             return
         if grown is not None:
-            self._emit_delta(grown)
+            self._emit(grown)
             self._growth = block.growth(wire, delta, grown)
             if self._growth is not None:
                 return

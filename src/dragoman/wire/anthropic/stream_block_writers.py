@@ -181,7 +181,7 @@ class TextWriter(BlockWriter):
         part = self.part
         if is_plain(part):
             return _TEXT_START % index + self._grown(index, part.text, ())
-        (block,) = self._blocks(part.replace(text="", citations=()))
+        (block,) = self._blocks(part.replace_unchecked(text="", citations=()))
         return block_start(index, block) + self._grown(index, part.text, part.citations)
 
     def grow(self, index: int, delta: PartDelta) -> bytes:
@@ -234,7 +234,8 @@ class ThinkingWriter(BlockWriter):
     def begin(self, index: int) -> bytes:
         """The empty block, then a delta with the initial content."""
         part = self.part
-        empty = part.replace(text="", signature=None if part.signature is None else "")
+        signature = None if part.signature is None else ""
+        empty = part.replace_unchecked(text="", signature=signature)
         (block,) = self._blocks(empty)
         written = block_start(index, block)
         return written + block_delta(index, *_THINKING, part.text) if part.text else written

@@ -18,17 +18,18 @@ from dragoman.model.events import PartDelta
 from dragoman.model.ids import new_id
 from dragoman.model.messages import make_message
 from dragoman.model.parts import Citation, Refusal, Text, Thinking
-from dragoman.model.responses import Choice, Response
+from dragoman.model.responses import Choice
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall, ToolCallDelta
 from dragoman.model.usage import FinishReason, Usage
 from dragoman.wire.anthropic.dialect import NAME, TARGET, Block, is_own
 from dragoman.wire.anthropic.response import (
-    encode_response,
+    encode_body,
     encode_stream_error,
     encode_usage,
     finish_beside_calls,
     is_usage,
+    report_losses,
 )
 from dragoman.wire.anthropic.stream import EVENTS
 from dragoman.wire.anthropic.stream_block_writers import (
@@ -45,6 +46,7 @@ from dragoman.wire.losses import Loss
 from dragoman.wire.stream_encoding import CORRECTED, HELD_BACK, EventEncoder
 from dragoman.wire.writing import Writing
 
+_ASSISTANT = Role.ASSISTANT
 _AT_START = frozenset({"type", "role", "id", "model", "content", "usage"})
 _BESIDE_DELTA = frozenset({"context_management", "input_transformations"})
 """Message fields that are in `message_delta` outside of its `delta`."""
@@ -88,17 +90,12 @@ class StreamEncoder(EventEncoder):
         if self._begun is not None:
             return b""
         self._begun_usage = self._usage
-        self._begun = body = _well_formed(encode_response(self._response(())).body)
+        choice = Choice(0, make_message(_ASSISTANT))
+        body = encode_body(self._start, self._usage, choice, [])
+        self._begun = body = _well_formed(body)
         if body["id"] is not self._start.id:
             self._start = self._start.replace(id=body["id"])
         return frame("message_start", message=body)
-
-    def _response(self, choices: tuple[Choice, ...]) -> Response:
-        """The response without its content."""
-        start = self._start
-        return Response(
-            choices=choices, usage=self._usage, model=start.model, id=start.id, extras=start.extras
-        )
 
     def _choice_finish(self, event: events.ChoiceFinish) -> bytes:
         return super()._choice_finish(event) + self._message_start()
@@ -107,10 +104,10 @@ class StreamEncoder(EventEncoder):
         return self._message_start() + self._queue.finish() + self._message_delta() + MESSAGE_STOP
 
     def _message_delta(self) -> bytes:
-        encoded = encode_response(self._response((self._choice(),)))
-        self._note(encoded.losses, encoded.repairs)
+        choice = self._choice()
+        report_losses(choice, self._writing)
+        sent = encode_body(self._start, self._usage, choice, [])
         begun = self._begun or {}
-        sent = encoded.body
         usage = _usage(sent)
         late = {
             key: value
@@ -125,7 +122,7 @@ class StreamEncoder(EventEncoder):
     def _choice(self) -> Choice:
         """The choice without its content, but with refusals, which are outside the content."""
         refusals = tuple(Refusal("".join(words)) for words in self._refusals.values())
-        message = make_message(Role.ASSISTANT, refusals, origin=self._start.origin)
+        message = make_message(_ASSISTANT, refusals, origin=self._start.origin)
         end = self._finish
         if end is None:
             return Choice(0, message)

@@ -8,7 +8,6 @@ its finish reason (recorded with code execution), and then needs another one.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 from dragoman.errors import InvalidInputError, WireError
@@ -80,7 +79,7 @@ class StreamDecoder(FrameDecoder[str | bytes]):
         self._identity = UNKNOWN_RESPONSE
         self._head: dict[str, Any] = {}  # fields other than candidates and usage
         self._repeated: dict[str, Any] | None = None
-        self._has_started = self._has_news = False
+        self._has_started = self._has_news = self._has_failed = False
         self._usage: Any = None  # the latest
 
     def _end(self) -> None:
@@ -103,7 +102,7 @@ class StreamDecoder(FrameDecoder[str | bytes]):
             )
 
     def _is_done(self) -> bool:
-        if self._folded.errors or not self._chunks.is_closed:
+        if self._is_closed or self._has_failed or not self._chunks.is_closed:
             return False
         if not self._candidates:
             return self._folded.response.finish is not None  # then the prompt was blocked
@@ -124,10 +123,7 @@ class StreamDecoder(FrameDecoder[str | bytes]):
 
     def _take_chunk(self, chunk: dict[str, Any]) -> None:
         if chunk.get("error") is not None:
-            if self._has_news:
-                self._start()
-            self._settle_usage()
-            self._emit(decode_stream_error(chunk))
+            self._take_error(chunk)
             return
         candidates = chunk.pop("candidates", None)
         usage = chunk.pop("usageMetadata", None)
@@ -146,6 +142,15 @@ class StreamDecoder(FrameDecoder[str | bytes]):
                 self._growth = self._grown(candidates[0])
         elif candidates is not None:
             self._emit(events.OpaqueEvent(NAME, {"candidates": candidates}))
+
+    def _take_error(self, chunk: dict[str, Any]) -> None:
+        if self._has_news:
+            self._start()
+        self._settle_usage()
+        for candidate in self._candidates.values():
+            candidate.settle()
+        self._has_failed = True
+        self._emit(decode_stream_error(chunk))
 
     def _grown(self, wire: Any) -> Growth | None:
         """The growth caused by a chunk, if its only candidate has nothing else."""
@@ -191,7 +196,7 @@ class StreamDecoder(FrameDecoder[str | bytes]):
         candidate = self._candidates.get(number)
         if candidate is None:
             calls = CallIds(self._identity)
-            candidate = CandidateDecoder(number, calls, self._emit, self._emit_delta)
+            candidate = CandidateDecoder(number, calls, self._emit)
             self._candidates[number] = candidate
         candidate.take(wire)
 
@@ -225,6 +230,7 @@ def _parsed(raw: str | bytes) -> Any:
 
 _ASSISTANT = Role.ASSISTANT
 _MODEL = {"role": "model"}
+_CITED = frozenset({"citationMetadata", "citation_metadata"})  # emitted with their texts
 _PLAIN = 2  # fields: role and parts
 _PLAIN_CONTENT = frozenset({"role", "parts"})
 _PLAIN_FIELDS = frozenset({"content", "index"})
@@ -242,14 +248,11 @@ class CandidateDecoder:
     (W85). An empty text without a signature is not a part.
     """
 
-    def __init__(
-        self, number: int, calls: CallIds, emit: Emit, emit_delta: Callable[[PartDelta], None]
-    ) -> None:
+    def __init__(self, number: int, calls: CallIds, emit: Emit) -> None:
         self._number = number
         calls.at(number)
         self.reading = Reading(None, calls)
         self._emit = emit
-        self._emit_delta = emit_delta
         self._events = PartEvents(emit, number)
         self._metadata = Metadata()
         self._content: dict[str, Any] | None = None  # without its parts
@@ -258,6 +261,7 @@ class CandidateDecoder:
         self._call: GrowingCall | None = None
         self._has_grown = False
         self.is_finished = False
+        self._settled: dict[str, Any] = {}
 
     def take(self, wire: dict[str, Any]) -> None:
         """Decode a chunk of the candidate."""
@@ -291,10 +295,22 @@ class CandidateDecoder:
         finish = self._plain_finish() or self._full_finish()
         if not self.is_finished:  # an interrupted part is not stopped
             self._settle_call()
+            self.settle()
             return
         self._stop()
         if finish is not None:
             self._emit(finish)
+
+    def settle(self) -> None:
+        """Emit what would have come with the finish reason, if a stream that fails has none."""
+        fields = self._metadata.fields
+        held = {key: fields[key] for key in fields if key not in _CITED and fields[key] is not None}
+        if self._content is not None and self._content != _MODEL:
+            held["content"] = self._content
+        if not self.is_finished and held.keys() - {"index"} and held != self._settled:
+            event = events.OpaqueEvent(NAME, {"candidates": [held]})
+            self._settled = event.payload["candidates"][0]
+            self._emit(event)
 
     # --- content
 
@@ -337,7 +353,7 @@ class CandidateDecoder:
             return
         if type(grown) is Text and grown.extras is EMPTY:
             self._has_grown = True
-            self._emit_delta(PartDelta(self._index, text, choice=self._number))
+            self._emit(PartDelta(self._index, text, choice=self._number))
         else:
             self._open_with(Text(text))
 
@@ -366,7 +382,7 @@ class CandidateDecoder:
     def _more(self, delta: PartDelta) -> None:
         if delta.text or delta.data:
             self._has_grown = True
-            self._emit_delta(delta)
+            self._emit(delta)
 
     def _open_with(self, part: Text | Thinking | Audio) -> None:
         self._start(part)

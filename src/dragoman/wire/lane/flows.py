@@ -3,7 +3,8 @@
 After a delta was written in the general way, an encoder may return a flow: how to write the next
 deltas of the same part, if they only add text. A wrapping encoder takes over the flow of the inner
 one, with the lists in which it collects the texts itself. So a run passes through all encoders with
-one check per delta. The deltas of one network read are written at once.
+one check per delta: only the outermost encoder is fed, the others just `write`. The deltas of one
+network read are written at once.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from dragoman.model.jsontext import dumps
 from dragoman.model.tools import ToolCallDelta
 from dragoman.wire.lane import switch
 from dragoman.wire.lane.runs import EventList
+from dragoman.wire.streams import StreamEncoder
 
 Delta = PartDelta | ToolCallDelta
 Encode = Callable[[str], bytes]
@@ -104,7 +106,7 @@ class Flow:
 
 
 class FlowingEncoder:
-    """An encoder with a shortcut for runs of plain deltas; `_feed` is the general path."""
+    """An encoder with a shortcut for runs of plain deltas; `write` is the general path."""
 
     _run: tuple[Any, ...] | None = None  # the part of the previous event, if that was a delta
     flow: Flow | None = None
@@ -138,7 +140,7 @@ class FlowingEncoder:
                         kept.append(text)
                     return written
             self.flow = None
-        written = self._feed(event)
+        written = self.write(event)
         if type(event) is PartDelta or type(event) is ToolCallDelta:
             self._note_delta_of_run(event)
         else:
@@ -183,23 +185,23 @@ class FlowingEncoder:
         """Create the flow at the second plain delta of a part: many parts are short."""
         run, self._run = self._run, (type(event), event.index, event.choice)
         if run == self._run and is_plain(event) and switch.is_on():
-            self.flow = self._flow_after(event)
+            self.flow = self.flow_after(event)
 
     def close(self) -> bytes:
         """The last bytes; an error if the events ended early (G1)."""
         self.flow = None
         return self._close()
 
-    def _feed(self, event: Event) -> bytes:
-        """The bytes to send for an event, in the general way."""
+    def write(self, event: Event) -> bytes:
+        """The bytes to send for an event, in the general way: for `feed` and wrapping encoders."""
         raise NotImplementedError
 
     def _close(self) -> bytes:
         """The last bytes."""
         raise NotImplementedError
 
-    def _flow_after(self, event: Delta) -> Flow | None:  # noqa: ARG002 - for subclasses
-        """How to write deltas like the one just written."""
+    def flow_after(self, event: Delta) -> Flow | None:  # noqa: ARG002 - for subclasses
+        """How to write deltas like the plain one that was just written."""
         return None
 
 
@@ -218,10 +220,14 @@ def _plain_text(event: ToolCallDelta) -> str | None:
     return None if has_more or event.kind != "function" else event.arguments_delta
 
 
-def inner_flow(encoder: Any, event: Delta) -> Flow | None:
-    """The flow of an inner encoder, if it is for the part of the event it was just fed."""
-    flow: Flow | None = getattr(encoder, "flow", None)
-    return flow if flow is not None and flow.is_for(event) else None
+def general_path(encoder: StreamEncoder) -> Callable[[Event], bytes]:
+    """How a wrapping encoder writes to the inner one."""
+    return encoder.write if isinstance(encoder, FlowingEncoder) else encoder.feed
+
+
+def inner_flow(encoder: StreamEncoder, event: Delta) -> Flow | None:
+    """The flow of an inner encoder that has just written this event."""
+    return encoder.flow_after(event) if isinstance(encoder, FlowingEncoder) else None
 
 
 def around(before: bytes, after: bytes) -> Writer:

@@ -46,11 +46,11 @@ class FrontStreamEncoder(StreamEncoder):
         self._front = front
         self._first: float | None = None
 
-    def feed(self, event: events.Event) -> bytes:
+    def write(self, event: events.Event) -> bytes:
         """The bytes to send for an event."""
         if self._first is None and type(event) is not events.ResponseStart:
             self._first = self._front.elapsed
-        return super().feed(event)
+        return super().write(event)
 
     def _last(self) -> dict[str, Any]:
         """Additional fields of the last line."""

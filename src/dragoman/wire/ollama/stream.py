@@ -157,12 +157,12 @@ class StreamDecoder(FrameDecoder[bytes]):
         if thinking := plain_text(message.get("thinking")):
             if self._thinking is None:
                 self._thinking = self._parts.start(Thinking(""))
-            self._emit_delta(PartDelta(self._thinking, thinking))
+            self._emit(PartDelta(self._thinking, thinking))
         if content := plain_text(message.get("content")):
             self._stop_thinking()
             if self._text is None:
                 self._text = self._parts.start(Text(""))
-            self._emit_delta(PartDelta(self._text, content))
+            self._emit(PartDelta(self._text, content))
         if not _READ.issuperset(message):
             self._take_rest(message)
         calls = message.get("tool_calls")
@@ -189,18 +189,34 @@ class StreamDecoder(FrameDecoder[bytes]):
 
     def _end(self) -> None:
         if not self._is_over:
-            self._is_over = True
-            self._stop_thinking()
-            self._parts.stop_all()
+            self._stop()
+            self._settle_start(self._unknown)
+            held: dict[str, Any] = {}
+            if self._unknown_of_message:
+                held["message"] = {**EMPTY_MESSAGE, **self._unknown_of_message}
+            if self._logprobs:
+                held["logprobs"] = self._logprobs
+            if held:
+                self._emit(events.OpaqueEvent(NAME, held))
+
+    def _stop(self) -> None:
+        self._is_over = True
+        self._stop_thinking()
+        self._parts.stop_all()
+
+    def _settle_start(self, unknown: dict[str, Any]) -> None:
+        """Emit the unknown fields of the response that came late."""
+        start = self._start
+        if start is not None and not unknown.items() <= fields_of(start.extras, NAME).items():
+            self._emit(start.replace(extras={**start.extras, NAME: unknown}))
 
     def _finish(self, chunk: dict[str, Any]) -> None:
-        self._end()
-        start, unknown = self._start, self._unknown
+        self._stop()
+        unknown = self._unknown
         usage = decode_usage(chunk, set())
         if usage is None:  # then durations belong to the response itself
             unknown |= {key: chunk[key] for key in METRICS if key in chunk}
-        if start is not None and not unknown.items() <= fields_of(start.extras, NAME).items():
-            self._emit(start.replace(extras={**start.extras, NAME: unknown}))
+        self._settle_start(unknown)
         if usage is not None:
             self._emit(events.UsageUpdate(usage))
         raw = chunk.get("done_reason")

@@ -231,7 +231,7 @@ class CompletionStreamEncoder(StreamEncoder):
             return b""
         return super()._written(texts, usage)
 
-    def _flow_after(self, event: Delta) -> None:
+    def flow_after(self, event: Delta) -> None:
         """None, since a chunk depends on those before it."""
 
     def _opaque(self, payload: Mapping[str, Any]) -> None:  # noqa: ARG002 - it belongs to a chat

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import pairwise
+from itertools import filterfalse, pairwise
 from typing import Any, ClassVar
 
 from dragoman.model import events
@@ -50,21 +50,22 @@ class StreamDecoder(FrameDecoder[SseEvent]):
         self._unknown = UnknownFields()
         self._started: tuple[dict[str, Any], FrozenDict] | None = None
         self._usage: Any = None
-        self._is_over = False
+        self._has_failed = self._is_over = False
 
     def _take(self, frame: SseEvent) -> None:
         data = frame.data
         if self._is_over or not data or data.isspace():
             return  # after the end, or a keep-alive
         if data[0] == "[" and data.strip() == DONE:
-            self._finish(is_done=not self._folded.errors)
+            self._finish(is_done=not self._has_failed)
         else:
             self._take_chunk(object_in(data), frame.event)
 
     def _end(self) -> None:
         if not self._is_over and self._started is not None:
             finished = [choice.is_finished for choice in self._choices.values()]
-            self._finish(is_done=not self._ends_with_done and bool(finished) and all(finished))
+            is_done = not self._ends_with_done and bool(finished) and all(finished)
+            self._finish(is_done=is_done and not self._is_closed)
 
     def _finish(self, *, is_done: bool) -> None:
         self._is_over = True
@@ -91,8 +92,8 @@ class StreamDecoder(FrameDecoder[SseEvent]):
             else:
                 self._emit(events.OpaqueEvent(NAME, {"event": name, "data": chunk}))
             return
-        for key in _PADDING:
-            chunk.pop(key, None)
+        for key in filter(chunk.__contains__, _PADDING):
+            del chunk[key]
         is_repeated = chunk == self._repeated  # most chunks repeat everything but a piece of text
         if not is_repeated:
             self._read_rest(chunk)
@@ -110,9 +111,8 @@ class StreamDecoder(FrameDecoder[SseEvent]):
             self._take_usage(chunk)
 
     def _read_rest(self, chunk: dict[str, Any]) -> None:
-        for key, value in chunk.items():
-            if key not in _KNOWN:
-                self._unknown.keep(key, value)
+        for key in filterfalse(_KNOWN.__contains__, chunk):
+            self._unknown.keep(key, chunk[key])
         if not self._has_head:
             self._read_head(chunk)
         if chunk.get("error"):
@@ -179,6 +179,9 @@ class StreamDecoder(FrameDecoder[SseEvent]):
 
     def _take_error(self, error: Any) -> None:
         """Decode a mid-stream error (W112); its fields are kept in the extras."""
+        self._has_failed = True
+        for choice in self._choices.values():
+            choice.settle()
         fields = error if is_object(error) else {"message": error}
         code = fields.get("code")
         numbers = (fields.get("status_code"), fields.get("status"), code)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import filterfalse
 from typing import Any
 
 from dragoman.model.content import AnyPart
-from dragoman.model.events import ChoiceFinish, PartDelta
+from dragoman.model.events import ChoiceFinish, OpaqueEvent, PartDelta
 from dragoman.model.frozen import EMPTY
 from dragoman.model.media import Audio
 from dragoman.model.parts import Refusal, Text, Thinking
@@ -63,6 +64,7 @@ class ChoiceDecoder:
         self._has_new_logprobs = False
         self._finish_raw: str | None = None
         self._finish: ChoiceFinish | None = None
+        self._settled: dict[str, Any] = {}
 
     @property
     def is_finished(self) -> bool:
@@ -112,9 +114,8 @@ class ChoiceDecoder:
         return Growth(piece, ("tool_calls", 0, piece.kind, ARGUMENTS[piece.kind]))
 
     def _take_rest(self, wire: dict[str, Any]) -> None:
-        for key, value in wire.items():
-            if key not in _KNOWN:
-                self._unknown.keep(key, value)
+        for key in filterfalse(_KNOWN.__contains__, wire):
+            self._unknown.keep(key, wire[key])
         raw, logprobs = wire.get("finish_reason"), wire.get("logprobs")
         if "logprobs" in wire:
             self._take_logprobs(logprobs)
@@ -130,6 +131,19 @@ class ChoiceDecoder:
         self._stop()
         if self._finish is not None:
             self._emit_finish()
+        else:
+            self.settle()
+
+    def settle(self) -> None:
+        """Emit what would have come with the finish reason, if a stream that fails has none."""
+        choice, delta = self._unknown.filled(), self._message.filled()
+        if self._logprobs is not None and any(self._logprobs.values()):
+            choice["logprobs"] = self._logprobs
+        held = {"index": self._number, "delta": delta, **choice}
+        if self._finish is None and (choice or delta) and held != self._settled:
+            event = OpaqueEvent(NAME, {"event": "message", "data": {"choices": [held]}})
+            self._settled = event.payload["data"]["choices"][0]
+            self._emit(event)
 
     def _stop(self) -> None:
         if self._annotations:

@@ -81,6 +81,10 @@ class UnknownFields:
             self._extras = extras_of(self._left(), NAME)
         return self._extras
 
+    def filled(self) -> dict[str, Any]:
+        """The fields that are not empty."""
+        return {key: value for key, value in self._fields.items() if not is_empty(value)}
+
     def _left(self) -> dict[str, Any]:
         filled = self._filled
         return {

@@ -303,6 +303,10 @@ def decode_output_item(
     item: Any, index: int, previous: AnyPart | None, identity: Identity
 ) -> list[AnyPart]:
     """Decode one item of a response, given the part before it."""
+    if isinstance(item, dict) and item.get("type", "message") == "message":  # it has no calls
+        parts = decode_assistant_message(item, previous)
+        if parts:
+            return list(parts)
     reader = ItemReader(None, CallIds(identity))
     if previous is not None:
         reader.run.append(previous)

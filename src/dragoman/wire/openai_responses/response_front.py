@@ -66,8 +66,8 @@ def _usual() -> Body:
 def echoed(request: Mapping[str, Any]) -> Body:
     """The client's settings as a response echoes them, with the API's defaults."""
     body = _usual()
-    for key in (*body, *_ECHOED_IF_SENT):
-        value = request.get(key)
+    for key in filter(request.__contains__, (*body, *_ECHOED_IF_SENT)):
+        value = request[key]
         if value is None:
             continue
         if key in _MERGED:
@@ -128,9 +128,10 @@ def complete(encoded: Encoded, response: Response, front: Front) -> None:
 
 def complete_body(body: Body, front: Front, echo: Body, *, is_own: bool) -> None:
     """Fill in the fields that a body lacks; those of a response of this dialect stay."""
-    for key, value in echo.items():
-        if key not in body or (not is_own and key not in _RESPONSE_FIELDS):
-            body[key] = value
+    told = dict(body)
+    body.update(echo)
+    for key in filter(told.__contains__, echo if is_own else _RESPONSE_FIELDS):
+        body[key] = told[key]
     body["output"] = [
         complete_item(dict(item)) if isinstance(item, Mapping) else item for item in body["output"]
     ]

@@ -8,6 +8,7 @@ end. Progress events of built-in tools become opaque events.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from itertools import compress
 from typing import Any, ClassVar, NamedTuple
 
 from dragoman.model import events
@@ -30,6 +31,7 @@ from dragoman.wire.openai_responses.stream_items import GrowingItem, GrowingPart
 from dragoman.wire.overlay import fields_of, overlay_of
 from dragoman.wire.stream_decoding import DONE, FrameDecoder, Passing, object_in, stream_error
 
+_CONTAINERS = frozenset({dict, list})
 _KEEP_ALIVE = frozenset({"keepalive", "ping"})
 _DROPPED = frozenset({"sequence_number", "obfuscation"})
 _FIELDS = _DROPPED | {
@@ -176,7 +178,8 @@ class StreamDecoder(FrameDecoder[SseEvent]):
         response: Any = wire.get("response")
         if not isinstance(response, dict):
             return False
-        head = {key: value for key, value in response.items() if key != "output"}
+        head = dict(response)
+        head.pop("output", None)
         known, self._head = self._head, head
         if known is None:
             self._id = head.get("id")
@@ -209,13 +212,13 @@ class StreamDecoder(FrameDecoder[SseEvent]):
 
     def _as_frozen(self, head: Item) -> Item:
         """Reuse the frozen values of unchanged fields: every lifecycle event repeats the tools."""
-        known, same = self._settings, dict[str, Any]()
-        for key, value in head.items():
-            if value and type(value) in (dict, list) and key in known:
-                before = known[key]
-                if value == before and dumps(value) == dumps(before):
-                    same[key] = before
-        return {**head, **same}
+        known, frozen = self._settings, dict(head)
+        may_repeat = map(_CONTAINERS.__contains__, map(type, head.values()))
+        for key, value in compress(head.items(), may_repeat):
+            before = known.get(key)
+            if before and value == before and dumps(value) == dumps(before):
+                frozen[key] = before
+        return frozen
 
     def _terminal(self, wire: Item, kind: str) -> bool:
         """Decode the final event, which repeats everything; Codex's backend omits the items."""
@@ -289,7 +292,7 @@ class StreamDecoder(FrameDecoder[SseEvent]):
         if delta or logprobs:
             extras = {NAME: {"logprobs": logprobs}} if logprobs else EMPTY
             grown = PartDelta(part.number, delta, extras=extras)
-            self._emit_delta(grown)
+            self._emit(grown)
             self._growth = None if logprobs else self._growth_of(wire, grown)
         return True
 
@@ -314,7 +317,7 @@ class StreamDecoder(FrameDecoder[SseEvent]):
             return False
         found = decode_annotations([wire.get("annotation")])
         if found:
-            self._emit_delta(PartDelta(part.number, citations=found))
+            self._emit(PartDelta(part.number, citations=found))
         return True
 
     def _arguments(self, wire: Item, _kind: str) -> bool:
@@ -324,7 +327,7 @@ class StreamDecoder(FrameDecoder[SseEvent]):
         number = item.grow(delta)
         if number is not None and delta:
             grown = PartDelta(number, delta)
-            self._emit_delta(grown)
+            self._emit(grown)
             self._growth = self._growth_of(wire, grown, item.pieces)
         return number is not None
 
