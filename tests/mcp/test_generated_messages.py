@@ -23,7 +23,7 @@ Value = st.SearchStrategy[Any]
 _TEXTS = ("", "a", "do", "x" * 300, "\ud800", "a\0b", "über prüfen", "../..", "aGk=", "image/png",
           "iVBORw0KGgo=", "data:,x", "file:///etc/passwd", "http://[::1", "\u202e")  # fmt: skip
 _NUMBERS = (0, 1, -1, 2**63, 10**400, 0.5, 1e308, -1e308, float("nan"), float("inf"))
-_ODD = (*_TEXTS, *_NUMBERS, True, None, [], {}, [[]], {"": None}, {"$ref": "#"})
+_ODD: tuple[Any, ...] = (*_TEXTS, *_NUMBERS, True, None, [], {}, [[]], {"": None}, {"$ref": "#"})
 _DEFINITIONS = {"a": {"$ref": "#/$defs/a"}}
 _SCHEMAS: tuple[Any, ...] = (
     {"type": "object"}, {"$ref": "#"}, {"type": ["object", "null"]}, {"type": 5}, True,
@@ -92,7 +92,8 @@ def _objects(kind: type[BaseModel], depth: int) -> Value:
 
 def _params(kind: type[BaseModel]) -> Value:
     field = kind.model_fields.get("params")
-    return st.none() if field is None else _usual(field.annotation)
+    annotation: Any = None if field is None else field.annotation
+    return st.none() if field is None else _usual(annotation)
 
 
 answers = st.fixed_dictionaries({name: _usual(kind) for name, kind in _LISTS.items()})
