@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 import msgspec
 
 import dragoman
-from dragoman import DragomanError, FinishReason, Text, ToolCall, Usage
+from dragoman import DragomanError, FinishReason, Response, Text, ToolCall, Usage
 from dragoman.model.events import (
     ChoiceFinish,
     Event,
@@ -44,6 +45,33 @@ def recorded(dialect: str) -> list[bytes]:
         and ENDPOINTS[dialect].search(exchange.request_path.partition("?")[0])
         and _is_readable(dialect, stream)
     ]
+
+
+def recorded_answers() -> tuple[list[int], list[int]]:
+    """The sizes of all recorded answers: events of streams, and characters of texts."""
+    events: list[int] = []
+    characters: list[int] = []
+    for dialect in DIALECTS:
+        for stream in recorded(dialect):
+            decoder = speaker(dialect).stream_decoder()
+            events.append(len([*decoder.feed(stream), *decoder.close()]))
+            characters.append(len(decoder.response.text))
+        characters += [len(answer.text) for answer in _whole(dialect)]
+    return events, [length for length in characters if length]
+
+
+def _whole(dialect: str) -> Iterator[Response]:
+    try:
+        corpus = Corpus.open()
+    except CorpusNotFoundError:
+        return
+    chosen = corpus.select(provider_api=SPOKEN_BY[dialect], status=200, tier="extended")
+    for exchange in chosen:
+        path = exchange.request_path.partition("?")[0]
+        if exchange.response_stream or not ENDPOINTS[dialect].search(path):
+            continue
+        with suppress(DragomanError):
+            yield speaker(dialect).decode_response(exchange.response_body)
 
 
 def made(dialect: str) -> list[bytes]:

@@ -3,13 +3,16 @@
 `python -m benchmarks.transport_server`, a process of its own: its work is no part of a client's.
 It prints its port and ends with its standard input. Addresses begin with the number of pieces of
 text that a stream has and the microseconds between them, `/200/0/…`; at 0, all go out at once.
-`/0/tools/…` first calls two tools, and then says as much as recorded answers do.
+`/60/tools/…` first calls two tools, and then answers with 60 characters.
+
+With the path of a PEM file, its certificate and its key, it speaks TLS.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 import sys
 from functools import lru_cache
 from typing import Any
@@ -37,7 +40,7 @@ class Answering(asyncio.Protocol):
         _, pieces, pause, *_ = path.split("/")
         kind = "/messages" if path.endswith("/messages") else "/completions"
         if pause == "tools":
-            self._transport.write(_LONG if b'"tool_call_id"' in body else _CALLS)
+            self._transport.write(_text(int(pieces)) if b'"tool_call_id"' in body else _CALLS)
         elif b'"stream":true' not in body.replace(b": ", b":"):
             self._transport.write(plain(kind))
         elif pause == "0":
@@ -190,13 +193,26 @@ def _call(number: int) -> dict[str, Any]:
 
 
 _CALLS = _with({"tool_calls": [_call(0), _call(1)]}, "tool_calls")
-_LONG = _with({"content": _SAID * 24}, "stop")  # 1,200 characters: a recorded answer's median
+
+
+@lru_cache
+def _text(length: int) -> bytes:
+    said = _SAID * (length // len(_SAID) + 1)
+    return _with({"content": said[:length]}, "stop")
+
+
+def _tls() -> ssl.SSLContext | None:
+    if not sys.argv[1:]:
+        return None
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(sys.argv[1])
+    return context
 
 
 async def main() -> None:
     """Serve until nobody is interested any more."""
     loop = asyncio.get_running_loop()
-    server = await loop.create_server(Answering, "127.0.0.1", 0, backlog=2048)
+    server = await loop.create_server(Answering, "127.0.0.1", 0, backlog=2048, ssl=_tls())
     print(server.sockets[0].getsockname()[1], flush=True)
     async with server:
         await loop.run_in_executor(None, sys.stdin.read)

@@ -15,6 +15,7 @@ from mcp.shared.exceptions import MCPDeprecationWarning
 from mcp_types import (
     CreateMessageRequest,
     CreateMessageRequestParams,
+    CreateMessageResult,
     ElicitRequest,
     ElicitRequestFormParams,
     ElicitRequestURLParams,
@@ -27,7 +28,7 @@ from mcp_types import (
 from dragoman import Agent, Request
 from dragoman.errors import InvalidInputError
 from dragoman.mcp import LogMessage, MCPServer, Progress, Question, Sampling
-from dragoman.testing import ScriptedModel
+from dragoman.testing import EchoModel, ScriptedModel
 from tests.mcp.servers import Scripted, calling, in_process, text_result, tools_listed
 
 pytestmark = pytest.mark.filterwarnings(  # the SDK's servers still offer deprecated features
@@ -405,3 +406,24 @@ def test_deprecated_features_are_not_used() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error", MCPDeprecationWarning)
         assert MCPServer.stdio("x").name == "x"
+
+
+async def test_requests_at_once_do_not_exceed_the_limit() -> None:
+    """However many are asked for while the first ones wait for approval; a rejection is free."""
+    decisions: list[bool] = [False, True, True]
+    asked = 0
+
+    async def approve(_request: Request) -> bool:
+        nonlocal asked
+        asked += 1
+        await asyncio.sleep(0.01)
+        return decisions.pop(0) if decisions else True
+
+    sampling = Sampling(EchoModel(), approve, max_requests=3)
+    message = SamplingMessage(role="user", content=TextContent(type="text", text="Hi"))
+    params = CreateMessageRequestParams(messages=[message], max_tokens=10)
+    answers = await asyncio.gather(*[sampling.answer(params) for _ in range(20)])
+    assert sum(isinstance(each, CreateMessageResult) for each in answers) == 2
+    assert asked == 3
+    later = [await sampling.answer(params) for _ in range(3)]
+    assert [isinstance(each, CreateMessageResult) for each in later] == [True, False, False]

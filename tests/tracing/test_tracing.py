@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,7 +26,9 @@ from dragoman.history import MemoryStorage
 from dragoman.model.media import Image
 from dragoman.model.parts import Thinking
 from dragoman.model.tools import make_call
+from dragoman.providers.registry import providers
 from dragoman.testing import EchoModel, ScriptedModel
+from dragoman.tracing import attributes
 from dragoman.transport import Client, FallbackModel, Retries
 from tests.cli.loopback import Goes, said, serving, streamed
 
@@ -135,6 +139,16 @@ async def test_a_run_with_two_tools_and_a_fallback(spans: InMemorySpanExporter) 
         "call_clock",
     ]
     assert fields(run)["gen_ai.usage.input_tokens"] == (result.usage or Usage()).total_input
+
+
+async def test_a_model_without_a_name_of_its_own_is_named_by_its_provider(
+    spans: InMemorySpanExporter,
+) -> None:
+    """The same in the span of the run as in that of the request."""
+    await Agent(ScriptedModel(["Sunny."])).send(SECRET)
+    found = named(spans)
+    models = [fields(found[name][0])["gen_ai.request.model"] for name in found]
+    assert models == ["scripted", "scripted"]
 
 
 async def test_names_are_those_of_the_conventions(
@@ -425,3 +439,29 @@ async def test_without_a_provider_no_span_is_created(monkeypatch: pytest.MonkeyP
         async with Client("openai:gpt-5", base_url=f"{vendor.url}/v1", dialect="openai-chat") as it:
             await it.send("Hi")
     assert "traceparent" not in {name.lower() for name in vendor.came[0].headers}
+
+
+def test_every_name_in_the_sources_is_one_of_the_conventions() -> None:
+    """Those that no test's run sets, too; and those of metrics."""
+    metrics = import_module("opentelemetry.semconv._incubating.metrics.gen_ai_metrics")
+    known = {value for value in vars(metrics).values() if isinstance(value, str)} | KNOWN | OURS
+    package = Path(attributes.__file__).parent.parent
+    names = {
+        name
+        for file in package.rglob("*.py")
+        for name in re.findall(r'"(gen_ai\.[a-z_.]+)"', file.read_text(encoding="utf-8"))
+    }
+    assert len(names) > 30
+    assert names <= known
+    recorded = ("operation.duration", "operation.time_to_first_chunk", "token.usage")
+    assert {f"gen_ai.client.{name}" for name in recorded} <= known
+
+
+def test_providers_have_the_names_of_the_conventions() -> None:
+    """Those that the conventions name; others keep their own."""
+    conventions = import_module("opentelemetry.semconv._incubating.attributes.gen_ai_attributes")
+    known = {each.value for each in conventions.GenAiProviderNameValues}
+    assert set(attributes.PROVIDERS.values()) <= known
+    ours = {each.name for each in providers()}
+    similar = {name for name in ours - known if any(name in each for each in known)}
+    assert similar <= attributes.PROVIDERS.keys()

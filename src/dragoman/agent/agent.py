@@ -55,7 +55,7 @@ from dragoman.model.functions.tool import Tool
 from dragoman.model.requests import Request
 from dragoman.model.type_parameters import TypeForm, TypeVar, filled
 from dragoman.model.value import expect, name_shown
-from dragoman.providers.prices import Prices
+from dragoman.providers.prices import LISTED, Prices
 from dragoman.providers.provider import Provider
 from dragoman.transport.model import Model, open_model
 
@@ -166,7 +166,7 @@ class Agent(Embeds, Generic[DepsT_contra, OutT_co]):
             approve=checked_function(approve, "approve", "the call and the run"),
             executor=executor or ToolExecutor(),
             orchestrator=orchestrator,
-            prices=prices if isinstance(prices, Prices) else Prices(prices or {}),
+            prices=_prices(prices),
             history_hooks=history_hooks,
             links=Links() if links_responses else None,
         )
@@ -514,3 +514,9 @@ class Agent(Embeds, Generic[DepsT_contra, OutT_co]):
 def _given(options: dict[str, Any]) -> dict[str, Any]:
     """The options without those that are unset."""
     return {name: each for name, each in options.items() if each is not UNSET}
+
+
+def _prices(given: Prices | Mapping[str, Any] | None) -> Prices:
+    if isinstance(given, Prices):
+        return given
+    return Prices(given) if given else LISTED

@@ -18,8 +18,9 @@ from dragoman.model.requests import Request
 from dragoman.model.responses import Response
 from dragoman.model.tools import ToolCall, ToolCallDelta
 from dragoman.model.value import expect
-from dragoman.tracing.spans import AgentCall
-from dragoman.tracing.switch import is_traced
+from dragoman.tracing.spans import UNTRACED, AgentCall, Untraced
+from dragoman.tracing.switch import meter
+from dragoman.transport.fallback_stream import FallbackStream
 from dragoman.transport.model import expect_awaitable, expect_stream
 from dragoman.transport.streaming import ResponseStream
 
@@ -47,38 +48,42 @@ async def answered(run: Run, request: Request) -> Response:
 
 def _asked(run: Run, request: Request) -> Coroutine[Any, Any, Response]:
     run.begin_answer()
-    asking = _streamed(run, request) if run.streams else _sent(run, request)
-    return _traced(run, request, asking) if is_traced() else asking
+    return _streamed(run, request) if run.streams else _sent(run, request)
 
 
-async def _traced(run: Run, request: Request, asking: Coroutine[Any, Any, Response]) -> Response:
-    with AgentCall(request, run.setup.model.name) as call:
-        call.response = await asking
-        return call.response
+def _traced(run: Run, request: Request) -> AgentCall | Untraced:
+    # Not a coroutine around the call: each one would cost time for every event.
+    is_traced = run.span is not None or meter() is not None
+    return AgentCall(request, run.setup.model.name) if is_traced else UNTRACED
 
 
 async def _streamed(run: Run, request: Request) -> Response:
-    stream = run.setup.model.stream(request)
-    expect_stream(stream, run.setup.model)
-    listening = _Listening(run)
-    try:
-        if isinstance(stream, ResponseStream):  # a chunk at a time: each coroutine costs time
-            aiter(stream)
-            while events := await stream.batch():
-                await run.emit_all(chain.from_iterable(map(listening.pieces, events)))
-        else:
-            async for event in stream:
-                await run.emit_all(listening.pieces(event))
-    finally:
-        await stream.close()
-    return stream.response
+    with _traced(run, request) as call:
+        stream = run.setup.model.stream(request)
+        expect_stream(stream, run.setup.model)
+        listening = _Listening(run)
+        try:
+            if isinstance(stream, (ResponseStream, FallbackStream)):
+                aiter(stream)
+                while events := await stream.batch():  # together: each coroutine costs time
+                    await run.emit_all(chain.from_iterable(map(listening.pieces, events)))
+            else:
+                async for event in stream:
+                    await run.emit_all(listening.pieces(event))
+        finally:
+            await stream.close()
+        response = stream.response
+        call.ended(response)
+    return response
 
 
 async def _sent(run: Run, request: Request) -> Response:
-    answer = run.setup.model.send(request)
-    expect_awaitable(answer, run.setup.model)
-    response = await answer
-    expect(response, Response, "the return value of a model's send")
+    with _traced(run, request) as call:
+        answer = run.setup.model.send(request)
+        expect_awaitable(answer, run.setup.model)
+        response = await answer
+        expect(response, Response, "the return value of a model's send")
+        call.ended(response)
     if response.choices:
         message = response.message
         if thinking := message.thinking:

@@ -18,7 +18,7 @@ from dragoman.model.requests import Request, Sampling, ThinkingConfig
 from dragoman.model.spelling import closest
 from dragoman.model.tools import ToolChoice
 from dragoman.model.value import expect
-from dragoman.providers.prices import Prices
+from dragoman.providers.prices import LISTED, Prices
 from dragoman.transport.model import Model
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class Setup:
     """Decides on calls that need approval; None: the caller decides after the run."""
     executor: ToolExecutor = field(default_factory=ToolExecutor)
     orchestrator: Orchestrator | None = None
-    prices: Prices = field(default_factory=Prices)
+    prices: Prices = LISTED
     history_hooks: Mapping[str, Any] = EMPTY
     links: Links | None = None
     """Remembers responses stored by the provider; None: every request is sent whole."""

@@ -64,10 +64,11 @@ class Jobs(NamedTuple):
         """
         task = asyncio.current_task()
         cancels = task.cancelling() if task else 0
-        if tracer() is None:
+        making = tracer()
+        if making is None:
             result = await self._outcome(job, task)
         else:
-            with ToolRun(job.call, job.tool.definition) as traced:
+            with ToolRun(making, job.call, job.tool.definition) as traced:
                 result = await self._outcome(job, task)
                 traced.ended(result)
         if task is not None and task.cancelling() > cancels:

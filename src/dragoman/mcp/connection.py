@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
 from contextvars import Context
+from dataclasses import replace
 from typing import Any, Self, TypeVar
 
 import anyio
@@ -18,7 +19,7 @@ from mcp import Client
 from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
 from mcp.shared.exceptions import MCPError
 
-from dragoman.errors import DragomanError
+from dragoman.errors import DragomanError, InvalidInputError
 from dragoman.mcp.failures import connection_problem, hung_at_start
 from dragoman.mcp.transports import Streams, Transport
 
@@ -130,7 +131,10 @@ class Connection:
                 self._client = client
                 ready.set_result(None)
                 following = asyncio.create_task(self._follow_changes(client))
-                await self._ending.wait()
+                try:
+                    await self._ending.wait()
+                finally:  # cancelled if the transport has failed, and closing may take seconds
+                    self._is_over = True
         except BaseException as error:
             self._error = error
             if not isinstance(error, Exception):
@@ -148,7 +152,7 @@ class Connection:
     async def _streams(self) -> AsyncGenerator[Streams]:
         async with self.transport.open(self.notes) as (reading, writing):
             self.notes.lost = self._lost
-            yield _Watched(reading, self._lost), writing
+            yield _Watched(reading, self._lost), _Encodable(writing)
 
     def _lost(self) -> None:
         """The server has closed the connection, or is gone."""
@@ -295,3 +299,46 @@ class _Watched:
     async def __aexit__(self, *error: object) -> bool | None:
         closed: bool | None = await self._stream.__aexit__(*error)
         return closed
+
+
+class _Encodable:
+    """A stream to write to that refuses what can't be encoded as JSON, such as half a character.
+
+    The SDK's transports encode a message in tasks of their own, which end the connection if that
+    fails.
+    """
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    async def send(self, item: Any) -> None:
+        """Send a message; raises for a request that can't be encoded.
+
+        A server that waits for an answer gets an error instead.
+        """
+        message = item.message
+        try:
+            message.model_dump_json(by_alias=True, exclude_unset=True)
+        except (ValueError, TypeError, RecursionError):  # a PydanticSerializationError is one
+            if not isinstance(message, types.JSONRPCResponse):
+                msg = "a request to an MCP server has a value that JSON does not have"
+                raise InvalidInputError(msg) from None
+            item = replace(item, message=_unsendable(message.id))
+        await self._stream.send(item)
+
+    async def aclose(self) -> None:
+        """Stop writing."""
+        await self._stream.aclose()
+
+    async def __aenter__(self) -> Self:
+        await self._stream.__aenter__()
+        return self
+
+    async def __aexit__(self, *error: object) -> bool | None:
+        closed: bool | None = await self._stream.__aexit__(*error)
+        return closed
+
+
+def _unsendable(request_id: Any) -> types.JSONRPCError:
+    problem = types.ErrorData(code=types.INTERNAL_ERROR, message="The answer can't be encoded")
+    return types.JSONRPCError(jsonrpc="2.0", id=request_id, error=problem)

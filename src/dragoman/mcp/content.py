@@ -172,7 +172,7 @@ def blocks_of(
     blocks: list[types.TextContent | types.ImageContent | types.AudioContent] = []
     for part in parts:
         if isinstance(part, Text):
-            blocks.append(types.TextContent(type="text", text=part.text))
+            blocks.append(types.TextContent(type="text", text=whole_characters(part.text)))
         elif isinstance(part, Media) and part.data is not None:
             if isinstance(part, Image):
                 mime = part.mime or "image/png"

@@ -13,12 +13,14 @@ from mcp.client.auth import OAuthFlowError
 from mcp.shared.exceptions import MCPError
 from mcp_types import CONNECTION_CLOSED, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND
 from pydantic import ValidationError
+from pydantic_core import PydanticSerializationError
 
 from dragoman.errors import (
     AuthenticationError,
     ConfigError,
     ConnectError,
     DragomanError,
+    InvalidInputError,
     InvalidRequest,
     PermissionDenied,
     ProviderError,
@@ -90,20 +92,26 @@ def hung_at_start(name: str, transport: Transport, notes: Notes, seconds: float)
 
 
 def answer_problem(name: str, error: Exception) -> DragomanError:
-    """The error for a server's error response."""
+    """The error for a request that was not answered with a valid result."""
     server = f"the MCP server {_named(name)}"
     if isinstance(error, MCPError):
-        details: Any = {"code": str(error.code), "provider_message": error.message}
-        if error.code == METHOD_NOT_FOUND:
-            return InvalidRequest(f"{server} does not have the requested item", **details)
-        if error.code in {INVALID_PARAMS, INVALID_REQUEST, _NOT_FOUND}:
-            return InvalidRequest(f"{server} rejected a request", **details)
-        return ServerError(f"{server} returned an error", **details)
+        return _error_response(server, error)
     if isinstance(error, ValidationError):
         return WireError(f"{server} sent a message that violates the protocol", dialect="mcp")
+    if isinstance(error, (PydanticSerializationError, UnicodeEncodeError)):  # before it was sent
+        return InvalidInputError(f"a request to {server} has a value that JSON does not have")
     if isinstance(error, RecursionError):
         return WireError(f"{server} sent a message that is nested too deeply", dialect="mcp")
     return WireError(f"{server} violated the protocol ({type(error).__name__})", dialect="mcp")
+
+
+def _error_response(server: str, error: MCPError) -> ProviderError:
+    details: Any = {"code": str(error.code), "provider_message": error.message}
+    if error.code == METHOD_NOT_FOUND:
+        return InvalidRequest(f"{server} does not have the requested item", **details)
+    if error.code in {INVALID_PARAMS, INVALID_REQUEST, _NOT_FOUND}:
+        return InvalidRequest(f"{server} rejected a request", **details)
+    return ServerError(f"{server} returned an error", **details)
 
 
 def status_problem(name: str, connection: Connection, error: Exception) -> DragomanError | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from inspect import isawaitable
+from math import inf
 from typing import Any, Literal
 
 import mcp_types as types
@@ -52,7 +53,7 @@ class Sampling:
         self._owns_model = self.model is not model
         self._approve = approve
         self._max_tokens = max_tokens
-        self._left = max_requests
+        self._left = inf if max_requests is None else max_requests
 
     def __repr__(self) -> str:
         return f"Sampling({self.model.name})"
@@ -61,19 +62,23 @@ class Sampling:
         self, params: types.CreateMessageRequestParams
     ) -> types.CreateMessageResult | types.ErrorData:
         """The model's answer; or an error without details of what went wrong here."""
-        if self._left is not None and self._left <= 0:
+        if self._left <= 0:
             return types.ErrorData(code=_REFUSED, message="No more sampling requests are allowed")
+        self._left -= 1  # now: others may come while this one waits for approval
+        is_sent = False
         try:
             request = self._request(params)
             if not await self._is_approved(request):
                 return types.ErrorData(code=_REFUSED, message="User rejected sampling request")
-            if self._left is not None:
-                self._left -= 1
+            is_sent = True
             response = await self.model.send(request)
             blocks = blocks_of(response.message.parts)
         except DragomanError as error:
             message = f"The model request failed ({type(error).__name__})"
             return types.ErrorData(code=_FAILED, message=message)
+        finally:
+            if not is_sent:
+                self._left += 1
         text = "".join(each.text for each in blocks if isinstance(each, types.TextContent))
         others = [each for each in blocks if not isinstance(each, types.TextContent)]
         first = others[0] if others and not text else types.TextContent(type="text", text=text)

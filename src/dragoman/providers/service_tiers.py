@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from dragoman.model.responses import Response
@@ -13,8 +13,9 @@ _STANDARD = frozenset(
      "service_tier_unspecified", "traffic_type_unspecified", "none"}
 )  # fmt: skip
 """The providers' names of the standard tier."""
-_FIELDS = ("service_tier", "serviceTier", "trafficType", "speed")
-_ALL_FIELDS = frozenset({*_FIELDS, "inference_geo"})
+_PLACE = "inference_geo"
+_ORDER = ("service_tier", "serviceTier", "trafficType", "speed", _PLACE)
+_ALL_FIELDS = frozenset(_ORDER)
 _SAME = {"on_demand_priority": "priority", "on_demand_flex": "flex"}  # Vertex AI's
 _ANYWHERE = frozenset({"", "global", "not_available"})
 """Values of Anthropic's `inference_geo` that are billed at the list price."""
@@ -26,7 +27,7 @@ def response_tier(response: Response) -> str | None:
     >>> response_tier(Response(extras={"openai-chat": {"service_tier": "flex"}}))
     'flex'
     """
-    found = _first(_tiers(response.extras)) if response.extras else None
+    found = _tier(response.extras) if response.extras else None
     if found is None and response.usage is not None:
         found = usage_tier(response.usage)
     return found
@@ -34,7 +35,7 @@ def response_tier(response: Response) -> str | None:
 
 def usage_tier(usage: Usage) -> str | None:
     """Like `response_tier`, for usage that includes the tier."""
-    return _first(_tiers(usage.extras)) if usage.extras else None
+    return _tier(usage.extras) if usage.extras else None
 
 
 def with_tier(usage: Usage, tier: str, dialect: str) -> Usage:
@@ -44,18 +45,20 @@ def with_tier(usage: Usage, tier: str, dialect: str) -> Usage:
     return usage.replace(extras={**usage.extras, dialect: {**known, "service_tier": tier}})
 
 
-def _tiers(extras: Mapping[str, Any]) -> Iterator[str]:
+def _tier(extras: Mapping[str, Any]) -> str | None:
     for fields in extras.values():
-        if not isinstance(fields, Mapping) or fields.keys().isdisjoint(_ALL_FIELDS):
-            continue
-        for name in _FIELDS:
-            value = fields.get(name)
-            if isinstance(value, str) and value.lower() not in _STANDARD:
-                yield _SAME.get(value.lower(), value.lower())
-        geo = fields.get("inference_geo")
-        if isinstance(geo, str) and geo not in _ANYWHERE:
-            yield geo
+        if isinstance(fields, Mapping):
+            for name in sorted(_ALL_FIELDS.intersection(fields), key=_ORDER.index):
+                found = _billed(name, fields[name])
+                if found is not None:
+                    return found
+    return None
 
 
-def _first(tiers: Iterator[str]) -> str | None:
-    return next(tiers, None)
+def _billed(name: str, value: object) -> str | None:
+    if not isinstance(value, str):
+        return None
+    if name == _PLACE:
+        return None if value in _ANYWHERE else value
+    lower = value.lower()
+    return None if lower in _STANDARD else _SAME.get(lower, lower)

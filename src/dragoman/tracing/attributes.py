@@ -91,11 +91,24 @@ def described_agent(name: str, model: str) -> tuple[str, dict[str, Any]]:
     attributes = {
         "gen_ai.operation.name": "invoke_agent",
         "gen_ai.provider.name": PROVIDERS.get(provider, provider),
-        "gen_ai.request.model": text(model_name or model),
+        "gen_ai.request.model": text(model_name or provider),
     }
     if name:
         attributes["gen_ai.agent.name"] = text(name)
     return f"invoke_agent {text(name)}".rstrip(), attributes
+
+
+@lru_cache(maxsize=256)
+def described_tool(name: str, description: str) -> tuple[str, dict[str, Any]]:
+    """The name and attributes of a tool's spans, shared by all of its runs."""
+    attributes = {
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": text(name),
+        "gen_ai.tool.type": "function",
+    }
+    if description:
+        attributes["gen_ai.tool.description"] = text(description)
+    return f"execute_tool {text(name)}", attributes
 
 
 def _server(url: str | None) -> dict[str, Any]:

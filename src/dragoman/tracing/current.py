@@ -16,6 +16,7 @@ class _Api(NamedTuple):
     """The functions of OpenTelemetry's API."""
 
     client: Any
+    internal: Any
     failed: Any
     with_span: Any
     attach: Any
@@ -28,14 +29,15 @@ def _api() -> _Api:
     from opentelemetry.context import attach, detach, get_current
     from opentelemetry.trace import SpanKind, Status, StatusCode, set_span_in_context
 
+    kinds = SpanKind.CLIENT, SpanKind.INTERNAL
     failed = Status(StatusCode.ERROR)
-    return _Api(SpanKind.CLIENT, failed, set_span_in_context, attach, detach, get_current)
+    return _Api(*kinds, failed, set_span_in_context, attach, detach, get_current)
 
 
 class Span:
     """A span; `with` makes it current, so that spans and requests in the block are part of it."""
 
-    __slots__ = ("_context", "_span", "_token", "is_recording")
+    __slots__ = ("_api", "_context", "_span", "_token", "is_recording")
 
     def __init__(
         self,
@@ -53,23 +55,19 @@ class Span:
         if tracer is None:
             return
         try:
-            if is_client:
-                self._span = tracer.start_span(
-                    name, kind=_api().client, attributes=attributes, start_time=began
-                )
-            else:
-                self._span = tracer.start_span(name, attributes=attributes, start_time=began)
-            self.is_recording = self._span.is_recording()
-        except Exception:  # noqa: BLE001 - a custom sampler or processor
+            self._api = api = _api()
+            # Given the context, the SDK doesn't look it up again for each of its questions.
+            here = api.current()
+            kind = api.client if is_client else api.internal
+            self._span = span = tracer.start_span(name, here, kind, attributes, (), began)
+            self.is_recording = span.is_recording()
+            self._context = api.with_span(span, here)
+        except Exception:  # noqa: BLE001 - a custom sampler, processor or context
             return
 
     def __enter__(self) -> Self:
-        if self._span is not None:
-            try:
-                self._context = _api().with_span(self._span)
-            except Exception:  # noqa: BLE001 - a custom context
-                return self
-            self.resume()
+        if self._context is not None:
+            self._token = self._api.attach(self._context)
         return self
 
     def __exit__(
@@ -82,13 +80,13 @@ class Span:
         """Make it no longer the current span: other code runs in this context."""
         token, self._token = self._token, None
         # An abandoned coroutine is closed wherever that is noticed: not in the context it ran in.
-        if token is not None and _api().current() is self._context:
-            _api().detach(token)
+        if token is not None and self._api.current() is self._context:
+            self._api.detach(token)
 
     def resume(self) -> None:
         """Make it the current span again."""
         if self._context is not None:
-            self._token = _api().attach(self._context)
+            self._token = self._api.attach(self._context)
 
     def end(self, attributes: Mapping[str, Any], error: str | None = None) -> None:
         """End it, with its last attributes and the type of the error."""

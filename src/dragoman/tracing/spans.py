@@ -22,6 +22,7 @@ from dragoman.model.tools import ToolCall, ToolDefinition, ToolResult
 from dragoman.model.usage import Usage
 from dragoman.tracing.attributes import (
     described_agent,
+    described_tool,
     error_type,
     is_failure,
     place,
@@ -47,8 +48,8 @@ class ModelCall:
     """One call of a model, from the request to the end of the response."""
 
     __slots__ = (
-        "_began", "_first", "_found", "_has_content", "_is_open", "_loop", "_meter", "_place",
-        "_span",
+        "_began", "_first", "_found", "_has_content", "_loop", "_meter", "_place", "_span",
+        "is_open",
     )  # fmt: skip
 
     def __init__(
@@ -62,7 +63,8 @@ class ModelCall:
         self._place = here = place(operation, provider, model, url)
         began = time_ns() - int(took * 1e9) if took else None
         self._span = Span(making, here.name, here.attributes, is_client=True, began=began)
-        self._is_open = True
+        self.is_open = True
+        """Whether its outcome is still unknown."""
         self._has_content = False
         self._found: dict[str, Any] = {}  # set all at once, at the end
         if self._span.is_recording and request is not None:
@@ -113,7 +115,7 @@ class ModelCall:
 
     def answered(self, response: Response, cost: Cost | None = None) -> None:
         """The response has ended, complete or not."""
-        if not self._is_open:
+        if not self.is_open:
             return
         if self._span.is_recording:
             self._take_outcome(response)
@@ -134,7 +136,7 @@ class ModelCall:
 
     def failed(self, error: BaseException, partial: Response | None = None) -> None:
         """The call has failed; the error's text may quote content, and is left out."""
-        if not self._is_open:
+        if not self.is_open:
             return
         if partial is None:
             self._end(None, None, error_type(error))
@@ -148,16 +150,16 @@ class ModelCall:
         self._loop = get_running_loop()
 
     def __del__(self) -> None:
-        if not self._is_open or self._loop is None:
+        if not self.is_open or self._loop is None:
             return
         # Not here: garbage may be collected anywhere, such as while a processor holds its lock.
         with suppress(RuntimeError):  # the loop is closed
             self._loop.call_soon_threadsafe(self._span.end, self._found)
 
     def _end(self, model: str | None, usage: Usage | None, error: str | None = None) -> None:
-        if not self._is_open:
+        if not self.is_open:
             return
-        self._is_open = False
+        self.is_open = False
         if self._first is not None:
             self._found["gen_ai.response.time_to_first_chunk"] = self._first
         self._span.end(self._found, error)
@@ -175,13 +177,16 @@ class ModelCall:
 class AgentCall:
     """A call of any model by an agent: it gets a span here if the model creates none itself."""
 
-    __slots__ = ("_began", "_model", "_request", "_seen", "_token", "response")
+    __slots__ = ("_began", "_model", "_request", "_response", "_seen", "_token")
 
     def __init__(self, request: Request, model: str) -> None:
         self._request, self._model = request, model
         self._seen = _Seen()
-        self.response: Response | None = None
-        """The response, once it is there."""
+        self._response: Response | None = None
+
+    def ended(self, response: Response) -> None:
+        """Record the response."""
+        self._response = response
 
     def __enter__(self) -> Self:
         self._began = perf_counter()
@@ -204,7 +209,7 @@ class AgentCall:
         if error is not None and is_failure(error):
             call.failed(error)
         else:
-            call.answered(self.response or Response())
+            call.answered(self._response or Response())
 
 
 class _Seen:
@@ -233,28 +238,43 @@ def embedding_call(
 # --- agents, tools and histories
 
 
-class _Block:
+class Untraced:
+    """Stands for a run or a call without tracing."""
+
+    __slots__ = ()
+    span = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        return None
+
+    def ended(self, *_outcome: object) -> None:
+        """Record nothing."""
+
+
+UNTRACED = Untraced()
+
+
+class _Block(Span):
     """A span for a block of code; an error that leaves the block is that of the span."""
 
-    __slots__ = ("_error", "_found", "span")
+    __slots__ = ("_error", "_found")
 
     def __init__(self, making: Any, name: str, attributes: Mapping[str, Any]) -> None:
-        self.span = Span(making, name, attributes)
+        super().__init__(making, name, attributes)
         self._found: dict[str, Any] = {}
         self._error: str | None = None
 
-    def __enter__(self) -> Self:
-        self.span.__enter__()
-        return self
-
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None,
-        trace: TracebackType | None,
+        self, _kind: type[BaseException] | None, error: BaseException | None,
+        _trace: TracebackType | None,
     ) -> None:  # fmt: skip
-        self.span.__exit__(kind, error, trace)
+        self.pause()
         if error is not None and is_failure(error):
             self._error = error_type(error)
-        self.span.end(self._found, self._error)
+        self.end(self._found, self._error)
 
 
 class AgentRun(_Block):
@@ -262,15 +282,20 @@ class AgentRun(_Block):
 
     __slots__ = ()
 
-    def __init__(self, name: str, model: str, session: str | None) -> None:
+    def __init__(self, making: Any, name: str, model: str, session: str | None) -> None:
         title, attributes = described_agent(name, model)
         if session is not None:
             attributes = {**attributes, "gen_ai.conversation.id": session}
-        super().__init__(tracer(), title, attributes)
+        super().__init__(making, title, attributes)
+
+    @property
+    def span(self) -> Span:
+        """The span itself."""
+        return self
 
     def ended(self, usage: Usage | None, cost: Decimal | None) -> None:
         """Record the outcome."""
-        if self.span.is_recording:
+        if self.is_recording:
             self._found = usage_attributes(usage)
             if cost is not None:
                 self._found["operation.cost"] = float(cost)
@@ -279,26 +304,20 @@ class AgentRun(_Block):
 class ToolRun(_Block):
     """A span for a tool run."""
 
-    __slots__ = ()
+    __slots__ = ("_has_content",)
 
-    def __init__(self, call: ToolCall, definition: ToolDefinition) -> None:
-        attributes: dict[str, Any] = {
-            "gen_ai.operation.name": "execute_tool",
-            "gen_ai.tool.name": text(call.name),
-            "gen_ai.tool.call.id": text(call.id),
-            "gen_ai.tool.type": "function",
-        }
-        if definition.description:
-            attributes["gen_ai.tool.description"] = text(definition.description)
-        super().__init__(tracer(), f"execute_tool {text(call.name)}", attributes)
-        if self.span.is_recording and captures_content():
+    def __init__(self, making: Any, call: ToolCall, definition: ToolDefinition) -> None:
+        title, common = described_tool(call.name, definition.description)
+        super().__init__(making, title, {**common, "gen_ai.tool.call.id": text(call.id)})
+        self._has_content = self.is_recording and captures_content()
+        if self._has_content:
             self._found["gen_ai.tool.call.arguments"] = text(call.raw_arguments)
 
     def ended(self, result: ToolResult) -> None:
         """Record the result."""
         if result.is_error:
             self._error = "tool_error"
-        if self.span.is_recording and captures_content():
+        if self._has_content:
             with suppress(Exception):
                 self._found["gen_ai.tool.call.result"] = result_content(result)
 

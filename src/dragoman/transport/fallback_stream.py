@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Self
 
@@ -16,6 +17,9 @@ from dragoman.model.events import Event, OpaqueEvent, ResponseStart
 from dragoman.model.requests import Request
 from dragoman.model.responses import Response
 from dragoman.transport.model import Model, ModelStream
+from dragoman.transport.streaming import ResponseStream
+
+_BEFORE_ANSWER = (ResponseStart, OpaqueEvent)
 
 
 class FallbackStream:
@@ -36,7 +40,7 @@ class FallbackStream:
         self._events: AsyncIterator[Event] | None = None
         self._is_taken = self._has_begun = self._is_over = False
         self._has_answered = self._is_again = False
-        self._held: Event | None = None
+        self._ready: deque[Event] = deque()
 
     @property
     def name(self) -> str:
@@ -72,6 +76,7 @@ class FallbackStream:
     async def close(self) -> None:
         """Stop reading; the connection is closed. Calling it again has no effect."""
         self._is_taken = self._is_over = True
+        self._ready.clear()
         if self._stream is not None:
             await self._stream.close()
 
@@ -91,53 +96,60 @@ class FallbackStream:
         self._is_taken = True
         return self
 
-    async def __anext__(self) -> Event:
-        if self._held is not None:
-            held, self._held = self._held, None
-            return self._told(held)
-        while not self._is_over:
-            try:
-                event = await anext(self._coming())
-            except StopAsyncIteration:
-                break
-            except DragomanError as error:
-                failure = error
-            except BaseException:  # cancelled: nothing stays open
-                await self.close()
-                raise
-            else:
-                return self._told(event)
-            await self._leave(failure)
-        self._is_over = True
-        raise StopAsyncIteration
-
-    def _told(self, event: Event) -> Event:
-        """The event for the caller; the first one after a fallback is marked as a restart."""
-        self._has_begun = True
-        if self._is_again:
-            self._is_again = self._has_answered = False
-            start = event if isinstance(event, ResponseStart) else ResponseStart()
-            if start is not event:
-                self._held = event
-            return start.replace(restarts=True)
-        if not isinstance(event, (ResponseStart, OpaqueEvent)):
-            self._has_answered = True
-        return event
-
     async def batch(self) -> list[Event]:
-        """The next event; empty at the end."""
-        try:
-            return [await self.__anext__()]
-        except StopAsyncIteration:
-            return []
+        """The next event and those that came with it; empty at the end."""
+        while not self._ready and not self._is_over:
+            await self._advance()
+        events = list(self._ready)
+        self._ready.clear()
+        return events
 
-    def _coming(self) -> AsyncIterator[Event]:
-        """The events of the current model."""
+    async def __anext__(self) -> Event:
+        ready = self._ready
+        while not ready:
+            if self._is_over:
+                raise StopAsyncIteration
+            await self._advance()
+        return ready.popleft()
+
+    async def _advance(self) -> None:
+        """Read what comes next, or fall back to the next model."""
+        try:
+            events = await self._coming()
+        except DragomanError as error:
+            failure = error
+        except BaseException:  # cancelled: nothing stays open
+            await self.close()
+            raise
+        else:
+            self._take(events)
+            return
+        await self._leave(failure)
+
+    async def _coming(self) -> list[Event]:
+        """The next events of the current model; none at its end."""
         if self._events is None:
             model = self._models[len(self._causes)]
             self._stream = model.stream(request_for(model, self._request))
             self._events = aiter(self._stream)
-        return self._events
+        if isinstance(self._stream, (ResponseStream, FallbackStream)):
+            return await self._stream.batch()  # together: each coroutine costs time
+        try:
+            return [await anext(self._events)]
+        except StopAsyncIteration:
+            return []
+
+    def _take(self, events: list[Event]) -> None:
+        if not events:
+            self._is_over = True
+            return
+        self._has_begun = True
+        if self._is_again:
+            self._is_again = self._has_answered = False
+            events = _restarted(events)
+        if not self._has_answered:
+            self._has_answered = any(not isinstance(event, _BEFORE_ANSWER) for event in events)
+        self._ready.extend(events)
 
     async def _leave(self, error: DragomanError) -> None:
         """Fall back to the next model; raises if there is none, or if it wouldn't help."""
@@ -153,6 +165,14 @@ class FallbackStream:
         if len(self._causes) == len(self._models):
             self._is_over = True
             raise all_failed(self._models, self._causes)
+
+
+def _restarted(events: list[Event]) -> list[Event]:
+    """The first events after a fallback, marked as a restart."""
+    first = events[0]
+    if isinstance(first, ResponseStart):
+        return [first.replace(restarts=True), *events[1:]]
+    return [ResponseStart(restarts=True), *events]
 
 
 def all_failed(models: Sequence[Model], causes: Sequence[DragomanError]) -> AllFailed:

@@ -52,11 +52,14 @@ class ResponseStream:
         self._attempts = 0
         self._deadline: float | None = None
         self._call: ModelCall | None = None
+        self._final: Response | None = None  # built once, when nothing more can come
         self._is_taken = self._is_waiting = self._has_begun = self._is_over = False
 
     @property
     def response(self) -> Response:
         """The response so far."""
+        if self._final is not None:
+            return self._final
         return Response() if self._incoming is None else self._incoming.response
 
     @property
@@ -87,7 +90,7 @@ class ResponseStream:
         """Stop reading; the connection is closed. Calling it again has no effect."""
         self._is_taken = self._is_over = True
         self._ready.clear()
-        if self._call is not None:
+        if self._call is not None and self._call.is_open:
             self._call.answered(self.response, self._source.cost)
         if self._incoming is not None:
             await self._incoming.close()
@@ -178,8 +181,9 @@ class ResponseStream:
             if live.failure is not None:
                 raise live.failure
             self._is_over = True
+            self._final = live.response
             if self._call is not None:
-                self._call.answered(self.response, self._source.cost)
+                self._call.answered(self._final, self._source.cost)
         else:
             self._take(await live.read())
 
