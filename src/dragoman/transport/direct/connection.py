@@ -107,7 +107,9 @@ class Connection(asyncio.Protocol):
             if not response.has_head:
                 response.count_head(len(data))
             self._parser.feed_data(data)
+            response.flush()
         except (httptools.HttpParserError, httptools.HttpParserUpgrade, Unreadable):
+            response.flush()
             if response.has_head:
                 self.fail(failures.incomplete())
             else:

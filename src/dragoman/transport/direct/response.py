@@ -98,23 +98,32 @@ class Response:
 
     def add(self, data: bytes) -> int:
         """Add a chunk of the body; returns the number of unread bytes."""
-        if self._take is not None:
-            return self._deliver(self._take, data)
         self._pieces.append(data)
         self._size += len(data)
-        self._wake()
         return self._size
 
-    def _deliver(self, take: Take, data: bytes) -> int:
-        self._since = monotonic()
-        try:
-            if take(data):
-                return 0
-        except Exception as error:  # noqa: BLE001 - raised in `deliver`: here, the parser would hide it
-            self._refusal = error
-        self._take = None
+    def flush(self) -> None:
+        """Pass on what was added: once for all chunks that arrived together."""
+        if not self._pieces:
+            return
+        take = self._take
+        if take is not None:
+            self._since = monotonic()
+            data = self._taken()
+            if self.connection is not None:
+                self.connection.resume()
+            try:
+                if take(data):
+                    return
+            except Exception as error:  # noqa: BLE001 - raised in `deliver`: here, the loop would log it
+                self._refusal = error
+            self._take = None
         self._wake()
-        return 0
+
+    def _taken(self) -> bytes:
+        """All chunks that were added."""
+        pieces, self._pieces, self._size = self._pieces, [], 0
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def end(self) -> None:
         """The body is complete."""
@@ -167,12 +176,11 @@ class Response:
         """The bytes received since the last call; empty at the end."""
         if not self._pieces and self.connection is not None:
             await self._wait(between)
-        pieces = self._pieces
-        if pieces:
-            self._pieces, self._size = [], 0
+        if self._pieces:
+            found = self._taken()
             if self.connection is not None:
                 self.connection.resume()
-            return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+            return found
         if self.failure is not None:
             raise self.failure
         return b""
