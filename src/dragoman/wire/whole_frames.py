@@ -11,6 +11,7 @@ _ENDS: dict[str, tuple[bytes, ...]] = {
     "application/x-ndjson": (b"\n",),
 }
 _NO_FRAMES = b"\n"
+_NO_END: tuple[bytes, ...] = ()  # nothing ends with one of none
 _MAX_HELD_BYTES = 1024 * 1024
 
 
@@ -25,6 +26,7 @@ class WholeFrames:
     def __init__(self, kind: str = "text/event-stream") -> None:
         """For streams of a content type; unknown types have no frames."""
         self._ends = _ENDS.get(kind, ())
+        self._end = self._ends[0] if self._ends else _NO_END
         self._rest = b""
         self._is_between = True
 
@@ -37,6 +39,9 @@ class WholeFrames:
 
     def feed(self, data: bytes) -> bytes:
         """The bytes to pass on."""
+        if not self._rest and data.endswith(self._end):  # the usual case
+            self._is_between = True
+            return data
         if self._rest:
             data = self._rest + data
             self._rest = b""

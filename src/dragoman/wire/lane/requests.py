@@ -221,8 +221,10 @@ def _translated(given: Given, raw: Raw, asked: Asked) -> Encoded | None:
     shape, names, leading = surveyed(turns)
     if not marks and not leading and not shape & ATTACHMENTS:  # most requests, so kept short
         head = HEADS.find((given.sample, b"", shape, (), asked.key), given.known)[0]
-        if head is not None and not given.labels and head.writes(names):
-            items, headers = encode(head.lane.write(turns, names)), head.headers
+        passes = head is not None and head.passes and not names and not head.is_begun
+        if head is not None and not given.labels and (passes or head.writes(names)):
+            items = raw if passes else encode(head.lane.write(turns, names))
+            headers = head.headers
             return Encoded.of_bytes(
                 b"".join((head.before, items, head.after)),
                 head.path,
