@@ -108,7 +108,7 @@ class Cycle(RequestResponseCycle):
         if self.disconnected:
             return
         self.chunked_encoding = False
-        head = self._head(status, headers, more, b"content-length: %d\r\n\r\n" % len(body))
+        head = self._head(status, headers, more, b"content-length: %d\r\n" % len(body))
         if self.scope["method"] == "HEAD":
             self.transport.write(head)
         elif len(body) <= _JOINED:
@@ -125,8 +125,7 @@ class Cycle(RequestResponseCycle):
         if self.disconnected:
             return
         self.chunked_encoding = self.scope["method"] != "HEAD" and status not in _NO_BODY
-        end = b"transfer-encoding: chunked\r\n\r\n" if self.chunked_encoding else b"\r\n"
-        self.transport.write(self._head(status, headers, more, end))
+        self.transport.write(self._head(status, headers, more, b""))
 
     def write(self, data: bytes) -> None:
         """Send a chunk; first wait for `flow.drain` if `flow.write_paused`."""
@@ -152,7 +151,7 @@ class Cycle(RequestResponseCycle):
         self.on_response()
 
     def _head(
-        self, status: int, headers: Mapping[str, str], more: Mapping[str, str], end: bytes
+        self, status: int, headers: Mapping[str, str], more: Mapping[str, str], length: bytes
     ) -> bytes:
         self.response_started = True
         self.waiting_for_100_continue = False
@@ -161,11 +160,12 @@ class Cycle(RequestResponseCycle):
             lines += (known, b": ", text, b"\r\n")
         for name, value in headers.items():
             lines.append(_line(name, value) if len(value) < _SHORT else _made_line(name, value))
+        lines.append(length)
         for name, value in more.items():
             lines.append(_made_line(name, value))
         if not self.keep_alive:
             lines.append(b"connection: close\r\n")
-        lines.append(end)
+        lines.append(b"transfer-encoding: chunked\r\n\r\n" if self.chunked_encoding else b"\r\n")
         return b"".join(lines)
 
 
