@@ -37,7 +37,7 @@ from dragoman.model.responses import Choice, Response
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall, ToolCallDelta, make_call
 from dragoman.model.usage import FinishReason
-from dragoman.wire.envelope import PREFIX, Seal, wrap
+from dragoman.wire.envelope import ANNOUNCED, PREFIX, Seal, wrap
 from dragoman.wire.gemini.dialect import TARGET
 from dragoman.wire.unsealing import unsealed
 from tests.wire.clients import (
@@ -283,13 +283,42 @@ def test_thinking_is_shown_in_the_client_s_own_field(front: str, *, is_stream: b
 
 
 def test_text_is_first_and_calls_are_last() -> None:
-    """A call's carrier is before the call, and a text's carrier is after the text."""
+    """A call's carrier is before the call, a text's after it unless thinking comes first."""
     response = decoded("gemini", ANSWERS["gemini: signed text"][1])
     content = dragoman.dialect("anthropic").encode_response(response).body["content"]
-    assert [block["type"] for block in content] == ["thinking", "text", "text", "redacted_thinking"]
+    assert [block["type"] for block in content] == ["thinking", "text", "redacted_thinking", "text"]
+    response = decoded("openai-responses", _responses(_said(1, "Hello.")))
+    content = dragoman.dialect("anthropic").encode_response(response).body["content"]
+    assert [block["type"] for block in content] == ["text", "redacted_thinking"]
     response = decoded("gemini", ANSWERS["gemini: a call without an id"][1])
     content = dragoman.dialect("anthropic").encode_response(response).body["content"]
     assert [block["type"] for block in content] == ["redacted_thinking", "tool_use"]
+
+
+@pytest.mark.parametrize("output", [
+    [_said(1, "Hello.")],
+    [_reasoning(1, "Hm."), _said(2, "Hello.")],
+    [_said(1, "I look."), _reasoning(2), _said(3, "Hello.")],
+])  # fmt: skip
+def test_a_streamed_answer_ends_with_its_text(output: list[dict[str, Any]]) -> None:
+    """`claude -p` prints nothing if the last block is an envelope, so that precedes the text."""
+    response = decoded("openai-responses", _responses(*output))
+    frames = streamed("anthropic", events_of(response))
+    content = folded("anthropic", frames)["content"]
+    assert content[-1] == {"type": "text", "text": "Hello."}
+    back = sent("openai-responses", returned_stream("anthropic", list(events_of(response))))
+    ids = [item["id"] for item in back.body["input"] if item.get("role") == "assistant"]
+    assert ids == [item["id"] for item in output if item["type"] == "message"]
+
+
+def test_an_announced_state_needs_its_text() -> None:
+    """It is given to the text that follows it directly, and to nothing else."""
+    home = Origin(dialect="openai-responses")
+    carrier = Thinking(form="redacted", data=wrap(Seal(home, Text("", item_id="msg_1"), ANNOUNCED)))
+    call = ToolCall("c1", "f", raw="{}")
+    assert unsealed((carrier, Text("Hello.")), "anthropic")[0].item_id == "msg_1"
+    for parts in ((carrier,), (carrier, call), (carrier, call, Text("a"))):
+        assert all(part.item_id is None for part in unsealed(parts, "anthropic"))
 
 
 def test_carriers_do_not_shift_loss_paths() -> None:

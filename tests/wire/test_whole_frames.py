@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from time import thread_time
 
 import pytest
 from hypothesis import given
@@ -61,3 +62,12 @@ def test_a_stream_without_frames_is_passed_at_once() -> None:
     assert passing.feed(b'[{"a"') == b'[{"a"'
     assert passing.gap.isspace()
     assert passing.close() == b""
+
+
+def test_a_long_frame_may_come_byte_by_byte() -> None:
+    """In linear time: held bytes are neither copied nor searched again."""
+    passing, before = WholeFrames(), thread_time()
+    for _ in range(300_000):
+        assert not passing.feed(b"x")
+    assert len(passing.feed(b"\n\n")) == 300_002
+    assert thread_time() - before < 20  # two minutes if each byte takes as long as all before it

@@ -38,7 +38,8 @@ def read_client_request(inbound: InboundRequest, body: bytes) -> ClientRequest:
     form = front_form(dialect(endpoint.front))
     names = form.request_headers
     headers = as_mapping(inbound.call.headers, names) if names else None
-    agent = agent_form(form, inbound.call.headers) if form.agents else None
+    user_agent = inbound.call.named.get(b"user-agent")
+    agent = None if user_agent is None else agent_form(form, user_agent)
     if agent is not None:
         return ClientRequest(endpoint.front, body, headers=headers, agent=agent)
     if not endpoint.action:

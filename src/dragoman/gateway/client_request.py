@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Raw
 
 from dragoman.errors import DragomanError, InvalidRequest
-from dragoman.gateway.large_bodies import translated_aside
+from dragoman.gateway.large_bodies import MAX_MESSAGES, check_messages, translated_aside
 from dragoman.model.requests import Request
 from dragoman.providers.translation import lane_of
 from dragoman.wire.dialect import Dialect, dialect
@@ -51,6 +51,8 @@ class ClientRequest:
         self.path = path
         self.headers = headers or None
         self.fields = _fields(self.front, body)
+        if len(body) > 2 * MAX_MESSAGES:
+            self._check_messages()
         self.model = model if model is not None else _model(self.fields.get("model"))
         self.stream = stream if stream is not None else self._streams()
         self.takes_pieces = agent.takes_pieces or not self.stream
@@ -62,6 +64,12 @@ class ClientRequest:
 
     def __repr__(self) -> str:
         return f"<client request in {self.front.name}, {len(self.body)} bytes>"
+
+    def _check_messages(self) -> None:
+        lane = lane_of(self.front.name)
+        raw = None if lane is None else self.fields.get(lane.field)
+        if raw is not None:
+            check_messages(bytes(raw))
 
     def _streams(self) -> bool:
         raw = self.fields.get("stream")

@@ -8,6 +8,7 @@ other than `connection`, `content-length` and `transfer-encoding`, which they se
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -30,34 +31,73 @@ _JOINED = 64 * 1024
 class Cycle(RequestResponseCycle):
     """Takes the place of uvicorn's cycle."""
 
-    def __init__(self, protocol: GatewayProtocol, scope: Any, *, keep_alive: bool) -> None:
-        super().__init__(
-            scope=scope,
-            transport=protocol.transport,
-            flow=protocol.flow,
-            logger=protocol.logger,
-            access_logger=protocol.access_logger,
-            access_log=False,
-            default_headers=protocol.server_state.default_headers,
-            message_event=asyncio.Event(),
-            expect_100_continue=protocol.expect_100_continue,
-            keep_alive=keep_alive,
-            on_response=protocol.on_response_complete,
-        )
-        self.left: Callable[[], object] | None = None
-        """Called when the client disconnects before its response is complete."""
-        self.broken: tuple[int, str] | None = None
-        """Status and reason, if the rest of the body can't be parsed."""
+    # Uvicorn's `__init__` sets all of these for every request; few of them ever change.
+    logger = logging.getLogger("uvicorn.error")
+    access_logger = logging.getLogger("uvicorn.access")
+    access_log = False
+    disconnected = False
+    more_body = True
+    response_started = False
+    response_complete = False
+    chunked_encoding: bool | None = None
+    expected_content_length = 0
+    left: Callable[[], object] | None = None
+    """Called when the client disconnects before its response is complete."""
+    broken: tuple[int, str] | None = None
+    """Status and reason, if the rest of the body can't be parsed."""
+    _event: asyncio.Event | None = None
+    _is_taken = False
+
+    def __init__(  # pyright: ignore[reportMissingSuperCall] - see above
+        self, protocol: GatewayProtocol, scope: Any, named: dict[bytes, bytes], *, keep_alive: bool
+    ) -> None:
+        self.scope = scope
+        self.named = named
+        """The request's headers by name; of repeated ones the first."""
+        self.transport = protocol.transport
+        self.flow = protocol.flow
+        self.default_headers = protocol.server_state.default_headers
+        self.on_response = protocol.on_response_complete
+        self.keep_alive = keep_alive
+        self.waiting_for_100_continue = protocol.expect_100_continue
+        self.body: Any = b""
+
+    @property
+    def message_event(self) -> asyncio.Event:  # type: ignore[override]
+        """Whether `receive` has something to return; most requests never call it."""
+        if self._event is None:
+            self._event = asyncio.Event()
+            has_body = not self._is_taken and bool(self.body or not self.more_body)
+            if has_body or self.disconnected or self.response_complete or self.broken:
+                self._event.set()
+        return self._event
+
+    def wake(self) -> None:
+        """Let `receive` return."""
+        if self._event is not None:
+            self._event.set()
+
+    def add(self, data: bytes) -> int:
+        """Add a part of the body; returns the number of bytes that were not received yet."""
+        if not self.body:
+            self.body = data
+        else:
+            if type(self.body) is bytes:
+                self.body = bytearray(self.body)
+            self.body += data
+        self.wake()
+        return len(self.body)
 
     def take_body(self) -> bytes | None:
         """The complete body; None: it has not arrived yet, or the client is gone."""
         if self.more_body or self.disconnected or self.response_complete:
             return None
         self.flow.resume_reading()
-        self.message_event.clear()
-        body = bytes(self.body)
-        self.body = bytearray()
-        return body
+        if self._event is not None:
+            self._event.clear()
+        body, self.body = self.body, b""
+        self._is_taken = True
+        return bytes(body)
 
     async def respond(
         self, status: int, headers: Mapping[str, str], more: Mapping[str, str], body: bytes
@@ -68,7 +108,7 @@ class Cycle(RequestResponseCycle):
         if self.disconnected:
             return
         self.chunked_encoding = False
-        head = self._head(status, {**headers, "content-length": str(len(body))}, more)
+        head = self._head(status, headers, more, b"content-length: %d\r\n" % len(body))
         if self.scope["method"] == "HEAD":
             self.transport.write(head)
         elif len(body) <= _JOINED:
@@ -85,7 +125,7 @@ class Cycle(RequestResponseCycle):
         if self.disconnected:
             return
         self.chunked_encoding = self.scope["method"] != "HEAD" and status not in _NO_BODY
-        self.transport.write(self._head(status, headers, more))
+        self.transport.write(self._head(status, headers, more, b""))
 
     def write(self, data: bytes) -> None:
         """Send a chunk; first wait for `flow.drain` if `flow.write_paused`."""
@@ -105,41 +145,42 @@ class Cycle(RequestResponseCycle):
 
     def _complete(self) -> None:
         self.response_complete = True
-        self.message_event.set()
+        self.wake()
         if not self.keep_alive:
             self.transport.close()
         self.on_response()
 
-    def _head(self, status: int, headers: Mapping[str, str], more: Mapping[str, str]) -> bytes:
+    def _head(
+        self, status: int, headers: Mapping[str, str], more: Mapping[str, str], length: bytes
+    ) -> bytes:
         self.response_started = True
         self.waiting_for_100_continue = False
         lines = [STATUS_LINE[status]]
         for known, text in self.default_headers:
             lines += (known, b": ", text, b"\r\n")
         for name, value in headers.items():
-            lines += (_field(name), _checked(value), b"\r\n")
+            lines.append(_line(name, value) if len(value) < _SHORT else _made_line(name, value))
+        lines.append(length)
         for name, value in more.items():
-            lines += (_field(name), _checked(value), b"\r\n")
+            lines.append(_made_line(name, value))
         if not self.keep_alive:
             lines.append(b"connection: close\r\n")
         lines.append(b"transfer-encoding: chunked\r\n\r\n" if self.chunked_encoding else b"\r\n")
         return b"".join(lines)
 
 
-@lru_cache(256)
-def _field(name: str) -> bytes:
-    """The beginning of a header's line."""
-    raw = name.encode("latin-1").lower()
-    if HEADER_RE.search(raw):
+def _made_line(name: str, value: str) -> bytes:
+    """The line of a header, whose value must not end it."""
+    raw_name, raw = name.encode("latin-1").lower(), value.encode("latin-1", "replace")
+    if HEADER_RE.search(raw_name):
         msg = "the name of a header is invalid"
         raise RuntimeError(msg)
-    return raw + b": "
-
-
-def _checked(value: str) -> bytes:
-    """The value of a header, which must not end its line."""
-    raw = value.encode("latin-1", "replace")
     if HEADER_VALUE_RE.search(raw):
         msg = "the value of a header is invalid"
         raise RuntimeError(msg)
-    return raw
+    return b"%b: %b\r\n" % (raw_name, raw)
+
+
+_line = lru_cache(1024)(_made_line)
+"""Most responses have the same headers."""
+_SHORT = 64

@@ -29,6 +29,7 @@ from dragoman.model.requests import Request
 from dragoman.model.responses import Response
 from dragoman.model.usage import Usage
 from dragoman.transport.answers import events_of, read_answer
+from dragoman.transport.direct.response import DirectReply
 from dragoman.transport.origins import made_at
 from dragoman.transport.protocol import Reply, Timeouts, read_body
 from dragoman.transport.stream_attempt import Incoming
@@ -100,6 +101,14 @@ class Exchange(UpstreamTask):
 
     supports_middleware = True
     """Whether middleware can be applied."""
+    filtered: Request | None = None
+    """The request as changed by middleware; responses still repeat the client's settings."""
+    filters: Filters | None = None
+    encoder: FrontEncoder | None = None
+    """Encodes the stream in progress."""
+    _passing: PassingFilter | None = None
+    """Filters the stream that is being passed through."""
+    _is_same_dialect = False
 
     def __init__(
         self,
@@ -118,17 +127,9 @@ class Exchange(UpstreamTask):
         self.stamp = stamp
         self.required_dialect = required_dialect
         """Only upstreams of this dialect can serve the request: it refers to state they store."""
-        self._is_same_dialect = False
         self.override = request
         """The request to use instead of the body, such as one with stored state added."""
-        self.filtered: Request | None = None
-        """The request as changed by middleware; responses still repeat the client's settings."""
-        self.filters: Filters | None = None
         self._translations = translations
-        self.encoder: FrontEncoder | None = None
-        """Encodes the stream in progress."""
-        self._passing: PassingFilter | None = None
-        """Filters the stream that is being passed through."""
 
     async def prepare_estimate(self) -> None:
         """Decode the request's settings."""
@@ -218,7 +219,9 @@ class Exchange(UpstreamTask):
     async def _whole(
         self, upstream: Upstream, dialect: Any, reply: Reply, encoded: Encoded
     ) -> None:
-        body = await read_body(reply, MAX_RESPONSE_BYTES)
+        body = reply.whole() if isinstance(reply, DirectReply) else None
+        if body is None:
+            body = await read_body(reply, MAX_RESPONSE_BYTES)
         if self.passes:
             found = summary_of(dialect, body)
             if found is not None:

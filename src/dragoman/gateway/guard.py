@@ -19,16 +19,18 @@ _NAMES = frozenset({"localhost", "ip6-localhost", "ip6-loopback"})
 
 
 def presented_key(call: Call, query: bytes) -> str | None:
-    """The API key of a request, from any header or parameter that the supported APIs use."""
-    for name, value in call.headers:
-        if name in _HEADERS:
-            text = value.decode("latin-1")
+    """The API key of a request, from the first header or parameter of the supported APIs."""
+    named = call.named
+    for name in _HEADERS:
+        if name in named:
+            text = named[name].decode("latin-1")
             if name == b"authorization":
                 scheme, _, text = text.partition(" ")
                 if scheme.lower() != "bearer":
                     continue
-            if text.strip():
-                return text.strip()
+            text = text.strip()
+            if text:
+                return text
     if b"key=" in query:
         return next((v for k, v in parse_qsl(query.decode("latin-1")) if k == "key" and v), None)
     return None

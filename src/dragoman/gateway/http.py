@@ -33,25 +33,18 @@ class Disconnected(Exception):  # noqa: N818 - not a failure
 class Call:
     """An HTTP request and its response. Created for every request, so it is kept minimal."""
 
-    __slots__ = (
-        "_cycle",
-        "_is_direct",
-        "_most_kept",
-        "_receive",
-        "_send",
-        "_watch",
-        "began",
-        "first_byte",
-        "has_begun",
-        "headers",
-        "is_over",
-        "kept",
-        "more_headers",
-        "path",
-        "scheme",
-        "sent",
-        "status",
-    )
+    more_headers: dict[str, str]
+    """Headers to add to the response, even if it is an error."""
+    has_begun = is_over = False
+    """Whether the response's headers were sent (`has_begun`), and all of it (`is_over`)."""
+    status = 0
+    sent = 0
+    first_byte: float | None = None
+    kept: bytes | None = None
+    """The beginning of the response, if bodies are captured."""
+    _most_kept = 0
+    _is_direct = False
+    _watch: asyncio.Task[None] | None = None
 
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self.path: str = scope["path"]
@@ -62,35 +55,26 @@ class Call:
         cycle: Any = getattr(receive, "__self__", None)
         self._cycle: Cycle | None = cycle if hasattr(cycle, "take_body") else None
         """The connection's side of it, if our own protocol serves it."""
-        self._is_direct = False
-        self._watch: asyncio.Task[None] | None = None
+        self.named: dict[bytes, bytes] = (
+            dict(reversed(self.headers)) if self._cycle is None else self._cycle.named
+        )
+        """The headers by name; of repeated ones the first."""
         self.began = perf_counter()
-        self.more_headers: dict[str, str] = {}
-        """Headers to add to the response, even if it is an error."""
-        self.has_begun = self.is_over = False
-        """Whether the response's headers were sent (`has_begun`), and all of it (`is_over`)."""
-        self.status = 0
-        self.sent = 0
-        self.first_byte: float | None = None
-        self.kept: bytes | None = None
-        """The beginning of the response, if bodies are captured."""
-        self._most_kept = 0
+        self.more_headers = {}
 
     # --- the request
 
     def header(self, name: bytes) -> str | None:
         """A header's value; pass the name in lower case."""
-        for found, value in self.headers:
-            if found == name:
-                return value.decode("latin-1")
-        return None
+        value = self.named.get(name)
+        return None if value is None else value.decode("latin-1")
 
     async def body(self, most: int, seconds: float | None) -> bytes:
         """Read and decompress the body, within limits of size and time.
 
         `most` limits the compressed and the decompressed size.
         """
-        length = self.header(b"content-length")
+        length = self.named.get(b"content-length")
         if length is not None and length.isdigit() and int(length[:20]) > most:
             raise too_large(most)
         raw = None if self._cycle is None else self._cycle.take_body()
@@ -101,8 +85,10 @@ class Call:
                 raw = await self._rest(raw, most, seconds)
         if len(raw) > most:
             raise too_large(most)
+        if b"content-encoding" not in self.named:
+            return raw
         encodings = [value for name, value in self.headers if name == b"content-encoding"]
-        return decompressed(raw, b",".join(encodings).decode("latin-1"), most) if encodings else raw
+        return decompressed(raw, b",".join(encodings).decode("latin-1"), most)
 
     async def _rest(self, begun: bytes, most: int, seconds: float | None) -> bytes:
         pieces, size = [begun], len(begun)
@@ -226,7 +212,10 @@ class Call:
         """Send a chunk at once; returns False if `drain` must be awaited before the next one."""
         cycle = self._cycle
         assert cycle is not None  # noqa: S101 - `is_direct`
-        self._count(data)
+        if self.first_byte is None or self.kept is not None:
+            self._count(data)
+        else:
+            self.sent += len(data)
         cycle.write(data)
         return not cycle.flow.write_paused
 

@@ -26,34 +26,29 @@ _CLIENT_CLOSED = 499  # nginx's status for a client that closed its connection
 class InboundRequest:
     """One request from its headers to its record, over HTTP or on a WebSocket."""
 
-    __slots__ = (
-        "_task", "call", "connection", "endpoint", "error", "exchange", "gateway", "interruption",
-        "is_disconnected", "key", "method", "peer", "query", "received", "request_body", "route",
-        "routed",
-    )  # fmt: skip
+    query = b""
+    peer = ""
+    """The client's address."""
+    key: KeyRecord | None = None
+    route: str | None = None
+    exchange: UpstreamTask | None = None
+    error: DragomanError | None = None
+    connection: Connection | None = None
+    """The WebSocket connection it arrived on, with its state; None: plain HTTP."""
+    is_disconnected = False
+    """Whether the client closed the connection."""
+    interruption: DragomanError | None = None
+    """Why the gateway ended the request early, such as a timeout."""
+    received: float | None = None
+    """When the body was complete; `routed`: when the route was known."""
+    routed: float | None = None
+    request_body: bytes | None = None
 
     def __init__(self, gateway: Gateway, call: Call, endpoint: Endpoint, method: str) -> None:
         self.gateway = gateway
         self.call = call
         self.endpoint = endpoint
         self.method = method
-        self.query: bytes = b""
-        self.peer = ""
-        """The client's address."""
-        self.key: KeyRecord | None = None
-        self.route: str | None = None
-        self.exchange: UpstreamTask | None = None
-        self.error: DragomanError | None = None
-        self.connection: Connection | None = None
-        """The WebSocket connection it arrived on, with its state; None: plain HTTP."""
-        self.is_disconnected = False
-        """Whether the client closed the connection."""
-        self.interruption: DragomanError | None = None
-        """Why the gateway ended the request early, such as a timeout."""
-        self.received: float | None = None
-        """When the body was complete; `routed`: when the route was known."""
-        self.routed: float | None = None
-        self.request_body: bytes | None = None
         self._task = asyncio.current_task()
 
     async def body(self) -> bytes:
@@ -144,16 +139,10 @@ class InboundRequest:
     def _steps(self) -> tuple[tuple[str, float], ...]:
         """The time at which each stage was completed, in seconds from the start."""
         exchange, began = self.exchange, self.call.began
-        steps: list[tuple[str, float]] = []
-        if self.received is not None:
-            steps.append(("received", self.received - began))
-        if self.routed is not None:
-            steps.append(("routed", self.routed - began))
-        if exchange is not None and exchange.translated is not None:
-            steps.append(("translated", exchange.translated - began))
-        if exchange is not None and exchange.response_began is not None:
-            steps.append(("heard", exchange.response_began - began))
-        return tuple(steps)
+        times = [("received", self.received), ("routed", self.routed)]
+        if exchange is not None:
+            times += ("translated", exchange.translated), ("heard", exchange.response_began)
+        return tuple([(name, at - began) for name, at in times if at is not None])
 
 
 Handler = Callable[[InboundRequest], Awaitable[None]]

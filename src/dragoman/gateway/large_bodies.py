@@ -10,8 +10,12 @@ import asyncio
 import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from contextvars import copy_context
 from typing import ParamSpec, TypeVar
+
+import msgspec
+from msgspec import Raw
 
 from dragoman.errors import InvalidRequest
 
@@ -20,7 +24,11 @@ T = TypeVar("T")
 
 MANY = 1000
 """Bodies of more values are translated in a thread; fewer take a few milliseconds."""
+MAX_MESSAGES = 20_000
+"""Elements of a conversation. The smallest costs as much as a message: it may become one."""
+_MAX_SEPARATORS = 1_000_000
 _MIN_BYTES_PER_VALUE = 2
+_elements = msgspec.json.Decoder(list[Raw]).decode
 _STRING = re.compile(rb'"[^"]*"')
 _TOO_LARGE = 413
 # One thread: more would only take turns with the event loop more often.
@@ -31,9 +39,7 @@ def check_values(body: bytes, most: int) -> None:
     """Raise an error if a body has more than `most` objects, arrays and strings."""
     if not has_more_values(body, most):
         return
-    # Without escapes, every quote begins or ends a string, and one pass finds them all. A pattern
-    # that knows escapes would start anew at each of them in a string that never ends.
-    plain = body.replace(b"\\\\", b"").replace(b'\\"', b"")
+    plain = _without_escapes(body)
     rest = _STRING.sub(b"", plain)
     if plain.count(b'"') // 2 + rest.count(b"{") + rest.count(b"[") > most:
         msg = (
@@ -41,6 +47,30 @@ def check_values(body: bytes, most: int) -> None:
             " (the server's limit `max_values`)"
         )
         raise InvalidRequest(msg, status=_TOO_LARGE)
+
+
+def check_messages(conversation: bytes) -> None:
+    """Raise an error if a conversation has more than `MAX_MESSAGES` elements, whatever they are."""
+    if conversation.count(b",") < MAX_MESSAGES:
+        return
+    separators = _STRING.sub(b"", _without_escapes(conversation)).count(b",")
+    if separators < MAX_MESSAGES:
+        return
+    with suppress(msgspec.MsgspecError, RecursionError):
+        # Too many to split them, whether they are messages or numbers inside of one.
+        is_over = separators > _MAX_SEPARATORS or len(_elements(conversation)) > MAX_MESSAGES
+        if is_over:
+            msg = f"the conversation has more than {MAX_MESSAGES:,} messages, or too many values"
+            raise InvalidRequest(msg, status=_TOO_LARGE)
+
+
+def _without_escapes(body: bytes) -> bytes:
+    """The body with the same strings, in which every quote begins or ends one.
+
+    So one pass finds them all. A pattern that knows escapes would start anew at each of them in a
+    string that never ends.
+    """
+    return body.replace(b"\\\\", b"").replace(b'\\"', b"")
 
 
 def has_more_values(body: bytes, most: int) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 
 from dragoman.errors import DragomanError
 from dragoman.gateway.http import Call
@@ -44,17 +44,14 @@ class Passage:
 
     async def _deliver(self, reply: DirectReply, sink: Call) -> None:
         """Forward the rest without waking this task for every chunk."""
-        while not await reply.deliver(self._taking(sink.write_now)):
-            await sink.drain()
-
-    def _taking(self, write: Callable[[bytes], bool]) -> Callable[[bytes], bool]:
-        passed = self._passed
+        passed, write = self._passed, sink.write_now
 
         def take(piece: bytes) -> bool:
             data = passed(piece)
             return not data or write(data)
 
-        return take
+        while not await reply.deliver(take):
+            await sink.drain()
 
     def _passed(self, piece: bytes) -> bytes:
         """The part of the stream to send after a chunk of it has arrived."""

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 from urllib.parse import unquote
 
 from httptools import HttpRequestParser, parse_url
@@ -70,7 +70,7 @@ class GatewayProtocol(HttpToolsProtocol):
         for cycle in (*self._earlier, current):
             if cycle is not None and not cycle.response_complete:
                 cycle.disconnected = True
-                cycle.message_event.set()
+                cycle.wake()
                 if cycle.left is not None:
                     cycle.left()
 
@@ -97,9 +97,8 @@ class GatewayProtocol(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         """A request begins."""
         self.url = b""
-        self.expect_100_continue = False
         self.headers = []
-        self._header_bytes = 0
+        self._trailer_bytes = 0
         if self.head_since is None:
             self.head_since = perf_counter()
 
@@ -113,19 +112,26 @@ class GatewayProtocol(HttpToolsProtocol):
     def on_header(self, name: bytes, value: bytes) -> None:
         """One header; those after the body (trailers) are dropped: no check has seen them."""
         headers = self.headers
-        self._header_bytes += len(name) + len(value)
-        if self._header_bytes > MAX_HEADER_BYTES or len(headers) >= MAX_HEADERS:
-            self._refusal = _HEADERS_TOO_LARGE, _headers_too_large()
-            raise _Refusal
-        if self.body_since is not None:
+        if self.body_since is None and len(headers) < MAX_HEADERS:
+            headers.append((name.lower(), value))
             return
-        name = name.lower()
-        if name == b"expect" and value.lower() == b"100-continue":
-            self.expect_100_continue = True
-        headers.append((name, value))
+        self._trailer_bytes += len(name) + len(value)
+        if self.body_since is None or self._trailer_bytes > MAX_HEADER_BYTES:
+            self._refuse_headers()
+
+    def _refuse_headers(self) -> NoReturn:
+        self._refusal = _HEADERS_TOO_LARGE, _headers_too_large()
+        raise _Refusal
+
+    def _check_size(self) -> None:
+        """Limit the size of headers that arrived with the end of their head."""
+        if sum(len(name) + len(value) for name, value in self.headers) > MAX_HEADER_BYTES:
+            self._refuse_headers()
 
     def on_headers_complete(self) -> None:
         """The headers are complete: the request can be served."""
+        if self._head_bytes + len(self._data) > MAX_HEADER_BYTES:
+            self._check_size()
         if self.parser.should_upgrade() and self._should_ignore_upgrade():
             self._ignores_upgrade = True
             return
@@ -154,9 +160,11 @@ class GatewayProtocol(HttpToolsProtocol):
         self._is_upgrade = parser.should_upgrade() and self._should_upgrade()
         if self._is_upgrade:
             return
+        named = dict(reversed(self.headers))
+        self.expect_100_continue = named.get(b"expect", b"").lower() == b"100-continue"
         before: Any = self.cycle
         keep_alive = version != "1.0" and parser.should_keep_alive()
-        self.cycle = cycle = Cycle(self, scope, keep_alive=keep_alive)
+        self.cycle = cycle = Cycle(self, scope, named, keep_alive=keep_alive)
         if before is None or before.response_complete:
             self._start_asgi_task(cycle, app)
             return
@@ -168,23 +176,21 @@ class GatewayProtocol(HttpToolsProtocol):
 
     def on_body(self, body: bytes) -> None:
         """A part of the body."""
-        cycle = self.cycle
+        cycle: Any = self.cycle
         if self._is_upgrade or cycle.response_complete:
             return
-        cycle.body += body
-        if len(cycle.body) > HIGH_WATER_LIMIT:
+        if cycle.add(body) > HIGH_WATER_LIMIT:
             self.flow.pause_reading()
-        cycle.message_event.set()
 
     def on_message_complete(self) -> None:
         """The body is complete."""
         if self._ignores_upgrade:
             return
         self.body_since = None
-        cycle = self.cycle
+        cycle: Any = self.cycle
         if not self._is_upgrade and not cycle.response_complete:
             cycle.more_body = False
-            cycle.message_event.set()
+            cycle.wake()
 
     def on_response_complete(self) -> None:
         """The response is sent: serve the next request, or wait for one."""
@@ -241,7 +247,7 @@ class GatewayProtocol(HttpToolsProtocol):
         else:
             cycle.broken = refusal  # `Call.body` raises it
             cycle.keep_alive = False
-            cycle.message_event.set()
+            cycle.wake()
 
     def refuse(self, status: int, reason: str) -> None:
         """Send an error and close; only close if another response was begun."""

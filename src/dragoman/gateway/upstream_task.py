@@ -51,34 +51,37 @@ class UpstreamTask(ABC):
     is_free = False
     """Whether providers don't charge for it."""
 
+    is_complete = False
+    """Whether a streamed response reached its end."""
+    provider: str | None = None
+    place: str | None = None
+    model: str | None = None
+    """The model name that was sent to the provider."""
+    summary = Summary(None, None)
+    """The responding model and the usage, as far as known."""
+    cost: Decimal | None = None
+    losses: list[Loss]
+    repairs: list[Repair]
+    attempts = 0
+    passes = False
+    """Whether the response's bytes were passed through unchanged."""
+    cached = False
+    """Whether the response came from the cache."""
+    error: DragomanError | None = None
+    tried: list[tuple[str, str | None, float, str | None]]
+    """The attempts: the provider's name, model, time, and the error type if it failed."""
+    translated: float | None = None
+    """When the upstream body was encoded; `response_began`: when the response started."""
+    response_began: float | None = None
+
     def __init__(self, requested_model: str | None, sink: Sink, *, stream: bool = False) -> None:
         self.requested_model = requested_model
         """The model name that the client requested."""
         self.sink = sink
         self.stream = stream
-        self.began = perf_counter()
-        self.is_complete = False
-        """Whether a streamed response reached its end."""
-        self.provider: str | None = None
-        self.place: str | None = None
-        self.model: str | None = None
-        """The model name that was sent to the provider."""
-        self.summary = Summary(None, None)
-        """The responding model and the usage, as far as known."""
-        self.cost: Decimal | None = Decimal(0) if self.is_free else None
-        self.losses: list[Loss] = []
-        self.repairs: list[Repair] = []
-        self.attempts = 0
-        self.passes = False
-        """Whether the response's bytes were passed through unchanged."""
-        self.cached = False
-        """Whether the response came from the cache."""
-        self.error: DragomanError | None = None
-        self.tried: list[tuple[str, str | None, float, str | None]] = []
-        """The attempts: the provider's name, model, time, and the error type if it failed."""
-        self.translated: float | None = None
-        """When the upstream body was encoded; `response_began`: when the response started."""
-        self.response_began: float | None = None
+        self.losses, self.repairs, self.tried = [], [], []
+        if self.is_free:
+            self.cost = Decimal(0)
 
     @property
     def usage(self) -> Usage | None:

@@ -18,13 +18,11 @@ _NOTHING = "{}"
 """The arguments of a call that has none: if missing, they would be sent in a separate chunk."""
 
 
-def agent_form(form: FrontForm, headers: Iterable[tuple[bytes, bytes]]) -> AgentForm | None:
+def agent_form(form: FrontForm, user_agent: bytes) -> AgentForm | None:
     """The special needs of a client, by its user agent; None: it has none."""
-    for name, value in headers:
-        if name == b"user-agent":
-            for beginning, found in form.agents.items():
-                if value.startswith(beginning):
-                    return found
+    for beginning, found in form.agents.items():
+        if user_agent.startswith(beginning):
+            return found
     return None
 
 

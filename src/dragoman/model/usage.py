@@ -76,7 +76,7 @@ class Usage(Value, frozen=True):
             wrong = next(name for name in names if type(getattr(self, name)) is not int)
             msg = f"Usage.{wrong} must be an integer"
             raise InvalidInputError(msg)
-        if self.reported_total is not None:
+        if self.reported_total is not None and type(self.reported_total) is not int:
             expect_fields(self, reported_total=int)
         if self.extras is not EMPTY:
             own_mapping(self, "extras")

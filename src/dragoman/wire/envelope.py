@@ -37,6 +37,8 @@ _MIN_KEY_BYTES, _MAX_KEY_BYTES = 16, 64
 PREFIX = b64encode(_MAGIC).decode("ascii")
 MAX_LENGTH = 16 * 1024 * 1024
 """Maximum envelope length in characters: far more than any provider's state needs."""
+ANNOUNCED = "Text:"
+"""The `owner` of state that stands before its text: in a stream, the text is not known yet."""
 _STANDARD = str.maketrans("-_", "+/")  # google-genai uses the URL-safe alphabet
 
 

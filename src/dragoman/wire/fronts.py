@@ -30,7 +30,7 @@ from dragoman.model.parts import (
 from dragoman.model.responses import Choice, Response
 from dragoman.model.tools import ToolCall
 from dragoman.wire.encoded import Encoded
-from dragoman.wire.envelope import Seal, fingerprint, is_sealed, wrap
+from dragoman.wire.envelope import ANNOUNCED, Seal, fingerprint, is_sealed, wrap
 from dragoman.wire.losses import Loss, Repair
 from dragoman.wire.overlay import has_overlay, own_extras
 from dragoman.wire.shown_calls import ShownCalls, is_counterpart
@@ -61,6 +61,8 @@ class StateFields(NamedTuple):
     """The parts that can have a signature themselves."""
     is_flat: bool = False
     """Whether a message is one text beside its thinking and its calls, without an order."""
+    keeps_texts: bool = False
+    """Whether its clients send every text back as it was, apart from its neighbours."""
     complete_thinking: Callable[[Thinking, int, Callable[[], str]], Thinking] = _as_it_is
     """Adds what else thinking needs here, given its number in the message and the message's id."""
 
@@ -242,9 +244,11 @@ class Sealer:
         if isinstance(part, front.native):
             self.has_sealed = True
             return (stateless(part, front.origin).replace(signature=envelope),)
+        # Clients look for text at the beginning of a message if nothing was thought, otherwise at
+        # its end, and for a call always at its end.
+        is_last = isinstance(part, ToolCall) or (type(part) is Text and self._number > 0)
         carrier, shown = self.carrier(envelope), stateless(part)
-        # Clients look for a call at the end of a message, and for text at its beginning.
-        return (carrier, shown) if isinstance(part, ToolCall) else (shown, carrier)
+        return (carrier, shown) if is_last else (shown, carrier)
 
     def envelope(self, part: AnyPart, home: Origin, place: tuple[int, int] | None) -> str | None:
         """The envelope for a part that the client is shown."""
@@ -291,6 +295,11 @@ def whole_envelope(
     """The envelope for a part that the client is not shown, except perhaps as a counterpart."""
     extras = own_extras(part.extras, home.dialect)
     return wrap(Seal(home, part.replace(origin=None, extras=extras), at=place, shown=shown_id))
+
+
+def announcement(text: Text, home: Origin) -> str | None:
+    """The envelope for a text that follows it."""
+    return wrap(Seal(home, _unsaid(text, home), ANNOUNCED))
 
 
 def _unsaid(part: AnyPart, home: Origin) -> AnyPart:

@@ -21,6 +21,7 @@ from dragoman.model.tools import ToolCall, ToolCallDelta, make_call
 from dragoman.wire.fronts import (
     WHOLE,
     StateFields,
+    announcement,
     is_shown,
     pointed_back,
     stateless,
@@ -143,9 +144,25 @@ class SealingEncoder(FlowingEncoder, EventHandler):
         if isinstance(part, Thinking):
             growing.begin(choice.sealer.thought(part))
             choice.thought = None if self._front.is_flat else growing
-        else:
-            growing.begin(stateless(part))
-        return self._shown(choice, growing, growing.shown)
+            return self._shown(choice, growing, growing.shown)
+        announced = self._announced(choice, growing, part)
+        growing.begin(stateless(part))
+        return announced + self._shown(choice, growing, growing.shown)
+
+    def _announced(self, choice: OpenChoice, growing: OpenPart, part: AnyPart) -> bytes:
+        """The state of a text that is known when it begins, before the text.
+
+        Clients take the last block of an answer for what the model said: `claude -p` prints
+        nothing if that is an envelope.
+        """
+        home = choice.sealer.home_of(part)
+        if home is None or not self._front.keeps_texts or type(part) is not Text or part.signature:
+            return b""
+        envelope = announcement(part, home)
+        if envelope is None:
+            return b""
+        growing.state = part
+        return self._carry(choice, growing.number, choice.sealer.carrier(envelope))
 
     def _start_call(
         self, choice: OpenChoice, growing: OpenPart, home: Origin | None, part: ToolCall

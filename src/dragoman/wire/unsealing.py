@@ -18,7 +18,7 @@ from dragoman.model.messages import Message
 from dragoman.model.parts import Origin, Text, Thinking
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall
-from dragoman.wire.envelope import Seal, fingerprint, is_sealed, unwrap
+from dragoman.wire.envelope import ANNOUNCED, Seal, fingerprint, is_sealed, unwrap
 from dragoman.wire.fronts import CALLS, WHOLE
 from dragoman.wire.shown_calls import is_counterpart, without_counterparts
 
@@ -132,10 +132,19 @@ def _restored(pairs: _Pairs) -> list[AnyPart]:
     carried = _Carried(pairs)
     made: list[AnyPart] = []
     pieces = 0  # how many of the last parts came without a seal
+    announced: Seal | None = None
     for part, seal in pairs:
         if seal is None:
-            made.append(carried.given_to(part))
+            given = carried.given_to(part)
+            if announced is not None and given is part and type(part) is Text:
+                given = _stated(part, announced)
+            announced = None
+            made.append(given)
             pieces += 1
+            continue
+        announced = None
+        if seal.owner == ANNOUNCED and _is_carrier(part):
+            announced = seal
             continue
         if seal.owner is not None and seal.length and not _is_owner(part, seal):
             is_free = not _is_carrier(part) or carried.is_waiting(seal)

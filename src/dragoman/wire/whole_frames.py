@@ -11,7 +11,9 @@ _ENDS: dict[str, tuple[bytes, ...]] = {
     "application/x-ndjson": (b"\n",),
 }
 _NO_FRAMES = b"\n"
+_NO_END: tuple[bytes, ...] = ()  # nothing ends with one of none
 _MAX_HELD_BYTES = 1024 * 1024
+_LONGEST_END = 3  # bytes of an end that may have come before its last one
 
 
 class WholeFrames:
@@ -25,7 +27,8 @@ class WholeFrames:
     def __init__(self, kind: str = "text/event-stream") -> None:
         """For streams of a content type; unknown types have no frames."""
         self._ends = _ENDS.get(kind, ())
-        self._rest = b""
+        self._end = self._ends[0] if self._ends else _NO_END
+        self._rest = bytearray()
         self._is_between = True
 
     @property
@@ -37,26 +40,32 @@ class WholeFrames:
 
     def feed(self, data: bytes) -> bytes:
         """The bytes to pass on."""
-        if self._rest:
-            data = self._rest + data
-            self._rest = b""
-        end = self._whole(data)
-        if end < len(data):
-            if len(data) - end > _MAX_HELD_BYTES:
-                self._is_between = False
-                return data
-            data, self._rest = data[:end], data[end:]
-        self._is_between = self._is_between or bool(data)
-        return data
+        rest = self._rest
+        if not rest and data.endswith(self._end):  # the usual case
+            self._is_between = True
+            return data
+        # Only what is new is searched, and nothing is copied again: a frame may come byte by byte.
+        seen = max(0, len(rest) - _LONGEST_END)
+        rest += data
+        end = self._whole(rest, seen)
+        if len(rest) - end > _MAX_HELD_BYTES:
+            end = len(rest)
+            self._is_between = False
+        elif end:
+            self._is_between = True
+        found = bytes(rest[:end])
+        del rest[:end]
+        return found
 
     def close(self) -> bytes:
         """The rest, when the stream has ended normally."""
-        rest, self._rest = self._rest, b""
+        rest = bytes(self._rest)
+        self._rest.clear()
         return rest
 
-    def _whole(self, data: bytes) -> int:
+    def _whole(self, data: bytearray, start: int) -> int:
         """The position where the last whole frame ends."""
-        if not self._ends or data.endswith(self._ends[0]):
+        if not self._ends or data.endswith(self._end):
             return len(data)
-        ends = [data.rfind(mark) + len(mark) for mark in self._ends if mark in data]
-        return max(ends, default=0)
+        ends = [(data.rfind(mark, start), len(mark)) for mark in self._ends]
+        return max([at + size for at, size in ends if at >= 0], default=0)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from dragoman.errors import InvalidRequest
 from dragoman.gateway.client_request import ClientRequest
-from dragoman.gateway.large_bodies import MANY, check_values, has_more_values
+from dragoman.gateway.large_bodies import MANY, MAX_MESSAGES, check_values, has_more_values
 from dragoman.gateway.translation import Translations, encoded_for
 from dragoman.gateway.upstreams import Upstream
 from tests.gateway.abuse.stage import Stage, refused
@@ -250,3 +250,28 @@ def test_values_are_counted_exactly(document: Any) -> None:
     if number > 1:
         with pytest.raises(InvalidRequest):
             check_values(body, number - 1)
+
+
+@pytest.mark.parametrize("front", FRONTS)
+@pytest.mark.parametrize("element", ["{}", "1", "[]", '""', '{"a":1}'])
+def test_a_conversation_has_a_limit_of_its_own(front: str, element: str) -> None:
+    """Whatever its elements are: the smallest ones cost as much as messages."""
+    field = {"gemini": "contents", "openai-responses": "input"}.get(front, "messages")
+
+    def asked(count: int) -> ClientRequest:
+        body = f'{{"model":"m","{field}":[{",".join([element] * count)}]}}'
+        check_values(body.encode(), 100_000)
+        return ClientRequest(front, body.encode(), model="m", stream=False)
+
+    assert asked(MAX_MESSAGES)
+    with pytest.raises(InvalidRequest, match="20,000 messages"):
+        asked(MAX_MESSAGES + 1)
+
+
+def test_millions_of_elements_are_refused_unseen() -> None:
+    """Numbers in a message are not messages; commas in texts are nothing."""
+    table = ",".join(["1"] * 50_000)
+    ClientRequest("gemini", f'{{"contents":[{{"parts":[{table}]}}]}}'.encode(), model="m")
+    ClientRequest("openai-chat", b'{"messages":["%b"]}' % (b"," * 5_000_000))
+    with pytest.raises(InvalidRequest, match="20,000 messages"):
+        ClientRequest("openai-chat", b'{"messages":[%b1]}' % (b"1," * 2_000_000))

@@ -12,6 +12,7 @@ from dragoman.gateway.keys.store import added_up, row_of, values_of
 
 By = Literal["key", "day", "model", "route"]
 _MAX_LABELS = 10_000
+_MAX_FOUND = 1000
 _OTHER = "(other)"
 _Labels = tuple[str, str, str, str]
 
@@ -28,6 +29,7 @@ class Pending:
 
     def __init__(self) -> None:
         self._sums: dict[_Labels, list[int]] = {}
+        self._found: dict[_Labels, list[int]] = {}  # the same, by the names as they came
         self._labels: set[tuple[str, str]] = set()
         self._known: dict[tuple[str, str], tuple[str, str]] = {}  # by the names as they came
 
@@ -35,10 +37,10 @@ class Pending:
         """Count a request."""
         cost = spent.cost
         nanos = 0 if cost is None else nanos_of(cost)
-        labels = (reservation.key.id, reservation.day, *self.labels_of(spent))
-        sums = self._sums.get(labels)
+        named = (reservation.key.id, reservation.day, spent.model, spent.route)
+        sums = self._found.get(named)
         if sums is None:
-            sums = self._sums[labels] = [0] * len(SUMS)
+            sums = self._find(named, spent)
         sums[0] += 1
         sums[1] += spent.tokens_in
         sums[2] += spent.tokens_out
@@ -46,6 +48,15 @@ class Pending:
         sums[4] += spent.tokens_reasoning
         sums[5] += nanos
         sums[6] += cost is None
+
+    def _find(self, named: _Labels, spent: Spent) -> list[int]:
+        labels = (*named[:2], *self.labels_of(spent))
+        sums = self._sums.get(labels)
+        if sums is None:
+            sums = self._sums[labels] = [0] * len(SUMS)
+        if len(spent.model) + len(spent.route) <= MAX_NAME_LENGTH and len(self._found) < _MAX_FOUND:
+            self._found[named] = sums
+        return sums
 
     def labels_of(self, spent: Spent) -> tuple[str, str]:
         """The model and route to count a request under.
@@ -73,6 +84,7 @@ class Pending:
     def take(self) -> list[UsageRow]:
         """Return and clear the pending usage."""
         sums, self._sums = self._sums, {}
+        self._found = {}
         return [row_of((*labels, *counts)) for labels, counts in sorted(sums.items())]
 
 

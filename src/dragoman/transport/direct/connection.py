@@ -108,10 +108,19 @@ class Connection(asyncio.Protocol):
                 response.count_head(len(data))
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade, Unreadable):
+            response.flush(len(data))
             if response.has_head:
                 self.fail(failures.incomplete())
             else:
                 self.fail(failures.not_http())
+            return
+        if response.flush(len(data)) > _HIGH_WATER and self._response is response:
+            self._pause()
+
+    def _pause(self) -> None:
+        if not self._is_paused and self._transport is not None:
+            self._is_paused = True
+            self._transport.pause_reading()
 
     # --- called by the parser
 
@@ -122,9 +131,11 @@ class Connection(asyncio.Protocol):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """A header, or a trailer after the body."""
-        if self._response is None:
+        response = self._response
+        if response is None:
             raise Unreadable
-        self._response.add_header(name, value)
+        if not response.has_head:
+            response.raw_headers.append((name, value))
 
     def on_headers_complete(self) -> None:
         """The head is complete; 1xx statuses announce another one."""
@@ -139,10 +150,7 @@ class Connection(asyncio.Protocol):
         response = self._response
         if response is None:
             raise Unreadable
-        is_full = response.add(data) > _HIGH_WATER
-        if is_full and not self._is_paused and self._transport is not None:
-            self._is_paused = True
-            self._transport.pause_reading()
+        response.pieces.append(data)
 
     def on_message_complete(self) -> None:
         """The response is complete; the connection may serve the next request."""

@@ -42,27 +42,30 @@ class Source(Protocol):
 class Response:
     """A response while it is received. It outlives its turn on the connection."""
 
+    status = 0
+    headers: CIMultiDict[str] = CIMultiDict()
+    has_head = False
+    ends_with_connection = False
+    """Whether only the end of the connection marks the end of the body."""
+    failure: Exception | None = None
+    _head_bytes = 0
+    _size = 0
+    _inflater: Inflater | None = None
+    _since: float | None = None
+    _between: float | None = None
+    _take: Take | None = None
+    _refusal: Exception | None = None
+
     def __init__(self, connection: Source, seconds: float | None) -> None:
         self.connection: Source | None = connection
         """None once the response is complete or has failed."""
-        self.status = 0
-        self.headers: CIMultiDict[str] = CIMultiDict()
-        self.has_head = False
-        self.ends_with_connection = False
-        """Whether only the end of the connection marks the end of the body."""
-        self.failure: Exception | None = None
-        self._loop = connection.loop
-        self._waiting: asyncio.Future[None] | None = self._loop.create_future()
-        self._timer = None if seconds is None else self._loop.call_later(seconds, self._too_late)
-        self._raw: list[tuple[bytes, bytes]] = []
-        self._head_bytes = 0
-        self._pieces: list[bytes] = []
-        self._size = 0
-        self._inflater: Inflater | None = None
-        self._since: float | None = None
-        self._between: float | None = None
-        self._take: Take | None = None
-        self._refusal: Exception | None = None
+        self.loop = connection.loop
+        self.raw_headers: list[tuple[bytes, bytes]] = []
+        """What arrived before the end of the head."""
+        self._waiting: asyncio.Future[None] | None = self.loop.create_future()
+        self._timer = None if seconds is None else self.loop.call_later(seconds, self._too_late)
+        self.pieces: list[bytes] = []
+        """Chunks of the body that were not read."""
 
     # --- the connection's side
 
@@ -72,19 +75,17 @@ class Response:
         if self._head_bytes > _MAX_HEAD:
             raise Unreadable
 
-    def add_header(self, name: bytes, value: bytes) -> None:
-        """A header; trailers are ignored."""
-        if not self.has_head:
-            self._raw.append((name, value))
-            if len(self._raw) > _MAX_HEADERS or len(value) > _MAX_HEADER_VALUE:
-                raise Unreadable
-
     def begin(self, status: int) -> None:
         """The head is complete."""
+        if len(self.raw_headers) > _MAX_HEADERS or (
+            self._head_bytes > _MAX_HEADER_VALUE
+            and any(len(value) > _MAX_HEADER_VALUE for _, value in self.raw_headers)
+        ):
+            raise Unreadable
         self.status = status
         self.headers = headers = CIMultiDict([
             (name.decode("utf-8", "surrogateescape"), value.decode("utf-8", "surrogateescape"))
-            for name, value in self._raw
+            for name, value in self.raw_headers
         ])  # fmt: skip
         encoding = headers.get("content-encoding", "").strip().lower()
         if encoding not in {"", "identity"}:
@@ -96,25 +97,31 @@ class Response:
         self._stop_timer()
         self._wake()
 
-    def add(self, data: bytes) -> int:
-        """Add a chunk of the body; returns the number of unread bytes."""
-        if self._take is not None:
-            return self._deliver(self._take, data)
-        self._pieces.append(data)
-        self._size += len(data)
-        self._wake()
-        return self._size
-
-    def _deliver(self, take: Take, data: bytes) -> int:
+    def flush(self, size: int) -> int:
+        """Pass on the chunks that arrived together, in so many bytes; returns how many wait."""
+        pieces, take = self.pieces, self._take
+        if take is None:
+            self._size += size
+            if pieces:
+                self._wake()
+            return self._size
+        if not pieces:
+            return 0
         self._since = monotonic()
+        data = pieces.pop() if len(pieces) == 1 else self._taken()
         try:
             if take(data):
                 return 0
-        except Exception as error:  # noqa: BLE001 - raised in `deliver`: here, the parser would hide it
+        except Exception as error:  # noqa: BLE001 - raised in `deliver`: here, the loop would log it
             self._refusal = error
         self._take = None
         self._wake()
         return 0
+
+    def _taken(self) -> bytes:
+        """All chunks that were added."""
+        pieces, self.pieces, self._size = self.pieces, [], 0
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def end(self) -> None:
         """The body is complete."""
@@ -148,6 +155,11 @@ class Response:
         if self.failure is not None and not self.has_head:
             raise self.failure
 
+    def whole(self) -> bytes | None:
+        """The body, if all of it has arrived and none was read; None: use `read`."""
+        is_here = self.connection is None and self.failure is None and self._inflater is None
+        return self._taken() if is_here else None
+
     def read(self, between: float | None) -> Coroutine[Any, Any, bytes]:
         """The next decompressed bytes of the body; empty at the end. Raises if it failed."""
         if self._inflater is None:
@@ -165,14 +177,13 @@ class Response:
 
     async def _received(self, between: float | None) -> bytes:
         """The bytes received since the last call; empty at the end."""
-        if not self._pieces and self.connection is not None:
+        if not self.pieces and self.connection is not None:
             await self._wait(between)
-        pieces = self._pieces
-        if pieces:
-            self._pieces, self._size = [], 0
+        if self.pieces:
+            found = self._taken()
             if self.connection is not None:
                 self.connection.resume()
-            return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+            return found
         if self.failure is not None:
             raise self.failure
         return b""
@@ -181,8 +192,8 @@ class Response:
         if between is not None:
             self._since, self._between = monotonic(), between
             if self._timer is None:
-                self._timer = self._loop.call_later(between, self._look)
-        self._waiting = self._loop.create_future()
+                self._timer = self.loop.call_later(between, self._look)
+        self._waiting = self.loop.create_future()
         try:
             await self._waiting
         finally:
@@ -194,7 +205,7 @@ class Response:
         Waking a task for every chunk would cost more than everything else that is done with it.
         Returns False after `take` did, True at the end. Raises if the body or `take` failed.
         """
-        while self._pieces or self.connection is None or self._inflater is not None:
+        while self.pieces or self.connection is None or self._inflater is not None:
             piece = await self.read(between)
             if not piece:
                 return True
@@ -217,7 +228,7 @@ class Response:
         most = self._between or 0.0
         left = most if self._since is None else self._since + most - monotonic()
         if left > 0:
-            self._timer = self._loop.call_later(left, self._look)
+            self._timer = self.loop.call_later(left, self._look)
         elif self.connection is not None:
             self.connection.fail(failures.stalled())
 
@@ -230,14 +241,13 @@ class Response:
 class DirectReply:
     """A reply, and the iterator of its body."""
 
-    __slots__ = ("_between", "_loop", "_response", "headers", "status")
+    __slots__ = ("_between", "_response", "headers", "status")
 
     def __init__(self, response: Response, between: float | None) -> None:
         self.status = response.status
         self.headers: Mapping[str, str] = response.headers
         self._response = response
         self._between = between
-        self._loop = asyncio.get_running_loop()
 
     def chunks(self) -> Self:
         """Iterate over the body as it arrives."""
@@ -251,6 +261,10 @@ class DirectReply:
         if not piece:
             raise StopAsyncIteration
         return piece
+
+    def whole(self) -> bytes | None:
+        """The body, if all of it arrived with the head; None: read the chunks."""
+        return self._response.whole()
 
     def deliver(self, take: Take) -> Coroutine[Any, Any, bool]:
         """Pass the rest of the body on as it arrives, as `Response.deliver` does."""
@@ -267,4 +281,4 @@ class DirectReply:
         connection = self._response.connection
         if connection is not None:
             with suppress(RuntimeError):  # the loop is closed
-                self._loop.call_soon_threadsafe(connection.abort)
+                self._response.loop.call_soon_threadsafe(connection.abort)

@@ -175,4 +175,4 @@ TARGET = Target(
 
 # --- state of other providers in this dialect: signed thinking, with redacted thinking as carrier
 
-STATE_FIELDS = StateFields(ORIGIN)
+STATE_FIELDS = StateFields(ORIGIN, keeps_texts=True)

@@ -76,15 +76,15 @@ class PassingStream:
 
     def feed(self, data: bytes) -> None:
         """Process bytes that are passed through."""
-        passing = self._passing
+        passing, rest = self._passing, self._rest
         if self._is_over:
             return
         if passing is None:
             self._read(data)
             return
-        rest = self._rest
         if not rest and data.endswith(passing.marks):  # the usual case: whole frames
-            self._look(data, passing)
+            if not self._has_begun or self._repeated or self._is_telling(data):
+                self._look(data, passing)
             return
         seen = max(0, len(rest) - _LONGEST_END)
         rest += data

@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 from msgspec import Raw
+from msgspec.structs import replace
 
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.envelope import PREFIX, is_signing
@@ -229,13 +230,16 @@ def _translated(given: Given, raw: Raw, asked: Asked) -> Encoded | None:
     shape, names, leading = surveyed(turns)
     if not marks and not leading and not shape & ATTACHMENTS:  # most requests, so kept short
         head = HEADS.find((given.sample, b"", shape, (), asked.key), given.known)[0]
-        if (
-            head is not None
-            and head.is_simple
-            and not given.labels
-            and (not names or (head.accepts(names) and head.functions.issuperset(names.values())))
-        ):
-            items, headers = encode(head.lane.write(turns, names)), head.headers
+        items: bytes | Raw | None = None
+        if head is None or given.labels:
+            pass
+        elif head.is_simple:
+            if not names or (head.accepts(names) and head.functions.issuperset(names.values())):
+                items = encode(head.lane.write(turns, names))
+        elif head.passes and not names and not head.is_begun:
+            items = raw
+        if head is not None and items is not None:
+            headers = head.headers
             return Encoded.of_bytes(
                 b"".join((head.before, items, head.after)),
                 head.path,
@@ -291,7 +295,9 @@ def _with_text_label(given: Given, leading: Turns) -> tuple[Given, Turns]:
     if type(turn.content) is not str:
         return given, leading
     labels = (*given.labels, text_label(turn.content))
-    return Given(given.fields, given.known, given.sample, labels), [type(turn)(SAMPLE_TEXT)]
+    return Given(given.fields, given.known, given.sample, labels), [
+        replace(turn, content=SAMPLE_TEXT)
+    ]
 
 
 def _translated_growth(

@@ -16,6 +16,7 @@ from dragoman.wire.whole_frames import WholeFrames
 _value = msgspec.json.Decoder().decode
 _NO_CHOICES = re.compile(rb'"choices"\s*:\s*\[\s*\]')
 _FRAME = re.compile(rb"\r?\n\r?\n")
+_ENDS = (b"\n\n", b"\n\r\n")
 
 
 class WithoutUsage(WholeFrames):
@@ -31,22 +32,23 @@ class WithoutUsage(WholeFrames):
 
 
 def _without(data: bytes) -> bytes:
-    return data if _NO_CHOICES.search(data) is None else b"".join(_kept(data))
-
-
-def _kept(data: bytes) -> list[bytes]:
-    frames: list[bytes] = []
-    start = 0
-    for found in _FRAME.finditer(data):
-        frames.append(data[start : found.end()])
-        start = found.end()
-    frames.append(data[start:])
-    return [frame for frame in frames if not _is_usage_frame(frame)]
+    """The frames without usage frames. Only frames that look like one are read."""
+    kept: list[bytes] = []
+    done = 0
+    for found in _NO_CHOICES.finditer(data):
+        if found.start() < done:
+            continue
+        before = [(data.rfind(end, done, found.start()), len(end)) for end in _ENDS]
+        start = max([at + size for at, size in before if at >= 0], default=done)
+        ending = _FRAME.search(data, found.end())
+        stop = len(data) if ending is None else ending.end()
+        if _is_usage_frame(data[start:stop]):
+            kept.append(data[done:start])
+            done = stop
+    return b"".join((*kept, data[done:])) if done else data
 
 
 def _is_usage_frame(frame: bytes) -> bool:
-    if _NO_CHOICES.search(frame) is None:
-        return False
     try:
         chunk: Any = _value(frame.strip().removeprefix(b"data:"))
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
