@@ -104,12 +104,12 @@ async def test_only_the_owner_has_access(tmp_path: Path) -> None:
     """Directories are 0700, files 0600, whatever the umask."""
     mask = os.umask(0)
     try:
-        storage = await filled(tmp_path / "new", 1)
+        storage = await filled(tmp_path / "above" / "new", 1)
         await storage.append(ONE, entries(300, "y"))
         await storage.append(ONE, [entry("z")])
     finally:
         os.umask(mask)
-    for path in [tmp_path / "new", *files_in(tmp_path / "new")]:
+    for path in [tmp_path / "above", *files_in(tmp_path / "above")]:
         wanted = 0o700 if path.is_dir() else 0o600
         assert stat.S_IMODE(path.stat().st_mode) == wanted, path.suffix
 
