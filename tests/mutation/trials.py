@@ -13,21 +13,35 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from enum import StrEnum
 from itertools import count, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.mutation.records import Records, Test, record, unrecorded
-from tests.mutation.selection import SOURCE, likely_tests, lines_to_run, test_folders
+from tests.mutation import probing
+from tests.mutation.selection import SOURCE, likely_tests, lines_to_run
 from tests.mutation.sites import Site
 
 _COPIED = ("src", "tests", "docs", "pyproject.toml", "README.md", "Makefile", "CHANGELOG.md")
 _IGNORED = shutil.ignore_patterns("__pycache__", ".*_cache", ".hypothesis")
 _BATCHES = (0, 6, 30, None)  # files that a process of its own loads: the first notice most
+_PATIENCE = 10  # seconds
 _LOADING = "(the tests could not be loaded)"
+
+
+class Test(NamedTuple):
+    """A test, and the seconds of CPU time that it took."""
+
+    name: str
+    took: float
+
+    @property
+    def file(self) -> str:
+        """The file it is in."""
+        return self.name.partition("::")[0]
 
 
 class Mutant(NamedTuple):
@@ -73,11 +87,12 @@ class Trial(NamedTuple):
 class Workshop:
     """A copy of the tree in which the mutants of a layer are tried; the tree is not touched."""
 
-    def __init__(self, root: Path, *, budget: float, makes_records: bool = True) -> None:
-        self._root, self._budget, self._makes_records = root, budget, makes_records
+    def __init__(self, root: Path, *, budget: float, learning: float = 900) -> None:
+        self._root, self._budget, self._learning = root, budget, learning
         self._folder = tempfile.TemporaryDirectory(prefix="mutants-")
         self.copy = Path(self._folder.name) / root.name
         self.copy.mkdir()
+        self._probes = Path(self._folder.name) / "probes"
         self._sound: dict[str, bool] = {}
         self._times = count(1_500_000_000)
         self._servers: list[_Server] = []
@@ -95,27 +110,51 @@ class Workshop:
         self._folder.cleanup()
 
     def load(self, mutants: list[Mutant]) -> None:
-        """Find the tests of these, and load them."""
-        folders = sorted({each for mutant in mutants for each in test_folders(mutant.package)})
-        kept = self._root / ".mutants"
-        missing = unrecorded(kept, self.copy, folders) if self._makes_records else []
-        if missing:
-            record(kept, self.copy, missing, self._environment())
-        self._records = Records(kept, self.copy, folders)
+        """Load the tests that may notice these, and run them once: which reach which?"""
+        self._likely = {
+            mutant: [*map(str, likely_tests(self.copy, mutant.file, mutant.site.line))]
+            for mutant in mutants
+        }
+        files = {file for likely in self._likely.values() for file in likely}
+        self._loaded = self._server(files, patches=True)
         sources = {
             path.relative_to(self.copy).as_posix(): path.read_text()
             for path in sorted((self.copy / SOURCE).rglob("*.py"))
         }
-        self._tests: dict[Mutant, list[Test]] = {}
         self._is_early: dict[Mutant, bool] = {}
-        for mutant in mutants:
-            file = mutant.file.as_posix()
-            lines, is_early = lines_to_run(sources, file, mutant.site.line)
-            self._tests[mutant] = self._records.tests(lines)
-            self._is_early[mutant] = is_early or self._records.at_loading(file, lines[file])
-        known = {test.file for own in self._tests.values() for test in own}
-        unknown = {file for mutant in mutants for file in self._unknown(mutant)}
-        self._loaded = self._server(known | unknown, patches=True)
+        wanted: dict[str, dict[int, list[int]]] = {}
+        for number, mutant in enumerate(mutants):
+            lines, is_early = lines_to_run(sources, mutant.file.as_posix(), mutant.site.line)
+            self._is_early[mutant] = is_early
+            for file, found in lines.items():
+                for line in found:
+                    wanted.setdefault(file, {}).setdefault(line, []).append(number)
+        took, reached = self._learned(sources, wanted)
+        self._tests = {
+            mutant: _ranked(
+                [Test(test, took[test]) for test in reached.get(number, ()) if test in took]
+            )
+            for number, mutant in enumerate(mutants)
+        }
+        self._tried = {test.partition("::")[0] for test in took}
+
+    def _learned(
+        self, sources: Mapping[str, str], wanted: Mapping[str, Mapping[int, list[int]]]
+    ) -> tuple[dict[str, float], dict[int, list[str]]]:
+        """Run the loaded tests with probes: how long each took, and which reached what."""
+        changes = [
+            [str(self.copy / file), sources[file], probing.probed(sources[file], lines)]
+            for file, lines in wanted.items()
+        ]
+        for place, _, text in changes:
+            self._write(Path(place).relative_to(self.copy), text)
+        try:
+            took = self._loaded.learn(changes, self._learning)
+        finally:
+            for file in wanted:
+                self._write(Path(file), sources[file])
+        noted = self._probes.read_text() if self._probes.exists() else ""
+        return took, probing.read(noted)
 
     def _server(self, files: Iterable[str], *, patches: bool = False) -> _Server:
         server = _Server(self.copy, sorted(set(files)), self._environment(), patches=patches)
@@ -150,7 +189,8 @@ class Workshop:
             if not self._is_early[mutant]:
                 change = [str(self.copy / mutant.file), source, mutated]
                 told = self._loaded.ask(change, tests, unknown, self._budget, broken)
-                if told["is_patched"]:
+                is_noticed = told["failed"] is not None or told["left"]
+                if told["is_patched"] and (is_noticed or not tests):
                     return told
             return self._told_anew(tests, unknown, broken)
         finally:
@@ -176,13 +216,12 @@ class Workshop:
         return told
 
     def _unknown(self, mutant: Mutant) -> list[str]:
-        """The files of tests of which nobody knows whether they run a mutant.
+        """The files of tests of which nobody knows whether they reach a mutant.
 
-        Who uses what is decided while a module is loaded can't be told from the lines that run.
+        If none does, what it decides while a module is loaded may be noticed all the same.
         """
-        likely = map(str, likely_tests(self.copy, mutant.file, mutant.site.line))
-        is_known = self._records.is_known
-        return [file for file in likely if self._is_early[mutant] or not is_known(file)]
+        is_lost = self._is_early[mutant] and not self._tests[mutant]
+        return [file for file in self._likely[mutant] if is_lost or file not in self._tried]
 
     def _write(self, file: Path, source: str) -> None:
         """Write a file under a time of its own: bytecode goes by that and by the size."""
@@ -205,11 +244,22 @@ class Workshop:
         path = os.pathsep.join(map(str, (self.copy / "src", self.copy)))
         ours = {
             "PYTHONPATH": path, "DRAGOMAN_PROFILE": "quick", "DRAGOMAN_TIER": "core",
-            "DRAGOMAN_CORPUS": corpus,
+            "DRAGOMAN_CORPUS": corpus, probing.PLACE: str(self._probes),
         }  # fmt: skip
         kept = {name: text for name, text in os.environ.items() if not name.startswith("PYTEST_")}
         kept.pop("PYTHONDONTWRITEBYTECODE", None)
         return {**kept, **ours}
+
+
+def _ranked(tests: list[Test]) -> list[Test]:
+    """First one case of each test, the quickest first."""
+    cases: Counter[str] = Counter()
+    ranked = []
+    for test in sorted(tests, key=lambda test: test.took):
+        function = test.name.partition("[")[0]
+        cases[function] += 1
+        ranked.append((cases[function] * test.took, test))
+    return [test for _, test in sorted(ranked)]
 
 
 class _Server:
@@ -231,6 +281,14 @@ class _Server:
         self._orders, self._answers = os.fdopen(orders, "w"), os.fdopen(answers)
         self._is_loaded = bool(self._answers.readline())
 
+    def learn(self, probes: list[list[str]], budget: float) -> dict[str, float]:
+        """Run all tests on source with probes; the seconds that each took."""
+        answer = self._asked(
+            {"probes": probes, "jobs": 1 + (os.cpu_count() or 1), "budget": budget}
+        )
+        took: dict[str, float] = answer.get("took", {})
+        return took
+
     def ask(
         self,
         change: list[str] | None,
@@ -244,6 +302,9 @@ class _Server:
             "change": change, "tests": tests, "files": files, "budget": budget,
             "broken": list(broken),
         }  # fmt: skip
+        return self._asked(order)
+
+    def _asked(self, order: dict[str, Any]) -> dict[str, Any]:
         with suppress(BrokenPipeError):
             print(json.dumps(order), file=self._orders, flush=True)
         unloaded = {
@@ -253,7 +314,10 @@ class _Server:
         return answer
 
     def close(self) -> None:
-        """End the process, and what it started."""
+        """End the process, which ends its forks, and what it started."""
+        self._process.terminate()
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(_PATIENCE)
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
