@@ -23,7 +23,7 @@ from dragoman.history.storage.files import FileStorage, directory, ids, log
 from dragoman.history.storage.files.lines import aside_of
 from dragoman.history.storage.integrity import damage_to, tally_of
 from dragoman.history.storage.protocol import DuplicateIds, Entry, Filter, Row, Session
-from tests.history.storage.making import bare
+from tests.history.storage.making import WINDOW, bare
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="files need POSIX locks")
 ONE = SessionIdentity(agent="guide", chat="7", user="Ana")
@@ -403,7 +403,7 @@ async def test_a_broken_first_line_does_not_lose_the_messages(
         storage.session(ONE),
         storage.append(ONE, [entry("a")]),
         storage.fork(ONE, parent=0, at=1),
-        storage.keep_windows(ONE, b"{}"),
+        storage.keep_windows(ONE, WINDOW),
     ):
         with pytest.raises(Corrupt, match="history repair"):
             await change
