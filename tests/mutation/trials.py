@@ -186,11 +186,11 @@ class Workshop:
         unknown = self._unknown(mutant)
         self._write(mutant.file, mutated)
         try:
-            if not self._is_early[mutant]:
+            if tests and not self._is_early[mutant]:
                 change = [str(self.copy / mutant.file), source, mutated]
                 told = self._loaded.ask(change, tests, unknown, self._budget, broken)
                 is_noticed = told["failed"] is not None or told["left"]
-                if told["is_patched"] and (is_noticed or not tests):
+                if told["is_patched"] and is_noticed:
                     return told
             return self._told_anew(tests, unknown, broken)
         finally:
@@ -218,9 +218,9 @@ class Workshop:
     def _unknown(self, mutant: Mutant) -> list[str]:
         """The files of tests of which nobody knows whether they reach a mutant.
 
-        If none does, what it decides while a module is loaded may be noticed all the same.
+        If none does, it may be run while the source is loaded, and noticed all the same.
         """
-        is_lost = self._is_early[mutant] and not self._tests[mutant]
+        is_lost = not self._tests[mutant]
         return [file for file in self._likely[mutant] if is_lost or file not in self._tried]
 
     def _write(self, file: Path, source: str) -> None:
