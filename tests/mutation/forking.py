@@ -61,9 +61,14 @@ class Server:
         self._answers.write(json.dumps(answer) + "\n")
         self._answers.flush()
 
-    def _learned(self, probes: list[list[str]], jobs: int, budget: float) -> dict[str, Any]:
-        """Run all tests on source with probes, side by side; which ran, and how long each took."""
-        files = list(self._files.values())
+    def _learned(
+        self, probes: list[list[str]], order: list[str], jobs: int, budget: float
+    ) -> dict[str, Any]:
+        """Run tests on source with probes, side by side, until the time is up.
+
+        Tells which ran, and how long each took.
+        """
+        files = [self._files[name] for name in order if name in self._files]
         running = []
         for job in range(jobs):
             items = [item for file in files[job::jobs] for item in file]

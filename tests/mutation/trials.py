@@ -29,6 +29,7 @@ _COPIED = ("src", "tests", "docs", "pyproject.toml", "README.md", "Makefile", "C
 _IGNORED = shutil.ignore_patterns("__pycache__", ".*_cache", ".hypothesis")
 _BATCHES = (0, 6, 30, None)  # files that a process of its own loads: the first notice most
 _PATIENCE = 10  # seconds
+_LEARNING = 20  # seconds of CPU time for each mutant, to see which tests reach it
 _LOADING = "(the tests could not be loaded)"
 
 
@@ -87,8 +88,8 @@ class Trial(NamedTuple):
 class Workshop:
     """A copy of the tree in which the mutants of a layer are tried; the tree is not touched."""
 
-    def __init__(self, root: Path, *, budget: float, learning: float = 900) -> None:
-        self._root, self._budget, self._learning = root, budget, learning
+    def __init__(self, root: Path, *, budget: float) -> None:
+        self._root, self._budget = root, budget
         self._folder = tempfile.TemporaryDirectory(prefix="mutants-")
         self.copy = Path(self._folder.name) / root.name
         self.copy.mkdir()
@@ -129,7 +130,7 @@ class Workshop:
             for file, found in lines.items():
                 for line in found:
                     wanted.setdefault(file, {}).setdefault(line, []).append(number)
-        took, reached = self._learned(sources, wanted)
+        took, reached = self._learned(sources, wanted, _LEARNING * len(mutants))
         self._tests = {
             mutant: _ranked(
                 [Test(test, took[test]) for test in reached.get(number, ()) if test in took]
@@ -139,7 +140,10 @@ class Workshop:
         self._tried = {test.partition("::")[0] for test in took}
 
     def _learned(
-        self, sources: Mapping[str, str], wanted: Mapping[str, Mapping[int, list[int]]]
+        self,
+        sources: Mapping[str, str],
+        wanted: Mapping[str, Mapping[int, list[int]]],
+        seconds: float,
     ) -> tuple[dict[str, float], dict[int, list[str]]]:
         """Run the loaded tests with probes: how long each took, and which reached what."""
         changes = [
@@ -149,12 +153,20 @@ class Workshop:
         for place, _, text in changes:
             self._write(Path(place).relative_to(self.copy), text)
         try:
-            took = self._loaded.learn(changes, self._learning)
+            took = self._loaded.learn(changes, self._by_likelihood(), seconds)
         finally:
             for file in wanted:
                 self._write(Path(file), sources[file])
         noted = self._probes.read_text() if self._probes.exists() else ""
         return took, probing.read(noted)
+
+    def _by_likelihood(self) -> list[str]:
+        """The files of tests, first those that are likely to notice one of the mutants."""
+        ranks: dict[str, int] = {}
+        for likely in self._likely.values():
+            for rank, file in enumerate(likely):
+                ranks[file] = min(rank, ranks.get(file, rank))
+        return sorted(ranks, key=lambda file: (ranks[file], file))
 
     def _server(self, files: Iterable[str], *, patches: bool = False) -> _Server:
         server = _Server(self.copy, sorted(set(files)), self._environment(), patches=patches)
@@ -281,11 +293,10 @@ class _Server:
         self._orders, self._answers = os.fdopen(orders, "w"), os.fdopen(answers)
         self._is_loaded = bool(self._answers.readline())
 
-    def learn(self, probes: list[list[str]], budget: float) -> dict[str, float]:
-        """Run all tests on source with probes; the seconds that each took."""
-        answer = self._asked(
-            {"probes": probes, "jobs": 1 + (os.cpu_count() or 1), "budget": budget}
-        )
+    def learn(self, probes: list[list[str]], order: list[str], budget: float) -> dict[str, float]:
+        """Run tests on source with probes, until the time is up; the seconds that each took."""
+        jobs = 1 + (os.cpu_count() or 1)  # some of them wait
+        answer = self._asked({"probes": probes, "order": order, "jobs": jobs, "budget": budget})
         took: dict[str, float] = answer.get("took", {})
         return took
 

@@ -246,9 +246,9 @@ async def test_numbers_that_lag_behind_are_no_damage(tmp_path: Path) -> None:
         assert session is not None
         assert (session.version, session.last_seq, session.seal) == (3, 4, b'{"s":1}')
         assert session.chain == "n1-3.4.4.0"
-        assert await storage.verify() == []
+        assert ["seal" in problem for problem in await storage.verify()] == [True]
         await storage.activate(ONE, 0, seal=b'{"s":1}')
-    assert (await storage.append(ONE, [entry("on")])).last_seq == 5
+    assert (await storage.append(ONE, [entry("on")], seal=None)).last_seq == 5
     assert await texts(storage) == ["x0", "y0", "y1", "z0", "on"]
     assert await storage.verify() == []
 
