@@ -114,11 +114,7 @@ def _try_all(mutants: list[Mutant], options: argparse.Namespace) -> list[Trial]:
         workshop = Workshop(ROOT, budget=options.budget)
         workshops.append(workshop)
         try:
-            workshop.load(group)
-            for mutant in group:
-                if monotonic() > until:
-                    return
-                yield workshop.tried(mutant)
+            yield from workshop.trials(group, until)
         finally:
             workshop.close()
 

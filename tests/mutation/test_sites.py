@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from math import inf
 from pathlib import Path
 from types import FunctionType
 from typing import Any
@@ -203,8 +204,8 @@ def test_mutants_are_tried_on_a_copy(project: Path) -> None:
     found = [site for site in sites(source) if site.kind == "plus/minus swapped"]
     workshop = Workshop(project, budget=60)
     mutants = [Mutant("model", file, site) for site in found]
-    workshop.load(mutants)
-    trials = list(map(workshop.tried, mutants))
+    found_by = {trial.mutant: trial for trial in workshop.trials(mutants, inf)}
+    trials = [found_by[mutant] for mutant in mutants]
     place = "tests/model/test_sums.py::"
     assert [(trial.verdict, trial.noticed_by, trial.tests) for trial in trials] == [
         (Verdict.CAUGHT, f"{place}test_first", 1),
@@ -230,8 +231,8 @@ def test_tests_that_are_left_over_leave_a_mutant_undecided(project: Path) -> Non
     file = Path("src/dragoman/model/sums.py")
     site = next(site for site in sites((project / file).read_text()) if site.line == 9)
     workshop = Workshop(project, budget=-1)
-    workshop.load([Mutant("model", file, site)])
-    assert workshop.tried(Mutant("model", file, site)).verdict is Verdict.UNDECIDED
+    (trial,) = workshop.trials([Mutant("model", file, site)], inf)
+    assert trial.verdict is Verdict.UNDECIDED
     workshop.close()
 
 

@@ -14,21 +14,24 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from enum import StrEnum
 from itertools import count, pairwise
 from pathlib import Path
+from time import monotonic
 from typing import Any, NamedTuple
 
 from tests.mutation import probing
-from tests.mutation.selection import SOURCE, likely_tests, lines_to_run
+from tests.mutation.selection import SOURCE, Lines, likely_tests, lines_to_run
 from tests.mutation.sites import Site
 
 _COPIED = ("src", "tests", "docs", "pyproject.toml", "README.md", "Makefile", "CHANGELOG.md")
 _IGNORED = shutil.ignore_patterns("__pycache__", ".*_cache", ".hypothesis")
 _BATCHES = (0, 6, 30, None)  # files that a process of its own loads: the first notice most
 _PATIENCE = 10  # seconds
+_NEAR = 6  # files of tests that each mutant is tried with first
+_NEAR_BUDGET = 15  # seconds of CPU time for these
 _LEARNING = 20  # seconds of CPU time for each mutant, to see which tests reach it
 _LOADING = "(the tests could not be loaded)"
 
@@ -110,77 +113,92 @@ class Workshop:
             server.close()
         self._folder.cleanup()
 
-    def load(self, mutants: list[Mutant]) -> None:
-        """Load the tests that may notice these, and run them once: which reach which?"""
-        self._likely = {
-            mutant: [*map(str, likely_tests(self.copy, mutant.file, mutant.site.line))]
-            for mutant in mutants
-        }
-        files = {file for likely in self._likely.values() for file in likely}
-        self._loaded = self._server(files, patches=True)
-        sources = {
+    def trials(self, mutants: list[Mutant], until: float) -> Iterator[Trial]:
+        """Try mutants: first with the nearest tests; what these don't notice, with all others."""
+        self._load(mutants)
+        left = []
+        for mutant in mutants:
+            if monotonic() > until:
+                break
+            trial = self._tried(mutant, _NEAR_BUDGET)
+            if trial.noticed_by is None:
+                left.append(trial._replace(verdict=Verdict.UNDECIDED))
+            else:
+                yield trial
+        if left and monotonic() < until:
+            self._learn([trial.mutant for trial in left])
+        for trial in left:
+            is_late = monotonic() > until
+            yield trial if is_late else self._tried(trial.mutant, self._budget)
+
+    def _load(self, mutants: list[Mutant]) -> None:
+        """Load the tests that are likely to notice these."""
+        self._sources = {
             path.relative_to(self.copy).as_posix(): path.read_text()
             for path in sorted((self.copy / SOURCE).rglob("*.py"))
         }
+        self._lines: dict[Mutant, Lines] = {}
         self._is_early: dict[Mutant, bool] = {}
+        self._likely: dict[Mutant, list[str]] = {}
+        self._tests: dict[Mutant, list[Test]] = {}
+        for mutant in mutants:
+            file, line = mutant.file, mutant.site.line
+            self._likely[mutant] = [*map(str, likely_tests(self.copy, file, line))]
+            self._lines[mutant], self._is_early[mutant] = lines_to_run(
+                self._sources, file.as_posix(), line
+            )
+        near = {file for likely in self._likely.values() for file in likely[:_NEAR]}
+        self._loaded = self._server(near, patches=True)
+
+    def _learn(self, mutants: list[Mutant]) -> None:
+        """Load all tests that may notice these, and run them once: which reach which?"""
+        self._loaded.close()
+        files = {file for mutant in mutants for file in self._likely[mutant]}
+        self._loaded = self._server(files, patches=True)
         wanted: dict[str, dict[int, list[int]]] = {}
         for number, mutant in enumerate(mutants):
-            lines, is_early = lines_to_run(sources, mutant.file.as_posix(), mutant.site.line)
-            self._is_early[mutant] = is_early
-            for file, found in lines.items():
+            for file, found in self._lines[mutant].items():
                 for line in found:
                     wanted.setdefault(file, {}).setdefault(line, []).append(number)
-        took, reached = self._learned(sources, wanted, _LEARNING * len(mutants))
-        self._tests = {
-            mutant: _ranked(
-                [Test(test, took[test]) for test in reached.get(number, ()) if test in took]
-            )
-            for number, mutant in enumerate(mutants)
-        }
-        self._tried = {test.partition("::")[0] for test in took}
+        took, reached = self._learned(mutants, wanted)
+        for number, mutant in enumerate(mutants):
+            tests = [Test(test, took[test]) for test in reached.get(number, ()) if test in took]
+            self._tests[mutant] = _ranked(tests)
+        self._looked_at = {test.partition("::")[0] for test in took}
 
     def _learned(
-        self,
-        sources: Mapping[str, str],
-        wanted: Mapping[str, Mapping[int, list[int]]],
-        seconds: float,
+        self, mutants: list[Mutant], wanted: Mapping[str, Mapping[int, list[int]]]
     ) -> tuple[dict[str, float], dict[int, list[str]]]:
         """Run the loaded tests with probes: how long each took, and which reached what."""
+        sources = self._sources
         changes = [
             [str(self.copy / file), sources[file], probing.probed(sources[file], lines)]
             for file, lines in wanted.items()
         ]
+        order = _by_likelihood([self._likely[mutant] for mutant in mutants])
         for place, _, text in changes:
             self._write(Path(place).relative_to(self.copy), text)
         try:
-            took = self._loaded.learn(changes, self._by_likelihood(), seconds)
+            took = self._loaded.learn(changes, order, _LEARNING * len(mutants))
         finally:
             for file in wanted:
                 self._write(Path(file), sources[file])
         noted = self._probes.read_text() if self._probes.exists() else ""
         return took, probing.read(noted)
 
-    def _by_likelihood(self) -> list[str]:
-        """The files of tests, first those that are likely to notice one of the mutants."""
-        ranks: dict[str, int] = {}
-        for likely in self._likely.values():
-            for rank, file in enumerate(likely):
-                ranks[file] = min(rank, ranks.get(file, rank))
-        return sorted(ranks, key=lambda file: (ranks[file], file))
-
     def _server(self, files: Iterable[str], *, patches: bool = False) -> _Server:
         server = _Server(self.copy, sorted(set(files)), self._environment(), patches=patches)
         self._servers.append(server)
         return server
 
-    def tried(self, mutant: Mutant) -> Trial:
+    def _tried(self, mutant: Mutant, budget: float) -> Trial:
         """Run tests on a mutant until one fails, all have passed, or the time is up."""
         source = (self.copy / mutant.file).read_text()
-        tests = self._tests[mutant]
+        tests = self._tests.get(mutant, [])
         broken: set[str] = set()
         while True:
             sound = [test for test in tests if test.name not in broken]
-            told = self._told(mutant, source, sound, broken)
+            told = self._told(mutant, source, sound, budget, broken)
             failed = told["failed"]
             if failed is None or told["hangs"] or self._passes(failed):
                 break
@@ -191,28 +209,31 @@ class Workshop:
         return Trial(mutant, verdict, *mutant.site.shown(source), failed, len(tests))
 
     def _told(
-        self, mutant: Mutant, source: str, tests: list[Test], broken: set[str]
+        self, mutant: Mutant, source: str, tests: list[Test], budget: float, broken: set[str]
     ) -> dict[str, Any]:
         """Run tests on a mutant, which the processes that they start load from the copy."""
         mutated = mutant.site.applied(source)
         unknown = self._unknown(mutant)
         self._write(mutant.file, mutated)
         try:
-            if tests and not self._is_early[mutant]:
+            is_first = mutant not in self._tests
+            if not self._is_early[mutant] and (tests or is_first):
                 change = [str(self.copy / mutant.file), source, mutated]
-                told = self._loaded.ask(change, tests, unknown, self._budget, broken)
+                told = self._loaded.ask(change, tests, unknown, budget, broken)
                 is_noticed = told["failed"] is not None or told["left"]
-                if told["is_patched"] and is_noticed:
+                if told["is_patched"] and (is_noticed or is_first):
                     return told
-            return self._told_anew(tests, unknown, broken)
+            return self._told_anew(tests, unknown, budget, broken)
         finally:
             self._write(mutant.file, source)
 
-    def _told_anew(self, tests: list[Test], unknown: list[str], broken: set[str]) -> dict[str, Any]:
+    def _told_anew(
+        self, tests: list[Test], unknown: list[str], budget: float, broken: set[str]
+    ) -> dict[str, Any]:
         """The same in processes that load the mutant themselves."""
         near = list(dict.fromkeys([*(test.file for test in tests), *unknown]))
         told: dict[str, Any] = {"failed": None, "hangs": False, "left": 0}
-        left = self._budget
+        left = budget
         for first, last in pairwise(_BATCHES):
             files = near[first:last]
             if not files or told["failed"] is not None or told["left"]:
@@ -232,8 +253,11 @@ class Workshop:
 
         If none does, it may be run while the source is loaded, and noticed all the same.
         """
+        likely = self._likely[mutant]
+        if mutant not in self._tests:
+            return likely[:_NEAR]
         is_lost = not self._tests[mutant]
-        return [file for file in self._likely[mutant] if is_lost or file not in self._tried]
+        return [file for file in likely if is_lost or file not in self._looked_at]
 
     def _write(self, file: Path, source: str) -> None:
         """Write a file under a time of its own: bytecode goes by that and by the size."""
@@ -261,6 +285,15 @@ class Workshop:
         kept = {name: text for name, text in os.environ.items() if not name.startswith("PYTEST_")}
         kept.pop("PYTHONDONTWRITEBYTECODE", None)
         return {**kept, **ours}
+
+
+def _by_likelihood(lists: Iterable[list[str]]) -> list[str]:
+    """The files of several lists, by their best place in one of them."""
+    ranks: dict[str, int] = {}
+    for files in lists:
+        for rank, file in enumerate(files):
+            ranks[file] = min(rank, ranks.get(file, rank))
+    return sorted(ranks, key=lambda file: (ranks[file], file))
 
 
 def _ranked(tests: list[Test]) -> list[Test]:
