@@ -851,7 +851,7 @@ def _write_until_killed(root: Path, acknowledged: Path) -> None:
             await storage.append(ONE, group)
             os.write(told, "".join(f"{each.id}\n" for each in group).encode())
             if number % 50 == 49:
-                await storage.keep_windows(ONE, b"%d" % number)
+                await storage.keep_windows(ONE, WINDOW if number % 100 == 99 else None)
                 await storage.rewrite(ONE, replaced=[group[0]])
 
     asyncio.run(run())
