@@ -271,7 +271,7 @@ class Workshop:
         if test == _LOADING:
             return True  # no test, of which that could be asked
         if test not in self._sound:
-            told = self._loaded.ask(None, [Test(test, 1)], [], self._budget)
+            told = self._loaded.ask(None, [Test(test, 1)], [], _NEAR_BUDGET)
             self._sound[test] = told["failed"] is None
         return self._sound[test]
 
