@@ -64,14 +64,13 @@ torture: $(VENV)/.dev ## kill, crowd and starve histories and agents (minutes), 
 	@echo "==> torturing (corpus tier: extended)"
 	@DRAGOMAN_PROFILE=torture DRAGOMAN_TIER=extended $(PYTEST) -m hypothesis
 
-# Of each package, or of one: make mutants MUTANTS=200 PACKAGE=history. SEED=… has the same again;
-# RECORD=1 first notes which lines each test runs, and keeps that for later runs.
+# Of each package, or of one: make mutants MUTANTS=200 PACKAGE=history. SEED=… has the same again.
 MUTANTS ?= 3
 MINUTES ?= 30
 mutants: $(VENV)/.dev ## change the source at random, list the changes that no test notices (half an hour)
 	@echo "==> trying mutants"
 	@nice $(VENV)/bin/python -m tests.mutation --count $(MUTANTS) --minutes $(MINUTES) \
-	  $(addprefix --package ,$(PACKAGE)) $(addprefix --seed ,$(SEED)) $(if $(RECORD),--record)
+	  $(addprefix --package ,$(PACKAGE)) $(addprefix --seed ,$(SEED))
 
 lint: $(VENV)/.dev ## check style, types and layers
 	@echo "==> ruff"

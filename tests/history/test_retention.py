@@ -12,6 +12,7 @@ from dragoman.errors import InvalidInputError
 from dragoman.history import ChatHistory, MemoryStorage, Retention, Storage, sweep
 from dragoman.history.storage.protocol import Session
 from tests.history.conftest import Backend
+from tests.history.storage.making import DAY, copy_of
 
 
 async def filled(storage: Storage, chat: str, scope: str | None, turns: int) -> ChatHistory:
@@ -34,6 +35,20 @@ async def test_old_sessions_of_a_scope_are_deleted(backend: Backend) -> None:
         assert (swept.sessions, swept.messages) == (1, 3)
         assert [s.identity.chat for s in await storage.sessions()] == ["2"]
         assert (await sweep(storage, {None: Retention(max_age=60)}, now=time() + 61)).sessions == 1
+
+
+@pytest.mark.parametrize("branch", [0, 1, None])
+async def test_a_damaged_time_deletes_nothing(bare_backend: Backend, branch: int | None) -> None:
+    """A session is as young as the last message of one of its branches, whatever its own time."""
+    session, rows = copy_of(9, 2, 3)  # a year old
+    rows = [
+        msgspec.structs.replace(row, at=time()) if row.branch == branch else row for row in rows
+    ]
+    async with bare_backend.opened() as storage:
+        await storage.restore(session, rows)
+        swept = await sweep(storage, {None: Retention(max_age=DAY)})
+        assert swept.sessions == (branch is None)
+        assert len(await storage.sessions()) == 1 - swept.sessions
 
 
 async def test_long_sessions_lose_their_oldest_turns(backend: Backend) -> None:

@@ -111,14 +111,10 @@ def _try_all(mutants: list[Mutant], options: argparse.Namespace) -> list[Trial]:
     workshops: list[Workshop] = []
 
     def attempt(group: list[Mutant], until: float) -> Iterator[Trial]:
-        workshop = Workshop(ROOT, budget=options.budget, makes_records=options.record)
+        workshop = Workshop(ROOT, budget=options.budget)
         workshops.append(workshop)
         try:
-            workshop.load(group)
-            for mutant in group:
-                if monotonic() > until:
-                    return
-                yield workshop.tried(mutant)
+            yield from workshop.trials(group, until)
         finally:
             workshop.close()
 
@@ -150,9 +146,6 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=30, help="begin no more after these")
     parser.add_argument(
         "--budget", type=float, default=60, help="seconds of CPU time for each mutant"
-    )
-    parser.add_argument(
-        "--record", action="store_true", help="note first what each test runs: decides more"
     )
     options = parser.parse_args()
     seed = random.randrange(10_000) if options.seed is None else options.seed

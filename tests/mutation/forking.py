@@ -7,12 +7,15 @@ each with one line.
 from __future__ import annotations
 
 import gc
+import importlib
 import json
 import os
+import pkgutil
 import select
 import signal
 import sys
 from collections import Counter, defaultdict
+from contextlib import suppress
 from pathlib import Path
 from time import monotonic
 from types import FrameType, FunctionType
@@ -21,9 +24,8 @@ from typing import IO, Any, Never
 import pytest
 
 from tests.mutation.patching import functions_of, patch
-from tests.mutation.recording import import_everything
 
-_CPU_PER_TEST = 20  # seconds, and ten times what it took when it was recorded
+_CPU_PER_TEST = 20  # seconds, and ten times what it took before
 _PER_TEST = 240  # seconds by the clock: a busy machine takes its time
 _FEW = 3  # cases of a test that go before those of other files
 _HANGS = "the test hangs"
@@ -51,12 +53,45 @@ class Server:
         gc.freeze()
         self._say({"tests": len(self._items)})
         for line in self._orders:
-            self._say(self._served(**json.loads(line)))
+            order = json.loads(line)
+            self._say(self._learned(**order) if "probes" in order else self._served(**order))
         return True
 
     def _say(self, answer: dict[str, Any]) -> None:
         self._answers.write(json.dumps(answer) + "\n")
         self._answers.flush()
+
+    def _learned(
+        self, probes: list[list[str]], order: list[str], jobs: int, budget: float
+    ) -> dict[str, Any]:
+        """Run tests on source with probes, side by side, until the time is up.
+
+        Tells which ran, and how long each took.
+        """
+        files = [self._files[name] for name in order if name in self._files]
+        running = []
+        for job in range(jobs):
+            items = [item for file in files[job::jobs] for item in file]
+            reading, writing = os.pipe()
+            child = _fork()
+            if child == 0:
+                os.close(reading)
+                for change in probes:
+                    patch(self._functions, *change)
+                with os.fdopen(writing, "w") as out:
+                    json.dump(_timed(items, budget), out)
+                os._exit(0)
+            os.close(writing)
+            running.append((child, reading))
+        took: dict[str, float] = {}
+        try:
+            for _, reading in running:
+                took |= json.loads(_said(reading, monotonic() + 20 * budget) or "{}")
+        finally:
+            for child, reading in running:
+                os.close(reading)
+                _end(child)
+        return {"took": took}
 
     def _served(
         self,
@@ -86,18 +121,19 @@ class Server:
     ) -> dict[str, Any]:
         """Run tests, and all in some files, in a fork until one fails."""
         reading, writing = os.pipe()
-        child = os.fork()
+        child = _fork()
         if child == 0:
             os.close(reading)
-            os.setsid()
             wanted = [each for each in self._wanted(tests, files) if each[0].nodeid not in broken]
             with os.fdopen(writing, "w") as out:
                 json.dump(self._outcome(change, wanted, budget), out)
             os._exit(0)
         os.close(writing)
-        said = _said(reading, monotonic() + _PER_TEST + 10 * min(budget, _PER_TEST))
-        os.close(reading)
-        _end(child)
+        try:
+            said = _said(reading, monotonic() + _PER_TEST + 10 * min(budget, _PER_TEST))
+        finally:
+            os.close(reading)
+            _end(child)
         told: dict[str, Any] = json.loads(said or "null") or {
             "failed": UNENDED, "hangs": True, "left": 0, "is_patched": True,
         }  # fmt: skip
@@ -161,6 +197,38 @@ class _Run:
                 signal.setitimer(signal.ITIMER_PROF, 0)
 
 
+def _timed(items: list[pytest.Item], budget: float) -> dict[str, float]:
+    """Run tests, whatever becomes of them, until the time is up; the seconds that each took."""
+    signal.signal(signal.SIGALRM, _raise)
+    signal.signal(signal.SIGPROF, _raise)
+    took: dict[str, float] = {}
+    begin = _spent()
+    for number, item in enumerate(items):
+        start = _spent()
+        if start - begin > budget:
+            break
+        following = items[number + 1] if number + 1 < len(items) else None
+        signal.alarm(_PER_TEST)
+        signal.setitimer(signal.ITIMER_PROF, _CPU_PER_TEST)
+        try:
+            item.ihook.pytest_runtest_protocol(item=item, nextitem=following)
+        finally:
+            signal.alarm(0)
+            signal.setitimer(signal.ITIMER_PROF, 0)
+        took[item.nodeid] = round(_spent() - start, 4)
+    return took
+
+
+def import_everything() -> None:
+    """Load all modules of the source, but those whose library is missing."""
+    import dragoman
+
+    for module in pkgutil.walk_packages(dragoman.__path__, "dragoman.", onerror=lambda _: None):
+        if not module.name.endswith("__main__"):
+            with suppress(Exception):
+                importlib.import_module(module.name)
+
+
 def _raise(_number: int, _frame: FrameType | None) -> Never:
     raise TimeoutError(_HANGS)
 
@@ -176,9 +244,30 @@ def _said(reading: int, until: float) -> bytes:
     while select.select([reading], [], [], max(0, until - monotonic()))[0]:
         raw = os.read(reading, 1 << 16)
         said += raw
-        if not raw or said.endswith(b"}"):
-            break
+        if not raw or (said.endswith(b"}") and _is_whole(said)):
+            break  # what it has started may hold the pipe open
     return said
+
+
+def _is_whole(said: bytes) -> bool:
+    try:
+        json.loads(said)
+    except ValueError:
+        return False
+    return True
+
+
+def _fork() -> int:
+    """A fork in a session of its own, so that all that it starts can be ended with it."""
+    child = os.fork()
+    if child == 0:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        os.setsid()
+    return child
+
+
+def _leave(_number: int, _frame: FrameType | None) -> Never:
+    raise KeyboardInterrupt
 
 
 def _end(child: int) -> None:
@@ -196,6 +285,7 @@ def main() -> int:
 
     Who patches has loaded all of the source before: it is read no more then.
     """
+    signal.signal(signal.SIGTERM, _leave)  # and end the forks
     orders, answers = os.fdopen(int(sys.argv[1])), os.fdopen(int(sys.argv[2]), "w")
     server = Server(orders, answers, patches=sys.argv[3] == "patches")
     command = ["-q", "-n0", "-p", "no:cacheprovider", "--ignore=tests/mutation", *sys.argv[4:]]

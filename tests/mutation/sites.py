@@ -55,8 +55,8 @@ _SPEAKING = {
 _SPOKEN = {"msg", "message", "problem", "reason", "hint", "help", "metavar", "epilog", "doc"}
 # Functions with an argument that names a value in their errors, and its position.
 _LABELS = {"expect": 2, "expect_number": 1}
-# Keywords that make no difference to a result.
-_IDLE_KEYWORDS = {"gc", "maxsize", "stacklevel", "slots", "weakref"}
+# Keywords that make no difference to a result; `eq=False` is for objects that nobody compares.
+_IDLE_KEYWORDS = {"eq", "gc", "maxsize", "stacklevel", "slots", "weakref"}
 _UNNOTICED_METHODS = {"__repr__", "__rich_repr__", "_sizes", "__str__"}
 _UNNOTICED_NAMES = {"__all__", "__slots__", "TYPE_CHECKING"}
 # Without these the code does the same, only slower, or for type checkers only.

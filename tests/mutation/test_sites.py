@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-import os
+from math import inf
 from pathlib import Path
 from types import FunctionType
 from typing import Any
@@ -12,7 +12,7 @@ import pytest
 
 from tests.mutation.__main__ import Sum, chosen, summed_up, told
 from tests.mutation.patching import patch
-from tests.mutation.records import Records, record, unrecorded
+from tests.mutation.probing import PLACE, probed, reached, read
 from tests.mutation.selection import lines_to_run, packages
 from tests.mutation.sites import sites
 from tests.mutation.trials import Mutant, Trial, Verdict, Workshop
@@ -189,7 +189,7 @@ def project(tmp_path: Path) -> Path:
     )
     mutation = Path(__file__).parent
     (root / "tests/mutation").mkdir()
-    for name in ("__init__.py", "forking.py", "patching.py", "recording.py"):
+    for name in ("__init__.py", "forking.py", "patching.py", "probing.py"):
         text = (mutation / name).read_text()
         text = text.replace("_CPU_PER_TEST = 20", "_CPU_PER_TEST = 1")
         (root / "tests/mutation" / name).write_text(text)
@@ -204,14 +204,14 @@ def test_mutants_are_tried_on_a_copy(project: Path) -> None:
     found = [site for site in sites(source) if site.kind == "plus/minus swapped"]
     workshop = Workshop(project, budget=60)
     mutants = [Mutant("model", file, site) for site in found]
-    workshop.load(mutants)
-    trials = list(map(workshop.tried, mutants))
+    found_by = {trial.mutant: trial for trial in workshop.trials(mutants, inf)}
+    trials = [found_by[mutant] for mutant in mutants]
     place = "tests/model/test_sums.py::"
     assert [(trial.verdict, trial.noticed_by, trial.tests) for trial in trials] == [
-        (Verdict.CAUGHT, f"{place}test_first", 2),  # a child loads it, too
-        (Verdict.TIMED_OUT, f"{place}test_loop", 2),
+        (Verdict.CAUGHT, f"{place}test_first", 0),  # before it was known what reaches it
+        (Verdict.TIMED_OUT, f"{place}test_loop", 0),
         (Verdict.SURVIVED, None, 1),
-        (Verdict.CAUGHT, f"{place}test_child", 1),
+        (Verdict.CAUGHT, f"{place}test_child", 0),
         (Verdict.SURVIVED, None, 0),
     ]
     assert (project / file).read_text() == source == (workshop.copy / file).read_text()
@@ -231,28 +231,33 @@ def test_tests_that_are_left_over_leave_a_mutant_undecided(project: Path) -> Non
     file = Path("src/dragoman/model/sums.py")
     site = next(site for site in sites((project / file).read_text()) if site.line == 9)
     workshop = Workshop(project, budget=-1)
-    workshop.load([Mutant("model", file, site)])
-    assert workshop.tried(Mutant("model", file, site)).verdict is Verdict.UNDECIDED
+    (trial,) = workshop.trials([Mutant("model", file, site)], inf)
+    assert trial.verdict is Verdict.UNDECIDED
     workshop.close()
 
 
-@pytest.mark.slow
-def test_records_follow_the_source(project: Path) -> None:
-    """Lines are found again after a change above them; changed tests are looked at anew."""
-    kept, folders = project / ".mutants", [Path("tests/model")]
-    file = project / "src/dragoman/model/sums.py"
-    test = project / "tests/model/test_sums.py"
-    environment = {**os.environ, "PYTHONPATH": f"{project}/src:{project}"}
-    assert unrecorded(kept, project, folders) == ["tests/model/test_sums.py"]
-    record(kept, project, ["tests/model/test_sums.py"], environment)
-    assert unrecorded(kept, project, folders) == []
-    lines = {"src/dragoman/model/sums.py": {11}}
-    assert [each.name for each in Records(kept, project, folders).tests(lines)] == []
-    file.write_text("# new\n\n" + file.read_text())
-    found = Records(kept, project, folders).tests(lines)
-    assert [each.name for each in found] == ["tests/model/test_sums.py::test_less"]
-    test.write_text(test.read_text() + "\n")
-    assert unrecorded(kept, project, folders) == ["tests/model/test_sums.py"]
+def test_probes_are_in_front_of_the_statements_of_functions() -> None:
+    """Of the innermost that holds the line; what runs while a module is loaded has none."""
+    source = "X = 1\n\ndef f(x):\n    if x:\n        return max(\n            x, 1)\n    return 2"
+    probe = "__import__('tests.mutation.probing', fromlist=['reached']).reached({})"
+    assert probed(source, {1: [0], 4: [1], 6: [2, 3]}) == "\n".join([
+        "X = 1", "", "def f(x):", f"    {probe.format(1)}", "    if x:",
+        f"        {probe.format(2)}", f"        {probe.format(3)}", "        return max(x, 1)",
+        "    return 2",
+    ])  # fmt: skip
+
+
+def test_a_probe_is_noted_once_for_each_test(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever runs between tests belongs to none."""
+    monkeypatch.setenv(PLACE, str(tmp_path / "probes"))
+    for test in ("a.py::b (setup)", "a.py::b (call)", "a.py::b (call)", "a.py::c[x y] (call)"):
+        monkeypatch.setenv("PYTEST_CURRENT_TEST", test)
+        reached(7)
+    monkeypatch.delenv("PYTEST_CURRENT_TEST")
+    reached(7)
+    assert read((tmp_path / "probes").read_text()) == {7: ["a.py::b", "a.py::c[x y]"]}
 
 
 @pytest.mark.parametrize(

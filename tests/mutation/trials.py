@@ -13,21 +13,39 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from enum import StrEnum
 from itertools import count, pairwise
 from pathlib import Path
+from time import monotonic
 from typing import Any, NamedTuple
 
-from tests.mutation.records import Records, Test, record, unrecorded
-from tests.mutation.selection import SOURCE, likely_tests, lines_to_run, test_folders
+from tests.mutation import probing
+from tests.mutation.selection import SOURCE, Lines, likely_tests, lines_to_run
 from tests.mutation.sites import Site
 
 _COPIED = ("src", "tests", "docs", "pyproject.toml", "README.md", "Makefile", "CHANGELOG.md")
 _IGNORED = shutil.ignore_patterns("__pycache__", ".*_cache", ".hypothesis")
 _BATCHES = (0, 6, 30, None)  # files that a process of its own loads: the first notice most
+_PATIENCE = 10  # seconds
+_NEAR = 6  # files of tests that each mutant is tried with first
+_NEAR_BUDGET = 15  # seconds of CPU time for these
+_LEARNING = 20  # seconds of CPU time for each mutant, to see which tests reach it
 _LOADING = "(the tests could not be loaded)"
+
+
+class Test(NamedTuple):
+    """A test, and the seconds of CPU time that it took."""
+
+    name: str
+    took: float
+
+    @property
+    def file(self) -> str:
+        """The file it is in."""
+        return self.name.partition("::")[0]
 
 
 class Mutant(NamedTuple):
@@ -73,11 +91,12 @@ class Trial(NamedTuple):
 class Workshop:
     """A copy of the tree in which the mutants of a layer are tried; the tree is not touched."""
 
-    def __init__(self, root: Path, *, budget: float, makes_records: bool = True) -> None:
-        self._root, self._budget, self._makes_records = root, budget, makes_records
+    def __init__(self, root: Path, *, budget: float) -> None:
+        self._root, self._budget = root, budget
         self._folder = tempfile.TemporaryDirectory(prefix="mutants-")
         self.copy = Path(self._folder.name) / root.name
         self.copy.mkdir()
+        self._probes = Path(self._folder.name) / "probes"
         self._sound: dict[str, bool] = {}
         self._times = count(1_500_000_000)
         self._servers: list[_Server] = []
@@ -94,42 +113,92 @@ class Workshop:
             server.close()
         self._folder.cleanup()
 
-    def load(self, mutants: list[Mutant]) -> None:
-        """Find the tests of these, and load them."""
-        folders = sorted({each for mutant in mutants for each in test_folders(mutant.package)})
-        kept = self._root / ".mutants"
-        missing = unrecorded(kept, self.copy, folders) if self._makes_records else []
-        if missing:
-            record(kept, self.copy, missing, self._environment())
-        self._records = Records(kept, self.copy, folders)
-        sources = {
+    def trials(self, mutants: list[Mutant], until: float) -> Iterator[Trial]:
+        """Try mutants: first with the nearest tests; what these don't notice, with all others."""
+        self._load(mutants)
+        left = []
+        for mutant in mutants:
+            if monotonic() > until:
+                break
+            trial = self._tried(mutant, _NEAR_BUDGET)
+            if trial.noticed_by is None:
+                left.append(trial._replace(verdict=Verdict.UNDECIDED))
+            else:
+                yield trial
+        if left and monotonic() < until:
+            self._learn([trial.mutant for trial in left])
+        for trial in left:
+            is_late = monotonic() > until
+            yield trial if is_late else self._tried(trial.mutant, self._budget)
+
+    def _load(self, mutants: list[Mutant]) -> None:
+        """Load the tests that are likely to notice these."""
+        self._sources = {
             path.relative_to(self.copy).as_posix(): path.read_text()
             for path in sorted((self.copy / SOURCE).rglob("*.py"))
         }
-        self._tests: dict[Mutant, list[Test]] = {}
+        self._lines: dict[Mutant, Lines] = {}
         self._is_early: dict[Mutant, bool] = {}
+        self._likely: dict[Mutant, list[str]] = {}
+        self._tests: dict[Mutant, list[Test]] = {}
         for mutant in mutants:
-            file = mutant.file.as_posix()
-            lines, is_early = lines_to_run(sources, file, mutant.site.line)
-            self._tests[mutant] = self._records.tests(lines)
-            self._is_early[mutant] = is_early or self._records.at_loading(file, lines[file])
-        known = {test.file for own in self._tests.values() for test in own}
-        unknown = {file for mutant in mutants for file in self._unknown(mutant)}
-        self._loaded = self._server(known | unknown, patches=True)
+            file, line = mutant.file, mutant.site.line
+            self._likely[mutant] = [*map(str, likely_tests(self.copy, file, line))]
+            self._lines[mutant], self._is_early[mutant] = lines_to_run(
+                self._sources, file.as_posix(), line
+            )
+        near = {file for likely in self._likely.values() for file in likely[:_NEAR]}
+        self._loaded = self._server(near, patches=True)
+
+    def _learn(self, mutants: list[Mutant]) -> None:
+        """Load all tests that may notice these, and run them once: which reach which?"""
+        self._loaded.close()
+        files = {file for mutant in mutants for file in self._likely[mutant]}
+        self._loaded = self._server(files, patches=True)
+        wanted: dict[str, dict[int, list[int]]] = {}
+        for number, mutant in enumerate(mutants):
+            for file, found in self._lines[mutant].items():
+                for line in found:
+                    wanted.setdefault(file, {}).setdefault(line, []).append(number)
+        took, reached = self._learned(mutants, wanted)
+        for number, mutant in enumerate(mutants):
+            tests = [Test(test, took[test]) for test in reached.get(number, ()) if test in took]
+            self._tests[mutant] = _ranked(tests)
+        self._looked_at = {test.partition("::")[0] for test in took}
+
+    def _learned(
+        self, mutants: list[Mutant], wanted: Mapping[str, Mapping[int, list[int]]]
+    ) -> tuple[dict[str, float], dict[int, list[str]]]:
+        """Run the loaded tests with probes: how long each took, and which reached what."""
+        sources = self._sources
+        changes = [
+            [str(self.copy / file), sources[file], probing.probed(sources[file], lines)]
+            for file, lines in wanted.items()
+        ]
+        order = _by_likelihood([self._likely[mutant] for mutant in mutants])
+        for place, _, text in changes:
+            self._write(Path(place).relative_to(self.copy), text)
+        try:
+            took = self._loaded.learn(changes, order, _LEARNING * len(mutants))
+        finally:
+            for file in wanted:
+                self._write(Path(file), sources[file])
+        noted = self._probes.read_text() if self._probes.exists() else ""
+        return took, probing.read(noted)
 
     def _server(self, files: Iterable[str], *, patches: bool = False) -> _Server:
         server = _Server(self.copy, sorted(set(files)), self._environment(), patches=patches)
         self._servers.append(server)
         return server
 
-    def tried(self, mutant: Mutant) -> Trial:
+    def _tried(self, mutant: Mutant, budget: float) -> Trial:
         """Run tests on a mutant until one fails, all have passed, or the time is up."""
         source = (self.copy / mutant.file).read_text()
-        tests = self._tests[mutant]
+        tests = self._tests.get(mutant, [])
         broken: set[str] = set()
         while True:
             sound = [test for test in tests if test.name not in broken]
-            told = self._told(mutant, source, sound, broken)
+            told = self._told(mutant, source, sound, budget, broken)
             failed = told["failed"]
             if failed is None or told["hangs"] or self._passes(failed):
                 break
@@ -140,27 +209,31 @@ class Workshop:
         return Trial(mutant, verdict, *mutant.site.shown(source), failed, len(tests))
 
     def _told(
-        self, mutant: Mutant, source: str, tests: list[Test], broken: set[str]
+        self, mutant: Mutant, source: str, tests: list[Test], budget: float, broken: set[str]
     ) -> dict[str, Any]:
         """Run tests on a mutant, which the processes that they start load from the copy."""
         mutated = mutant.site.applied(source)
         unknown = self._unknown(mutant)
         self._write(mutant.file, mutated)
         try:
-            if not self._is_early[mutant]:
+            is_first = mutant not in self._tests
+            if not self._is_early[mutant] and (tests or is_first):
                 change = [str(self.copy / mutant.file), source, mutated]
-                told = self._loaded.ask(change, tests, unknown, self._budget, broken)
-                if told["is_patched"]:
+                told = self._loaded.ask(change, tests, unknown, budget, broken)
+                is_noticed = told["failed"] is not None or told["left"]
+                if told["is_patched"] and (is_noticed or is_first):
                     return told
-            return self._told_anew(tests, unknown, broken)
+            return self._told_anew(tests, unknown, budget, broken)
         finally:
             self._write(mutant.file, source)
 
-    def _told_anew(self, tests: list[Test], unknown: list[str], broken: set[str]) -> dict[str, Any]:
+    def _told_anew(
+        self, tests: list[Test], unknown: list[str], budget: float, broken: set[str]
+    ) -> dict[str, Any]:
         """The same in processes that load the mutant themselves."""
         near = list(dict.fromkeys([*(test.file for test in tests), *unknown]))
         told: dict[str, Any] = {"failed": None, "hangs": False, "left": 0}
-        left = self._budget
+        left = budget
         for first, last in pairwise(_BATCHES):
             files = near[first:last]
             if not files or told["failed"] is not None or told["left"]:
@@ -176,13 +249,15 @@ class Workshop:
         return told
 
     def _unknown(self, mutant: Mutant) -> list[str]:
-        """The files of tests of which nobody knows whether they run a mutant.
+        """The files of tests of which nobody knows whether they reach a mutant.
 
-        Who uses what is decided while a module is loaded can't be told from the lines that run.
+        If none does, it may be run while the source is loaded, and noticed all the same.
         """
-        likely = map(str, likely_tests(self.copy, mutant.file, mutant.site.line))
-        is_known = self._records.is_known
-        return [file for file in likely if self._is_early[mutant] or not is_known(file)]
+        likely = self._likely[mutant]
+        if mutant not in self._tests:
+            return likely[:_NEAR]
+        is_lost = not self._tests[mutant]
+        return [file for file in likely if is_lost or file not in self._looked_at]
 
     def _write(self, file: Path, source: str) -> None:
         """Write a file under a time of its own: bytecode goes by that and by the size."""
@@ -196,7 +271,7 @@ class Workshop:
         if test == _LOADING:
             return True  # no test, of which that could be asked
         if test not in self._sound:
-            told = self._loaded.ask(None, [Test(test, 1)], [], self._budget)
+            told = self._loaded.ask(None, [Test(test, 1)], [], _NEAR_BUDGET)
             self._sound[test] = told["failed"] is None
         return self._sound[test]
 
@@ -205,11 +280,31 @@ class Workshop:
         path = os.pathsep.join(map(str, (self.copy / "src", self.copy)))
         ours = {
             "PYTHONPATH": path, "DRAGOMAN_PROFILE": "quick", "DRAGOMAN_TIER": "core",
-            "DRAGOMAN_CORPUS": corpus,
+            "DRAGOMAN_CORPUS": corpus, probing.PLACE: str(self._probes),
         }  # fmt: skip
         kept = {name: text for name, text in os.environ.items() if not name.startswith("PYTEST_")}
         kept.pop("PYTHONDONTWRITEBYTECODE", None)
         return {**kept, **ours}
+
+
+def _by_likelihood(lists: Iterable[list[str]]) -> list[str]:
+    """The files of several lists, by their best place in one of them."""
+    ranks: dict[str, int] = {}
+    for files in lists:
+        for rank, file in enumerate(files):
+            ranks[file] = min(rank, ranks.get(file, rank))
+    return sorted(ranks, key=lambda file: (ranks[file], file))
+
+
+def _ranked(tests: list[Test]) -> list[Test]:
+    """First one case of each test, the quickest first."""
+    cases: Counter[str] = Counter()
+    ranked = []
+    for test in sorted(tests, key=lambda test: test.took):
+        function = test.name.partition("[")[0]
+        cases[function] += 1
+        ranked.append((cases[function] * test.took, test))
+    return [test for _, test in sorted(ranked)]
 
 
 class _Server:
@@ -231,6 +326,13 @@ class _Server:
         self._orders, self._answers = os.fdopen(orders, "w"), os.fdopen(answers)
         self._is_loaded = bool(self._answers.readline())
 
+    def learn(self, probes: list[list[str]], order: list[str], budget: float) -> dict[str, float]:
+        """Run tests on source with probes, until the time is up; the seconds that each took."""
+        jobs = 1 + (os.cpu_count() or 1)  # some of them wait
+        answer = self._asked({"probes": probes, "order": order, "jobs": jobs, "budget": budget})
+        took: dict[str, float] = answer.get("took", {})
+        return took
+
     def ask(
         self,
         change: list[str] | None,
@@ -244,6 +346,9 @@ class _Server:
             "change": change, "tests": tests, "files": files, "budget": budget,
             "broken": list(broken),
         }  # fmt: skip
+        return self._asked(order)
+
+    def _asked(self, order: dict[str, Any]) -> dict[str, Any]:
         with suppress(BrokenPipeError):
             print(json.dumps(order), file=self._orders, flush=True)
         unloaded = {
@@ -253,7 +358,10 @@ class _Server:
         return answer
 
     def close(self) -> None:
-        """End the process, and what it started."""
+        """End the process, which ends its forks, and what it started."""
+        self._process.terminate()
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(_PATIENCE)
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()

@@ -17,6 +17,7 @@ from dragoman.model.responses import Choice, Response
 from dragoman.model.tools import ToolCall
 from dragoman.model.usage import FinishReason, Usage
 from dragoman.transport.scripted import ScriptedModel
+from dragoman.transport.synthetic_answers import PlayedStream
 
 _CALL = ToolCall.create("call_1", "weather", {"city": "Basel"})
 
@@ -120,6 +121,27 @@ async def test_a_stream_is_iterated_once() -> None:
         await stream.collect()
     await stream.close()
     assert model.remaining == 1
+
+
+async def test_a_stream_that_was_closed_unread_has_nothing_more() -> None:
+    """Then the script is not used up."""
+    model = ScriptedModel(["a b c"])
+    stream = model.stream("?")
+    assert isinstance(stream, PlayedStream)
+    assert (stream.has_started, stream.is_over) == (False, False)
+    await stream.close()
+    assert (stream.has_started, stream.is_over) == (False, True)
+    with pytest.raises(InvalidInputError, match="once"):
+        await stream.collect()
+    assert model.remaining == 1
+    async with model.stream("?") as read:
+        assert isinstance(read, PlayedStream)
+        first = await read.batch()
+        assert len(first) == 1
+        assert (read.has_started, read.is_over) == (True, False)
+        while await read.batch():
+            pass
+    assert (read.is_over, read.is_complete, read.response.text) == (True, True, "a b c")
 
 
 async def test_a_script_can_be_a_file(tmp_path: Path) -> None:

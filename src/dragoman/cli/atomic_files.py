@@ -76,7 +76,7 @@ class Output:
 
 def write_private(path: Path, text: str) -> None:
     """Write a text file that only its owner can read, replacing any existing one."""
-    from dragoman.history.storage.sqlite.privacy import make_private_folder
+    from dragoman.history.storage.private_folders import make_private_folder
 
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:

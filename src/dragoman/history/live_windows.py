@@ -17,7 +17,9 @@ from dragoman.model.collection import Messages
 class Live:
     """A window over stored messages, at a version of the session."""
 
-    def __init__(self, cut: Cut, shown: Messages, at: int, session: Session, sizes: Sizes) -> None:
+    def __init__(
+        self, cut: Cut, shown: Messages, at: int, session: Session, life: int, sizes: Sizes
+    ) -> None:
         self.cut = cut
         self.windows = session.windows
         """The session's stored windows at that version: if they are unchanged, so is the cut."""
@@ -26,13 +28,13 @@ class Live:
         self._measured = Measured(shown, sizes)
         self._since = reported_since(cut, shown)
         self._version = session.version
-        self._created_at = session.created_at
+        self._life = life
         self._lock = Lock()  # a blocking history may be used from several threads
 
     def follow(self, keeper: Keeper, session: Session) -> bool:
         """Applies changes since the last version; returns `False` if they are unknown."""
         with self._lock:
-            if self._created_at != session.created_at:
+            if self._life != keeper.life:
                 return False
             changes = keeper.changes(self._version, session.version)
             if changes is None or not all(self._takes(change, keeper.branch) for change in changes):

@@ -82,19 +82,27 @@ def read(session: Session | None) -> dict[Key, Cut]:
 
 
 def _read(raw: bytes) -> Sequence[StoredWindow] | None:
-    """Reads the cuts in a document; earlier releases stored a single one, for all models."""
+    found = _read_document(raw)
+    if not isinstance(found, str):
+        return found
+    _log.warning("the windows of a session can't be read and will be recomputed: %s", found)
+    return None
+
+
+def is_readable(raw: bytes) -> bool:
+    """Whether bytes are cuts that can be read."""
+    return not isinstance(_read_document(raw), str)
+
+
+def _read_document(raw: bytes) -> Sequence[StoredWindow] | str:
+    """The cuts in a document, or what is wrong; earlier releases stored one, for all models."""
     try:
         found = document.read(raw)
     except InvalidInputError as error:
-        problem = str(error)
-    else:
-        if isinstance(found, StoredWindow):
-            return [found]
-        if isinstance(found, list):
-            return found
-        problem = "the document holds something else"
-    _log.warning("the windows of a session can't be read and will be recomputed: %s", problem)
-    return None
+        return str(error)
+    if isinstance(found, StoredWindow):
+        return [found]
+    return found if isinstance(found, list) else "the document holds something else"
 
 
 def _sound(stored: Sequence[StoredWindow]) -> Iterator[tuple[Key, Cut]]:

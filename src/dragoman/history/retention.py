@@ -12,7 +12,7 @@ import msgspec
 from dragoman.errors import Conflict, InvalidInputError
 from dragoman.history import remembered_cuts
 from dragoman.history.identity import SessionIdentity
-from dragoman.history.storage.protocol import Filter, Session, Storage
+from dragoman.history.storage.protocol import MAIN, Filter, Session, Storage
 from dragoman.history.storage.soundness import is_damaged
 from dragoman.history.stored_session import Keeper
 from dragoman.history.transfer import every_session
@@ -80,12 +80,21 @@ async def _delete(
     storage: Storage, identity: SessionIdentity, until: float, swept: SweepResult
 ) -> None:
     session = await storage.session(identity)
-    if session is None or session.updated_at >= until:
+    if session is None or await _last_written(storage, session) >= until:
         return  # it was used again since it was listed
     messages = await storage.count(identity)
     if await storage.delete(identity):
         swept.sessions += 1
         swept.messages += messages
+
+
+async def _last_written(storage: Storage, session: Session) -> float:
+    """When a session was last written to; its messages count, as its own time may be damaged."""
+    times = [session.updated_at]
+    for branch in (MAIN, *(fork.number for fork in session.forks)):
+        last = await storage.rows(session.identity, branch=branch, limit=1, newest=True)
+        times += [row.at for row in last if row.at <= time()]
+    return max(times)
 
 
 async def _shortened(storage: Storage, session: Session, most: int) -> int:

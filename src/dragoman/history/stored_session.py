@@ -66,7 +66,7 @@ class _Loaded(msgspec.Struct):
 
     version: int
     branch: int
-    created_at: float  # a session that is deleted and created again restarts its versions
+    life: int  # a session that is deleted and created again restarts its versions
     messages: Messages
 
 
@@ -96,7 +96,10 @@ class Keeper:
         self._process = getpid()
         self._store_meta = store_meta
         self._loaded: _Loaded | None = None
+        self.life = 0
+        """Counts the sessions that this history has seen under its name, one after the other."""
         self._created_at = 0.0
+        self._witness: str | None = None  # the id of a message of this life
         # Our own latest writes, by the version they created: a cache at the previous version can be
         # updated from them without reading again.
         self._changes: dict[int, Change] = {}
@@ -133,12 +136,22 @@ class Keeper:
         session = await self.storage.session(self.identity)
         self.version = 0 if session is None else session.version
         created_at = 0.0 if session is None else session.created_at
-        if created_at != self._created_at:  # a new session, which restarts its versions
+        if created_at != self._created_at or await self._is_recreated(session):
             self._changes.clear()
-            self._created_at = created_at
+            self._created_at, self._witness = created_at, None
+            self.life += 1
         if self.branch != MAIN and not _has_branch(session, self.branch):
             self.branch = MAIN
         return session
+
+    async def _is_recreated(self, session: Session | None) -> bool:
+        """Whether it is another session than before, although it was created at the same time.
+
+        That takes a clock that stands still, and then there is only one time in it.
+        """
+        if session is None or self._witness is None or session.created_at != session.updated_at:
+            return False
+        return await self.storage.row(self.identity, self._witness) is None
 
     def is_current(self, session: Session | None) -> bool:
         """Whether the loaded messages are up to date."""
@@ -148,7 +161,7 @@ class Keeper:
             and session is not None
             and held.version == session.version
             and held.branch == self.branch
-            and held.created_at == session.created_at
+            and held.life == self.life
         )
 
     @history_step("read")
@@ -164,7 +177,7 @@ class Keeper:
             rows = [row for row in rows if row.seq <= session.last_seq]
             await self._report_missing(session, rows)
             messages = Messages.wrapping(self.decoded(rows))
-            held = _Loaded(session.version, branch, session.created_at, messages)
+            held = _Loaded(session.version, branch, self.life, messages)
             self._loaded = held
         return held.messages
 
@@ -206,6 +219,8 @@ class Keeper:
         empty conversation. Altered rows are not taken as a sign of missing keys.
         """
         rows = list(given)
+        if rows and self._witness is None:
+            self._witness = rows[0].id
         messages: list[Message] = []
         for row in rows:
             try:
@@ -307,6 +322,8 @@ class Keeper:
             self.doubt(messages)
             raise
         self._changed(appended.version, Change(branch, added=tuple(messages)))
+        if self._witness is None:
+            self._witness = messages[0].id
         held = self._loaded
         if (
             held is not None
@@ -362,6 +379,8 @@ class Keeper:
             left = (message for message in held.messages if message.id not in old)
             held.messages = Messages.wrapping(new.get(message.id, message) for message in left)
             held.version = self.version
+        if self._witness in old:
+            self._witness = held.messages[0].id if held is not None and held.messages else None
 
     async def clear(self, expected: int | None) -> None:
         """Removes all messages of all branches."""
@@ -376,7 +395,7 @@ class Keeper:
         return was_there
 
     def _reset(self) -> None:
-        self.branch, self._loaded = MAIN, None
+        self.branch, self._loaded, self._witness = MAIN, None, None
         self._changes.clear()
         self.damaged.clear()
         self._uncertain.clear()

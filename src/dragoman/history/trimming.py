@@ -75,9 +75,8 @@ class Trimmer:
             await self._calls.hook(self._config.after_truncate, new.apply(messages))
         found, at = new.apply(messages), new.rest_of(messages).at
         if session is not None and not pending:
-            self._remember(
-                key, Live(new, found, at, session, self._state.sizes), moved=new != start
-            )
+            live = Live(new, found, at, session, self._keeper.life, self._state.sizes)
+            self._remember(key, live, moved=new != start)
         return shown(found, new, at)
 
     async def pinned(self, pending: Pending) -> None:

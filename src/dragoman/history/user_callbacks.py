@@ -24,7 +24,7 @@ class Calls:
     def __init__(self, shown: Any) -> None:
         self.shown = shown
         """The history that hooks receive: the async or the blocking one."""
-        self.way: Way = "awaited"
+        self.way: Way = "awaited"  # pragma: no mutate - the other two are compared
 
     async def hook(self, hook: Hook | None, *arguments: Any) -> None:
         """Calls a hook, sync or async."""
@@ -35,7 +35,7 @@ class Calls:
             return
         result = hook(*arguments, self.shown)
         if isawaitable(result):
-            await (result if self.way == "awaited" else self.run(_awaited(result)))
+            await self.run(_awaited(result))
 
     async def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Runs a coroutine that calls user code."""

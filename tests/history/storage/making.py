@@ -11,6 +11,7 @@ import msgspec
 from dragoman import Message, Usage
 from dragoman.history.identity import SessionIdentity
 from dragoman.history.records import body_of, message_of
+from dragoman.history.remembered_cuts import Key, written
 from dragoman.history.storage.protocol import (
     MAIN,
     Entry,
@@ -20,12 +21,14 @@ from dragoman.history.storage.protocol import (
     Session,
     Storage,
 )
+from dragoman.history.truncation import Cut
 
 Value = TypeVar("Value", Row, Session)
 ONE = SessionIdentity(agent="guide", chat="7", user="Ana")
 TWO = SessionIdentity(agent="guide", chat="8", user="Ben")
 NOON = 1_763_294_400.0  # 2025-11-16 12:00 UTC
 DAY = 86_400.0
+WINDOW = written({Key(MAIN, "m", 800): Cut(first="x", left_out=1)})
 
 
 def entry(
@@ -82,7 +85,7 @@ async def unchanged(storage: Storage, before: Session, *words: str) -> None:
 
 def copy_of(version: int, *numbers: int, who: SessionIdentity = ONE) -> tuple[Session, list[Row]]:
     """A session with a branch whose messages have these numbers, alternating between branches."""
-    session = Session(who, version, 20, NOON, NOON + 1, 1, (Fork(1, MAIN, 1),), b'{"w":1}')
+    session = Session(who, version, 20, NOON, NOON + 1, 1, (Fork(1, MAIN, 1),), WINDOW)
     entries = [entry(str(number), at=NOON, usage=Usage(input=number)) for number in numbers]
     rows = [
         Row(e.id, e.body, e.at, e.model, e.usage, seq=number, branch=number % 2)

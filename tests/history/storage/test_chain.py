@@ -17,7 +17,7 @@ from dragoman.history.storage.memory import MemoryStorage
 from dragoman.history.storage.protocol import MAIN, DuplicateIds, Entry, Session, Storage
 from dragoman.history.storage.sealed import SealedStorage
 from dragoman.history.storage.sqlite import SQLiteStorage
-from tests.history.storage.making import NOON, ONE, TWO, entry, fill, head, texts
+from tests.history.storage.making import NOON, ONE, TWO, WINDOW, entry, fill, head, texts
 
 SECRET = "what nobody but the store may know"
 
@@ -180,7 +180,7 @@ async def every_write(chain: Storage) -> None:
     await chain.fork(ONE, parent=MAIN, at=2, expected=4)
     await chain.append(ONE, [entry("d")], branch=1)
     await chain.activate(ONE, 1)
-    await chain.keep_windows(ONE, b'{"w":1}')
+    await chain.keep_windows(ONE, WINDOW)
     await chain.set_aside(ONE, [2], "broken")
 
 
@@ -233,7 +233,7 @@ async def every_write_after(chain: Storage) -> None:
     """Writes to an existing session."""
     await fill(chain, "b")
     await chain.fork(ONE, parent=MAIN, at=1)
-    await chain.keep_windows(ONE, b'{"w":1}')
+    await chain.keep_windows(ONE, WINDOW)
     await chain.activate(ONE, MAIN)
     await chain.set_aside(ONE, [1], "broken")
     await chain.clear(ONE, at=NOON)
@@ -246,7 +246,7 @@ async def test_writes_without_a_version_are_repaired_as_well(trio: Trio, method:
     await fill(trio.chain, "a")
     await trio.chain.fork(ONE, parent=MAIN, at=1)
     trio.third.down = frozenset({method})
-    await trio.chain.keep_windows(ONE, b'{"w":2}')
+    await trio.chain.keep_windows(ONE, WINDOW)
     await trio.chain.activate(ONE, MAIN)
     trio.third.down = False
     assert (await trio.chain.repair()).mended == 1

@@ -22,6 +22,7 @@ from tests.history.storage.making import (
     NOON,
     ONE,
     TWO,
+    WINDOW,
     bare,
     entry,
     fill,
@@ -414,7 +415,7 @@ async def test_writes_that_need_a_session_find_none(backend: Backend) -> None:
         with pytest.raises(NotFound):
             await storage.activate(ONE, MAIN)
         with pytest.raises(NotFound):
-            await storage.keep_windows(ONE, b"{}")
+            await storage.keep_windows(ONE, WINDOW)
         with pytest.raises(NotFound):
             await storage.set_aside(ONE, [1], "no reason")
         assert await storage.session(ONE) is None

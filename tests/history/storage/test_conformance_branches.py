@@ -17,6 +17,7 @@ from tests.history.conftest import Backend
 from tests.history.storage.making import (
     NOON,
     ONE,
+    WINDOW,
     bare,
     copy_of,
     entry,
@@ -93,13 +94,13 @@ async def test_the_window_is_kept_byte_for_byte(backend: Backend) -> None:
 async def test_windows_replace_those_of_an_earlier_release(backend: Backend) -> None:
     """Both are read; storing the new one removes the old."""
     session, rows = copy_of(9, 2, 3, 5)
-    old = msgspec.structs.replace(session, window=b'{"w":1}')
+    old = msgspec.structs.replace(session, window=WINDOW)
     async with backend.opened() as storage:
         assert await storage.restore(old, rows)
-        assert (await head(storage)).window == b'{"w":1}'
-        await storage.keep_windows(ONE, b'{"w":2}')
+        assert (await head(storage)).window == WINDOW
+        await storage.keep_windows(ONE, WINDOW)
         found = await head(storage)
-        assert (found.window, found.windows) == (None, b'{"w":2}')
+        assert (found.window, found.windows) == (None, WINDOW)
 
 
 # --- restore, set_aside

@@ -12,11 +12,13 @@ from msgspec import UNSET
 
 from dragoman.errors import Corrupt
 from dragoman.history.records import message_in
+from dragoman.history.remembered_cuts import Key, written
 from dragoman.history.storage.integrity import checksum_of, damage_to, tally_of
 from dragoman.history.storage.protocol import MAIN, Entry, Row, Session, Storage, placed
+from dragoman.history.truncation import Cut
 from dragoman.model.usage import Usage
 from tests.history.conftest import Backend
-from tests.history.storage.making import NOON, ONE, copy_of, entry, fill, head
+from tests.history.storage.making import DAY, NOON, ONE, copy_of, entry, fill, head
 
 
 async def is_sound(storage: Storage) -> None:
@@ -74,6 +76,67 @@ async def test_setting_nothing_aside_recounts(backend: Backend) -> None:
         assert [problem for problem in await storage.verify() if "2 of its 6" in problem]
         assert await storage.set_aside(ONE, [], "two are missing") == 0
         await is_sound(storage)
+
+
+_SEALED = b'{"dragoman":2,"kind":"SealedHead","value":null}'
+_RECORDS: dict[str, tuple[str, dict[str, object]]] = {
+    "in the future": ("times", {"updated_at": NOON * 2}),
+    "created in the future": ("times", {"created_at": NOON * 2}),
+    "before its messages": ("times", {"updated_at": NOON - 3 * DAY}),
+    "before all clocks": ("times", {"created_at": -1.0}),
+    "unreadable": ("windows", {"windows": b'{"w":1}'}),
+    "of an earlier release, unreadable": ("windows", {"window": b'{"w":1}'}),
+    "another document": ("windows", {"windows": _SEALED}),
+    "a seal on plain messages": ("seal", {"seal": _SEALED}),
+}
+
+
+@pytest.mark.parametrize("case", _RECORDS)
+async def test_a_damaged_record_is_reported_and_repaired(bare_backend: Backend, case: str) -> None:
+    """Also what no other field of it repeats; the messages are untouched."""
+    what, changes = _RECORDS[case]
+    session, rows = copy_of(9, 2, 4)
+    async with bare_backend.opened() as storage:
+        assert await storage.restore(session, rows)
+        assert await storage.verify() == []
+        await storage.delete(ONE)
+        await storage.restore(msgspec.structs.replace(session, **changes), rows)
+        problems = await storage.verify()
+        assert problems
+        assert all(what in problem for problem in problems)
+        assert await storage.set_aside(ONE, [], "its record was damaged") == 0
+        assert await storage.verify() == []
+        assert len(await storage.rows(ONE)) == len(rows)
+        repaired = await head(storage)
+        assert repaired.created_at <= repaired.updated_at
+        assert (repaired.windows, repaired.seal) == (None, None)
+
+
+@pytest.mark.parametrize("past", [0.5 * DAY, 0.0])
+async def test_clocks_may_differ(bare_backend: Backend, past: float) -> None:
+    """A session changed by a machine whose clock is behind is not damaged."""
+    session, rows = copy_of(9, 2, 4)
+    late = msgspec.structs.replace(session, updated_at=NOON - past, created_at=NOON + past)
+    async with bare_backend.opened() as storage:
+        assert await storage.restore(late, rows)
+        assert await storage.verify() == []
+
+
+async def test_a_repair_keeps_windows_and_seals_that_are_sound(bare_backend: Backend) -> None:
+    """Only what can't be used is removed."""
+    windows = written({Key(MAIN, "m", 800): Cut(first="x", left_out=2)})
+    body = b'{"dragoman":2,"kind":"SealedMessage","value":null}'
+    session, rows = copy_of(9, 2, 4)
+    session = msgspec.structs.replace(session, windows=windows, seal=_SEALED)
+    hidden = [msgspec.structs.replace(row, body=body) for row in rows]
+    async with bare_backend.opened() as storage:
+        assert await storage.restore(session, hidden)
+        assert await storage.verify() == []
+        assert await storage.set_aside(ONE, [4], "broken") == 1
+        kept = await head(storage)
+        assert (kept.windows, kept.seal, kept.created_at) == (windows, _SEALED, NOON)
+        assert await storage.set_aside(ONE, [2], "broken") == 1
+        assert (await head(storage)).seal == _SEALED
 
 
 def test_a_checksum_covers_all_that_is_stored() -> None:

@@ -16,15 +16,7 @@ from dragoman.history.storage.protocol import (
     Group,
 )
 from tests.history.conftest import Backend
-from tests.history.storage.making import (
-    DAY,
-    NOON,
-    ONE,
-    TWO,
-    copy_of,
-    entry,
-    fill,
-)
+from tests.history.storage.making import DAY, NOON, ONE, TWO, WINDOW, copy_of, entry, fill
 
 # --- many sessions
 
@@ -205,7 +197,7 @@ async def test_verify_reports_nothing_for_a_store_in_use(backend: Backend) -> No
         await storage.append(ONE, [entry("d")], branch=1)
         await storage.rewrite(ONE, removed=[kept[0].id])
         await storage.set_aside(ONE, [2], "for the test")
-        await storage.keep_windows(ONE, b"{}")
+        await storage.keep_windows(ONE, WINDOW)
         await storage.restore(*copy_of(5, 1, who=TWO))
         assert await storage.verify() == []
 

@@ -20,7 +20,7 @@ from dragoman.history.records import message_of
 from dragoman.history.storage.files import FileStorage, ids
 from dragoman.history.storage.integrity import damage_to
 from dragoman.history.storage.protocol import MAIN, Row
-from tests.history.storage.making import ONE, TWO, entry
+from tests.history.storage.making import ONE, TWO, WINDOW, entry
 from tests.history.torture import IN_FULL, IN_SHORT
 
 pytestmark = pytest.mark.skipif("not hasattr(__import__('os'), 'fork')", reason="POSIX files")
@@ -61,7 +61,7 @@ async def _make(root: Path) -> None:
     )
     for n in range(2):
         await storage.append(TWO, [entry(f"leaf {n}", id=f"e{n}", at=2200.0)], branch=1)
-    await storage.keep_windows(TWO, b'{"w":1}')
+    await storage.keep_windows(TWO, WINDOW)
     for n in range(60):
         await storage.append(
             LONG, [entry(f"long {n} " + "x" * (n % 7 * 30), id=f"f{n}", at=3000.0)]

@@ -267,7 +267,7 @@ ODD = (
 COLUMNS = {
     "heads": (
         *("id", "digest", "agent", "chat", "user", '"group"', "scope", "version", "last_seq"),
-        *("active", "indexed", "chain", "seal"),
+        *("created_at", "updated_at", "active", "indexed", "window", "windows", "chain", "seal"),
     ),
     "messages": (
         *("rowid", "session", "branch", "seq", "id", "at", "model", "input", "output"),

@@ -23,7 +23,7 @@ from dragoman.history.storage.files import FileStorage, directory, ids, log
 from dragoman.history.storage.files.lines import aside_of
 from dragoman.history.storage.integrity import damage_to, tally_of
 from dragoman.history.storage.protocol import DuplicateIds, Entry, Filter, Row, Session
-from tests.history.storage.making import bare
+from tests.history.storage.making import WINDOW, bare
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="files need POSIX locks")
 ONE = SessionIdentity(agent="guide", chat="7", user="Ana")
@@ -104,12 +104,12 @@ async def test_only_the_owner_has_access(tmp_path: Path) -> None:
     """Directories are 0700, files 0600, whatever the umask."""
     mask = os.umask(0)
     try:
-        storage = await filled(tmp_path / "new", 1)
+        storage = await filled(tmp_path / "above" / "new", 1)
         await storage.append(ONE, entries(300, "y"))
         await storage.append(ONE, [entry("z")])
     finally:
         os.umask(mask)
-    for path in [tmp_path / "new", *files_in(tmp_path / "new")]:
+    for path in [tmp_path / "above", *files_in(tmp_path / "above")]:
         wanted = 0o700 if path.is_dir() else 0o600
         assert stat.S_IMODE(path.stat().st_mode) == wanted, path.suffix
 
@@ -246,9 +246,9 @@ async def test_numbers_that_lag_behind_are_no_damage(tmp_path: Path) -> None:
         assert session is not None
         assert (session.version, session.last_seq, session.seal) == (3, 4, b'{"s":1}')
         assert session.chain == "n1-3.4.4.0"
-        assert await storage.verify() == []
+        assert ["seal" in problem for problem in await storage.verify()] == [True]
         await storage.activate(ONE, 0, seal=b'{"s":1}')
-    assert (await storage.append(ONE, [entry("on")])).last_seq == 5
+    assert (await storage.append(ONE, [entry("on")], seal=None)).last_seq == 5
     assert await texts(storage) == ["x0", "y0", "y1", "z0", "on"]
     assert await storage.verify() == []
 
@@ -403,7 +403,7 @@ async def test_a_broken_first_line_does_not_lose_the_messages(
         storage.session(ONE),
         storage.append(ONE, [entry("a")]),
         storage.fork(ONE, parent=0, at=1),
-        storage.keep_windows(ONE, b"{}"),
+        storage.keep_windows(ONE, WINDOW),
     ):
         with pytest.raises(Corrupt, match="history repair"):
             await change
@@ -851,7 +851,7 @@ def _write_until_killed(root: Path, acknowledged: Path) -> None:
             await storage.append(ONE, group)
             os.write(told, "".join(f"{each.id}\n" for each in group).encode())
             if number % 50 == 49:
-                await storage.keep_windows(ONE, b"%d" % number)
+                await storage.keep_windows(ONE, WINDOW if number % 100 == 99 else None)
                 await storage.rewrite(ONE, replaced=[group[0]])
 
     asyncio.run(run())

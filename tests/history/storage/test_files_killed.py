@@ -83,7 +83,7 @@ async def _held(root: Path) -> int:
     """Assert that the session is intact; returns how many messages it has."""
     storage = FileStorage(root, blocking=True)
     await storage.open()
-    assert [problem for problem in await storage.verify() if "incomplete" not in problem] == []
+    assert [problem for problem in await storage.verify() if not _is_expected(problem)] == []
     held = await storage.count(WHO)
     await storage.append(WHO, [entry("later")], branch=2)
     await expect_golden(storage, 1, *["on"] * (held - 17), "later")
@@ -199,18 +199,23 @@ async def test_a_power_cut_at_any_moment_is_no_damage(
         await _check_image(tmp_path / str(number), path, image, told)
 
 
+def _is_expected(problem: str) -> bool:
+    """A torn line, or the seal, which is only here to be written."""
+    return "incomplete" in problem or "a seal" in problem
+
+
 async def _check_image(root: Path, path: Path, image: bytes, told: int) -> None:
     (root / path.parent.name).mkdir(parents=True)
     (root / path.parent.name / path.name).write_bytes(image)
     storage = FileStorage(root, blocking=True)
     await storage.open()
-    assert [problem for problem in await storage.verify() if "incomplete" not in problem] == []
+    assert [problem for problem in await storage.verify() if not _is_expected(problem)] == []
     found = await storage.rows(WHO)
     assert [row.seq for row in found] == list(range(1, len(found) + 1))
     assert told <= len(found) <= told + 3
     for row in found:
         message_in(row)
-    appended = await storage.append(WHO, [entry("on")])
+    appended = await storage.append(WHO, [entry("on")], seal=None)
     assert appended.last_seq == len(found) + 1
     assert await storage.verify() == []
     await storage.close()

@@ -19,7 +19,7 @@ from dragoman.history.storage.memory import MemoryStorage
 from dragoman.history.storage.protocol import Storage
 from dragoman.history.storage.sealed import SealedStorage
 from tests.history.golden import SESSION, WHO, rows
-from tests.history.storage.making import entry
+from tests.history.storage.making import WINDOW, entry
 from tests.history.storage.version_1 import plant
 
 KEYS = {"2025": b"\1" * 32, "2026": b"\2" * 32}
@@ -65,7 +65,7 @@ OPERATIONS: dict[str, Step] = {
     "remove": lambda storage: storage.rewrite(WHO, removed=["msg_16"]),
     "fork": lambda storage: storage.fork(WHO, parent=0, at=1),
     "activate": lambda storage: storage.activate(WHO, 1),
-    "keep_windows": lambda storage: storage.keep_windows(WHO, b"{}"),
+    "keep_windows": lambda storage: storage.keep_windows(WHO, WINDOW),
     "set_aside": lambda storage: storage.set_aside(WHO, [1], "broken"),
     "clear": lambda storage: storage.clear(WHO, at=1.0),
     "delete": lambda storage: storage.delete(WHO),

@@ -14,7 +14,7 @@ from dragoman.errors import NotFound
 from dragoman.history.identity import SessionIdentity
 from dragoman.history.storage.protocol import MAIN, Row, Session, Storage
 from tests.history.storage import backend_postgres, backend_redis
-from tests.history.storage.making import NOON, ONE, TWO, bare, copy_of, entry, texts
+from tests.history.storage.making import NOON, ONE, TWO, WINDOW, bare, copy_of, entry, texts
 
 NEW = SessionIdentity(chat="new")
 _MADE = entry("made", id="made", at=NOON)
@@ -29,7 +29,7 @@ CALLS: dict[str, Call] = {
     "clear": lambda s: s.clear(ONE, at=NOON),
     "fork": lambda s: s.fork(ONE, parent=MAIN, at=1),
     "activate": lambda s: s.activate(ONE, MAIN),
-    "keep_windows": lambda s: s.keep_windows(ONE, b'{"w":2}'),
+    "keep_windows": lambda s: s.keep_windows(ONE, WINDOW),
     "delete": lambda s: s.delete(ONE),
     "restore": lambda s: s.restore(*_copied()),
     "set_aside": lambda s: s.set_aside(ONE, [1], "broken"),

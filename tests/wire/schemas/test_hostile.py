@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -48,6 +49,20 @@ def test_deep_schemas(name: str) -> None:
         schema = {"type": "object", "properties": {"a": schema}}
     with pytest.raises(InvalidInputError, match="nested deeper"):
         projected(schema, PROFILES[name])
+
+
+@pytest.mark.parametrize(
+    ("name", "levels", "objects"),
+    [("anthropic", 45, 46), ("gemini-parameters", 45, 46), ("openai-strict", 10, 10)],
+)
+def test_levels_beyond_the_limit_are_described(name: str, levels: int, objects: int) -> None:
+    """Exactly those: one level less is kept as it is."""
+    schema: dict[str, Any] = {"type": "string"}
+    for level in range(1, levels + 3):
+        schema = {"type": "object", "properties": {"a": schema}}
+        text = json.dumps(projected(schema, PROFILES[name]).schema)
+        assert text.count('"object"') == min(level, objects)
+        assert ('"string"' in text) is (level <= levels)
 
 
 @pytest.mark.parametrize("name", _NAMES)

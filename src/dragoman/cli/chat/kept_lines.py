@@ -43,7 +43,7 @@ class KeptLines:
 
     @staticmethod
     def _write(path: Path, texts: Iterable[str], how: int) -> None:
-        from dragoman.history.storage.sqlite.privacy import make_private_folder
+        from dragoman.history.storage.private_folders import make_private_folder
 
         make_private_folder(path.parent)
         lines = "".join(f"{_on_a_line(text)}\n" for text in texts)

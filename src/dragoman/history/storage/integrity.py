@@ -174,8 +174,10 @@ def missing_rows(session: Session, found: int) -> str | None:
 
 
 async def damage_in(storage: Storage, session: Session) -> AsyncIterator[str]:
-    """Checks the rows and counters of a session; for `Storage.verify`."""
-    held = 0
+    """Checks the rows and the record of a session; for `Storage.verify`."""
+    from dragoman.history.storage.plausibility import Overview
+
+    held, overview = 0, Overview()
     for branch in (0, *(fork.number for fork in session.forks)):
         after = 0
         while rows := await storage.rows(session.identity, branch=branch, after=after, limit=_PAGE):
@@ -183,6 +185,8 @@ async def damage_in(storage: Storage, session: Session) -> AsyncIterator[str]:
                 problem = problem_with(row)
                 if problem is not None:
                     yield f"message {row.seq}: {problem}"
+                else:
+                    overview.add(row)
             held += sum(row.seq <= session.last_seq for row in rows)
             if rows[-1].seq <= after:  # damaged: unordered numbers must not cause an endless loop
                 yield "its messages are out of order"
@@ -191,4 +195,6 @@ async def damage_in(storage: Storage, session: Session) -> AsyncIterator[str]:
     problem = missing_rows(session, held)
     now = await storage.session(session.identity) if problem else None
     if problem and now is not None and now.version == session.version:  # not changed meanwhile
+        yield problem
+    for problem in overview.problems(session):
         yield problem

@@ -14,6 +14,7 @@ from msgspec import UNSET
 from dragoman.errors import NotFound
 from dragoman.history.identity import SessionIdentity
 from dragoman.history.storage.integrity import Tally, damage_in, protected
+from dragoman.history.storage.plausibility import is_plain, mended
 from dragoman.history.storage.protocol import (
     CLEARED,
     EVERYTHING,
@@ -276,7 +277,9 @@ class MemoryStorage:
                 self._aside.append((identity, row, reason))
                 del kept.by_id[row.id]
                 del kept.branches[row.branch][kept.index(row)]
-            kept.write(time(), **_sealed(seal))
+            kept.write(time())
+            plain = is_plain(row.body for row in kept.by_id.values())
+            kept.head = msgspec.structs.replace(mended(kept.head, is_plain=plain), **_sealed(seal))
             return len(broken)
 
     # --- many sessions

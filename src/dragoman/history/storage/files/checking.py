@@ -11,6 +11,7 @@ from dragoman.history.storage.files.log import Line, Log
 from dragoman.history.storage.files.placing import is_unreadable, placed
 from dragoman.history.storage.files.reading import read
 from dragoman.history.storage.integrity import damage_to, missing_rows
+from dragoman.history.storage.plausibility import Overview
 from dragoman.history.storage.protocol import MAIN, Row
 
 _TORN = "incomplete because of a crash; the next write sets it aside"
@@ -50,7 +51,7 @@ def _of(log: Log) -> Iterator[str]:
     if log.head is None:
         yield ":1: the line can't be read, or is another session's; branches are unknown"
     seen: set[str] = set()
-    held, number = 0, 1
+    held, number, overview = 0, 1, Overview()
     for number, (line, row) in enumerate(placed(log), 2):
         held += 1
         problem = _problem(log, line, row)
@@ -58,9 +59,11 @@ def _of(log: Log) -> Iterator[str]:
             problem = "its id is used twice"
         if problem is not None:
             yield f":{number}: {problem}"
+        else:
+            overview.add(row)
         seen.add(row.id)
     if log.head is not None:
-        yield from _miscounted(log, held)
+        yield from _miscounted(log, held, overview)
     if log.end < log.size:
         yield f":{number + 1}: {_TORN}"
 
@@ -86,10 +89,14 @@ def _placement_problem(log: Log, line: Line) -> str:
     return "its number is not above the previous one"
 
 
-def _miscounted(log: Log, held: int) -> Iterator[str]:
+def _miscounted(log: Log, held: int, overview: Overview) -> Iterator[str]:
     try:
-        problem = missing_rows(log.session(), held)
+        session = log.session()
+        problem = missing_rows(session, held)
     except Corrupt as error:
-        problem = str(error)
+        yield f": {error}"
+        return
     if problem is not None:
         yield f": {problem}"
+    for each in overview.problems(session):
+        yield f": {each}"

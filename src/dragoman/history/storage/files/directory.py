@@ -24,6 +24,7 @@ from typing import Protocol
 
 from dragoman.errors import ConfigError, StoreError
 from dragoman.history.storage.anchoring import Anchor
+from dragoman.history.storage.private_folders import make_private_folder
 
 _LOCK_TIMEOUT = 30.0  # seconds to wait for another process's write: far longer than any takes
 _SHARD = re.compile(r"[0-9a-f]{2}")
@@ -47,7 +48,7 @@ class Directory:
 
     def __init__(self, path: Path, *, is_synced: bool) -> None:
         expect_locks()
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private_folder(path)
         self.is_synced = is_synced
         self.tables: dict[str, Closable] = {}
         """Id indexes that are kept open, by digest."""

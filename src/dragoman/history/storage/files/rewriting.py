@@ -35,6 +35,7 @@ from dragoman.history.storage.files.placing import is_unreadable, placed
 from dragoman.history.storage.files.reading import read
 from dragoman.history.storage.files.salvaging import salvaged
 from dragoman.history.storage.integrity import damage_to, protected, tally_of
+from dragoman.history.storage.plausibility import is_plain, mended
 from dragoman.history.storage.protocol import (
     CLEARED,
     MAIN,
@@ -182,7 +183,11 @@ def set_aside(
         expect(head.version, expected)
         gone = _sweep(directory, identity, log, frozenset(seqs), reason)
         kept = (line.raw + b"\n" for line in log.lines() if line.start not in gone)
-        _put(directory, log, _written(head, time(), seal), kept, None)
+        plain = is_plain(
+            bytes(line.row.message) for line in log.lines() if line.row and line.start not in gone
+        )
+        repaired = sealed(mended(_written(head, time(), UNSET), is_plain=plain), seal)
+        _put(directory, log, repaired, kept, None)
         return len(gone)
 
 

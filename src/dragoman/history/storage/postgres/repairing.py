@@ -7,10 +7,12 @@ from time import time
 from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from dragoman.errors import NotFound
 from dragoman.history.identity import SessionIdentity
 from dragoman.history.storage.integrity import Tally
+from dragoman.history.storage.plausibility import mended
 from dragoman.history.storage.postgres.tables import taken_out, write
 from dragoman.history.storage.postgres.values import (
     chain_and_shape,
@@ -44,6 +46,9 @@ INSERT INTO our.aside SELECT %s, %s, seq, branch, at, id, %s, body FROM our.mess
 WHERE session = %s AND ({_CHOSEN})"""
 _BRANCHES = """
 SELECT branch, min(seq), max(seq), count(*) FROM our.messages WHERE session = %s GROUP BY branch"""
+_SEALED = """
+SELECT count(*), count(*) FILTER (WHERE body ~ '^{"dragoman":[0-9]+,"kind":"SealedMessage",')
+FROM our.messages WHERE session = %s"""
 _NAMES = """
 UPDATE our.heads SET agent = %s, chat = %s, "user" = %s, "group" = %s, scope = %s, created_at = %s,
 indexed = 0 WHERE id = %s"""
@@ -72,7 +77,9 @@ async def set_aside(
     await link.run(_ASIDE, (identity.digest, user, text_of(reason), id, list(seqs)))
     moved = await taken_out(link, id, _CHOSEN, list(seqs))
     branches = await link.fetch(_BRANCHES, (id,))
-    session = _mended(identity, columns, branches, seal)
+    [(rows, sealed)] = await link.fetch(_SEALED, (id,))
+    session = mended(_counted(identity, columns, branches), is_plain=rows > 0 and not sealed)
+    session = session if seal is UNSET else replace(session, seal=seal)
     await write(link, id, session)
     # The index may contain altered rows: the next search rebuilds it.
     await link.run("DELETE FROM our.texts WHERE session = %s", (id,))
@@ -80,9 +87,7 @@ async def set_aside(
     return moved
 
 
-def _mended(
-    identity: SessionIdentity, columns: Sequence[Any], branches: Sequence[Any], seal: Seal
-) -> Session:
+def _counted(identity: SessionIdentity, columns: Sequence[Any], branches: Sequence[Any]) -> Session:
     """The session as far as it is readable, with counters that match the rows."""
     _, last, created, updated, active, forks, window, windows, proof, old = columns
     now = time()
@@ -96,7 +101,7 @@ def _mended(
         active if active in {fork.number for fork in kept} else MAIN, kept,
         maybe(document_bytes, window), maybe(document_bytes, windows),
         str(Tally(version, last_seq, rows, len(kept))),
-        maybe(document_bytes, old) if seal is UNSET else seal,
+        maybe(document_bytes, old),
     )  # fmt: skip
 
 

@@ -76,7 +76,7 @@ for i = 9, #ARGV do
   local line = redis.call('HGET', rows, ARGV[i])
   if line or claims[ARGV[i]] then move(ARGV[i], line or '') end
 end
-local places, first, held, taken = {}, {}, 0, {}
+local places, first, held, taken, sealed = {}, {}, 0, {}, false
 for _, seq in ipairs(redis.call('HKEYS', rows)) do
   local claim, line = claims[seq], redis.call('HGET', rows, seq)
   if not claim or not is_placed(seq, claim, line) then
@@ -89,6 +89,8 @@ for _, seq in ipairs(redis.call('HKEYS', rows)) do
     first[branch] = math.min(first[branch] or n, n)
     last = math.max(last, n)
     held = held + 1
+    sealed = sealed
+      or string.find(line, ',"message":{"dragoman":%d+,"kind":"SealedMessage",') ~= nil
   else
     move(seq, line)
   end
@@ -125,7 +127,7 @@ for branch, n in pairs(first) do
 end
 
 local created, active = tonumber(field('created_at') or ''), field('active')
-if not created or created ~= created or math.abs(created) > 1e15 then
+if not created or created ~= created or created < 0 or created > tonumber(at) then
   redis.call('HSET', head, 'created_at', at)
 end
 if not active or not forks[active] then active = '0' end
@@ -133,6 +135,7 @@ redis.call('HSET', head, 'identity', identity, 'last_seq', number(last), 'active
            'forks', number(most))
 touch({version = version, last = last, rows = held, forks = count_of_forks}, at)
 shape()
+if held > 0 and not sealed then keep_seal('-') end
 keep_seal(seal)
 enlist()
 if moved > 0 then redis.call('SADD', KEYS[8], digest) end

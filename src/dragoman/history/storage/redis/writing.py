@@ -9,6 +9,7 @@ from time import time
 
 from dragoman.history.identity import SessionIdentity
 from dragoman.history.storage.integrity import protected
+from dragoman.history.storage.plausibility import are_readable
 from dragoman.history.storage.protocol import Appended, Entry, Row, Seal, Session
 from dragoman.history.storage.redis import repairing, scripts
 from dragoman.history.storage.redis.fields import (
@@ -181,4 +182,7 @@ async def set_aside(
         repairing.SET_ASIDE, identity, identity_field(identity), repr(time()),
         reason.replace("\n", " "), Expected.of(expected), seal_argument(seal), *seqs,
     )  # fmt: skip
+    session = await server.session(identity.digest)
+    if session is not None and not are_readable(session):
+        await keep_windows(server, identity, None)
     return int(moved)

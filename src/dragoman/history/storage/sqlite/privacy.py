@@ -16,6 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from dragoman.errors import Corrupt, StoreError
+from dragoman.history.storage.private_folders import make_private_folder
 
 BESIDE = ("-wal", "-shm", "-journal")
 _NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
@@ -52,15 +53,6 @@ def _make_file(name: str) -> None:
             os.fchmod(made, 0o600)  # the umask may have removed even the owner's permissions
     finally:
         os.close(made)
-
-
-def make_private_folder(folder: Path) -> None:
-    """Creates a directory and its missing parents, accessible to the owner only."""
-    missing = [each for each in (folder, *folder.parents) if not each.exists()]
-    for each in reversed(missing):
-        with suppress(FileExistsError):  # another process was faster
-            each.mkdir(mode=0o700)
-    folder.mkdir(exist_ok=True)  # raises if it is not a directory
 
 
 def _expect_place(name: str) -> bool:

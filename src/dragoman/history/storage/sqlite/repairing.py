@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import isfinite
 from time import time
 from typing import Any, TypeGuard
@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from dragoman.errors import Corrupt, NotFound
 from dragoman.history.identity import SessionIdentity
 from dragoman.history.storage.integrity import place_of
+from dragoman.history.storage.plausibility import is_plain, mended
 from dragoman.history.storage.protocol import MAIN, NO_SESSION, Fork, Seal, Session, conflict
 from dragoman.history.storage.sqlite.checking import mend_index
 from dragoman.history.storage.sqlite.columns import NUMBERED, SESSION, forks_of, session_of
@@ -51,8 +52,9 @@ def set_aside(
         updated_at=time(),
         active=head.active if head.active in {fork.number for fork in forks} else MAIN,
         forks=forks,
-        seal=head.seal if seal is UNSET else seal,
     )
+    head = mended(head, is_plain=is_plain(_bodies(connection, id)))
+    head = head if seal is UNSET else replace(head, seal=seal)
     _name(connection, id, identity)
     mend_index(connection)
     save(connection, id, head, rows_in(connection, id))
@@ -82,6 +84,12 @@ def _head(connection: sqlite3.Connection, identity: SessionIdentity, found: Any)
         windows=windows if type(windows) is bytes else None,
         seal=seal if type(seal) is bytes else None,
     )
+
+
+def _bodies(connection: sqlite3.Connection, id: int) -> Iterator[bytes]:
+    for (body,) in connection.execute("SELECT body FROM messages WHERE session = ?", (id,)):
+        if type(body) is bytes:
+            yield body
 
 
 def _is_number(value: Any) -> TypeGuard[int]:
