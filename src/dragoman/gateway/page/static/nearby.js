@@ -27,13 +27,17 @@ export class Nearby {
 
   attach(box) {
     this.box = box;
+    this.isAnchored = getComputedStyle(box).overflowAnchor === 'auto'; // by the browser; Safari doesn't
     this.watch.observe(box);
     this.watch.observe(box.firstElementChild);
   }
 
   detach() { this.watch.disconnect(); cancelAnimationFrame(this.again); this.nodes.clear(); }
 
-  /** The rows to render, and in place of the others `{ space }`, their height. */
+  /**
+   * The rows to render, and in place of the others `{ space, key }`, their height. The keys keep the
+   * elements in their order: to move a focused one would scroll to it.
+   */
   choose(rows, guess) {
     const tops = [];
     let total = 0;
@@ -48,11 +52,11 @@ export class Nearby {
     const near = this.near(rows, (index) => Math.max(0, top - tops[index] - this.heights.get(rows[index].id), tops[index] - top - this.view.height));
     const pieces = [];
     let from = null; // where the rows that are left out begin
-    const leave = (end) => { if (from !== null) pieces.push({ space: end - from - GAP }); from = null; };
+    const leave = (end, key) => { if (from !== null) pieces.push({ space: end - from - GAP, key: from ? key : 'space-start' }); from = null; };
     rows.forEach((row, index) => {
-      if (near.has(row.id)) { leave(tops[index]); pieces.push(row); } else from ??= tops[index];
+      if (near.has(row.id)) { leave(tops[index], `space-before-${row.id}`); pieces.push(row); } else from ??= tops[index];
     });
-    leave(total);
+    leave(total, 'space-end');
     return pieces;
   }
 
@@ -110,6 +114,7 @@ export class Nearby {
   }
 
   scrolled() {
+    this.hold();
     const { scrollTop, scrollHeight, clientHeight } = this.box;
     this.rest = Math.min(this.seen, scrollHeight) - scrollTop - clientHeight; // what came since is for `resized` to follow
     const wasAtEnd = this.isAtEnd;
@@ -124,10 +129,8 @@ export class Nearby {
     for (const { target, borderBoxSize: [{ blockSize }] } of sizes) {
       if (target.dataset.message && target.isConnected) this.heights.set(target.dataset.message, blockSize);
     }
-    const { box, anchor } = this;
-    const node = this.nodes.get(anchor?.id);
-    const moved = node && box.scrollTop === anchor.scrollTop ? this.topOf(node) - anchor.top : 0;
-    if (Math.abs(moved) > 1) box.scrollTop += moved; // where the browser has not done so itself: at the top, and in Safari
+    this.hold();
+    const { box } = this;
     const rest = box.scrollHeight - box.scrollTop - box.clientHeight;
     const wasAtEnd = this.isAtEnd;
     if (wasAtEnd && rest > this.rest + 1) this.toEnd(); // the end moved, and not what is above it
@@ -135,6 +138,14 @@ export class Nearby {
     this.seen = box.scrollHeight;
     this.mark();
     if (wasAtEnd !== this.isAtEnd) this.draw();
+  }
+
+  /** Scrolls by as much as the first row in view has moved, where the browser won't: it never does at the top. */
+  hold() {
+    const node = this.nodes.get(this.anchor?.id);
+    if (!node || (this.isAnchored && this.box.scrollTop > 0)) return;
+    const moved = this.topOf(node) - this.anchor.top;
+    if (Math.abs(moved) > 1) { this.box.scrollTop += moved; this.anchor.top += moved; }
   }
 
   /** Remembers the first row in view and its place. */
@@ -145,7 +156,7 @@ export class Nearby {
       if (!node.dataset.message) continue;
       const place = node.getBoundingClientRect();
       if (place.bottom <= top) continue;
-      if (place.top < top + this.box.clientHeight) this.anchor = { id: node.dataset.message, top: this.topOf(node), below: place.top - top, scrollTop: this.box.scrollTop };
+      if (place.top < top + this.box.clientHeight) this.anchor = { id: node.dataset.message, top: this.topOf(node), below: place.top - top };
       return;
     }
   }

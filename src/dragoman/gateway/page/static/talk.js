@@ -6,7 +6,6 @@ import { gateway, place, go, lensSource, changes, changed, address } from './sta
 import { conversation, open, loadEarlier, reach, switchBranch, talk, stop, rename } from './conversation.js';
 import { Composer, attach, firstModel, settingsOf } from './composer.js';
 import { Thread } from './thread.js';
-import { SentDrawer } from './sent.js';
 import { Rename, exportItems } from './dialogs.js';
 import { visible } from './text.js';
 import { when } from './format.js';
@@ -35,7 +34,7 @@ export function Talk() {
     edit: (view, text) => idBefore(view, () => true).then((after) => request({ text, after })).catch(failed),
     retry: (view) => idBefore(view, (one) => one.role === 'user').then((after) => request({ retry: true, after })).catch(failed),
     again: (view) => request({ retry: true, after: view.id }),
-    sent: setSent,
+    sent: (view) => import('./sent.js').then(({ SentDrawer }) => setSent({ view, SentDrawer })).catch(failed),
     switchBranch,
     fork: async (view) => {
       try {
@@ -57,7 +56,7 @@ export function Talk() {
         onSend=${(text, given) => request({ text, files: given })} onUp=${() => thread.current.reveal(shown.messages.findLast((one) => one.role === 'user')?.id)} />
       ${drop.over && html`<div class="drop-hint" aria-hidden="true">Drop to attach</div>`}
     </section>
-    ${sent && html`<${SentDrawer} conversation=${shown.id} view=${sent} onClose=${() => setSent(null)} />`}
+    ${sent && html`<${sent.SentDrawer} conversation=${shown.id} view=${sent.view} onClose=${() => setSent(null)} />`}
   </div>`;
 }
 

@@ -38,7 +38,7 @@ export function Thread({ shown, act, info, control }) {
       ${loading && html`<${Loading} what="the conversation" />`}
       ${!loading && !rows.length && !live && !error && html`<${Welcome} info=${info} />`}
       ${shown.hasMore && html`<button class="link center" onClick=${loadEarlier}>Load earlier messages</button>`}
-      ${near.choose(rows, guess).map((piece, index) => (piece.id ? row(piece) : html`<div key=${`space-${index}`} class="space" style=${{ height: `${piece.space}px` }}></div>`))}
+      ${near.choose(rows, guess).map((piece) => (piece.id ? row(piece) : html`<div key=${piece.key} class="space" style=${{ height: `${piece.space}px` }}></div>`))}
       ${live && html`<${Live} live=${live} results=${results.all} />`}
       ${error && html`<div class="notice bad" role="alert"><${Icon} name="warn" /><span class="grow">${error}</span>
         ${asked && !loading && !live && html`<${Button} icon="retry" text="Try again" onClick=${() => act.again(asked)} />`}</div>`}
