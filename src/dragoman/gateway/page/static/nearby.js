@@ -145,7 +145,10 @@ export class Nearby {
     const node = this.nodes.get(this.anchor?.id);
     if (!node || (this.isAnchored && this.box.scrollTop > 0)) return;
     const moved = this.topOf(node) - this.anchor.top;
-    if (Math.abs(moved) > 1) { this.box.scrollTop += moved; this.anchor.top += moved; }
+    if (Math.abs(moved) < 1) return;
+    this.box.scrollTop += moved;
+    this.anchor.top += moved;
+    this.seen += moved; // it happened above what is in view
   }
 
   /** Remembers the first row in view and its place. */
