@@ -23,8 +23,9 @@ _FRAMES = """async (count) => {
 _IN_VIEW = """() => {
   const { top, bottom } = document.querySelector('.thread').getBoundingClientRect();
   return [...document.querySelectorAll('.thread .message')]
-    .filter((one) => one.getBoundingClientRect().bottom > top && one.getBoundingClientRect().top < bottom)
-    .map((one) => Number(one.id.slice(3)));
+    .map((one) => [Number(one.id.slice(3)), one.getBoundingClientRect()])
+    .filter(([, place]) => place.bottom > top && place.top < bottom)
+    .map(([number]) => number);
 }"""
 _REST = """(() => {
   const box = document.querySelector('.thread');
@@ -150,7 +151,8 @@ def test_jump_into_the_middle_fills_the_screen(long: Any) -> None:
         assert abs(found[0] / 2000 - share) < 0.15
         covered = long.evaluate("""() => {
           const box = document.querySelector('.thread').getBoundingClientRect();
-          return [0.05, 0.3, 0.6, 0.95].map((at) => document.elementsFromPoint(box.left + box.width / 2, box.top + at * box.height))
+          const at = (share) => [box.left + box.width / 2, box.top + share * box.height];
+          return [0.05, 0.3, 0.6, 0.95].map((share) => document.elementsFromPoint(...at(share)))
             .filter((stack) => stack.some((one) => one.matches('.space'))).length;
         }""")
         assert covered == 0

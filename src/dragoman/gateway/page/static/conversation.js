@@ -88,7 +88,8 @@ export async function talk({ text = '', files = [], model, system, settings = {}
   else if (failure) toast(failure, 'error');
   if (isStored && now().id === stored && !now().live) refreshed();
   if (!isStored) { // give back what was written
-    if (now().id === id && !now().live) conversation.patch({ messages, unanswered: false });
+    const earlier = now().messages.slice(0, Math.max(0, now().messages.findIndex((one) => one.id === messages[0]?.id))); // loaded meanwhile
+    if (now().id === id && !now().live) conversation.patch({ messages: [...earlier, ...messages], unanswered: false });
     draft.set((newer) => ({ text: [text, newer.text].filter(Boolean).join('\n\n'), files: [...files, ...newer.files] }));
   }
   changed();

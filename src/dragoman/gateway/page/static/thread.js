@@ -26,6 +26,11 @@ export function Thread({ shown, act, info, control }) {
     if (box.current.scrollTop < EARLIER && conversation.value.hasMore) loadEarlier();
   };
   const keys = (event) => { // J and K move between messages while one is focused
+    if (['Home', 'End'].includes(event.key) && !event.shiftKey && event.target.matches?.('.thread, [data-message]')) { // at once: on the way, heights change
+      event.preventDefault();
+      if (event.key === 'End') near.toEnd();
+      else box.current.scrollTop = 0;
+    }
     if (!event.target.matches?.('[data-message]') || !['j', 'k', 'ArrowDown', 'ArrowUp'].includes(event.key) || event.ctrlKey || event.metaKey) return;
     event.preventDefault();
     const next = rows[rows.findIndex((view) => view.id === event.target.dataset.message) + (event.key === 'j' || event.key === 'ArrowDown' ? 1 : -1)];
