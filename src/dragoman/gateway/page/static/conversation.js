@@ -6,8 +6,7 @@ import { changed, draft, go, place } from './state.js';
 
 const FIRST = 40; // messages in the first page: slightly more than a screenful
 const PAGE = 200;
-const SLICE = 10; // messages shown at a time: rendering a whole page would block scrolling
-const NOTHING = { id: null, title: '', firstLine: '', pinned: false, branch: null, branches: [], messages: [], earlier: [], hasMore: false, loading: false, live: null, error: null, unanswered: false };
+const NOTHING = { id: null, title: '', firstLine: '', pinned: false, branch: null, branches: [], messages: [], hasMore: false, loading: false, live: null, error: null, unanswered: false };
 
 export const conversation = store(NOTHING);
 const now = () => conversation.value;
@@ -25,34 +24,26 @@ export async function open(id, branch) {
   }
 }
 
-const shaped = (found) => ({ id: found.id, title: found.title ?? '', firstLine: found.first_line ?? '', pinned: found.pinned, branch: found.branch, branches: found.branches ?? [], messages: found.messages, earlier: [], hasMore: found.has_more });
+const shaped = (found) => ({ id: found.id, title: found.title ?? '', firstLine: found.first_line ?? '', pinned: found.pinned, branch: found.branch, branches: found.branches ?? [], messages: found.messages, hasMore: found.has_more });
 
 let loading = null;
-/** Loads a page of messages before those that are shown. */
-function loadPage() {
-  const { id, branch, messages } = now();
+/** Loads a page of messages before the first one. */
+export function loadEarlier() {
+  const { id, branch, messages, hasMore } = now();
+  if (!hasMore || !messages.length) return Promise.resolve();
   loading ??= ask(`conversations/${encodeURIComponent(id)}`, { query: { branch, before: messages[0].id, limit: PAGE } })
-    .then((found) => { if (now().id === id && now().branch === branch && now().messages[0] === messages[0]) conversation.patch({ earlier: found.messages, hasMore: found.has_more }); })
+    .then((found) => { if (now().id === id && now().branch === branch && now().messages[0] === messages[0]) conversation.patch({ messages: [...found.messages, ...now().messages], hasMore: found.has_more }); })
     .catch(failed)
     .finally(() => { loading = null; });
   return loading;
 }
 
-/** Whether there are messages before those that are shown. */
-export const hasEarlier = ({ earlier, hasMore }) => earlier.length > 0 || hasMore;
-
-/** Shows some of the messages before those that are shown. */
-export async function showEarlier(most = SLICE) {
-  if (now().hasMore && !now().earlier.length && now().messages.length) await loadPage();
-  const { earlier, messages } = now();
-  if (earlier.length) conversation.patch({ messages: [...earlier.slice(-most), ...messages], earlier: earlier.slice(0, -most) });
-}
-
-/** Shows earlier messages until one of them is there (a search result may be far up). */
+/** Loads earlier messages until one of them is there (a search result may be far up). */
 export async function reach(message) {
   const { id } = now();
-  for (let turn = 0; turn < 100 && now().id === id && hasEarlier(now()) && !now().messages.some((one) => one.id === message); turn += 1) await showEarlier(PAGE);
-  return now().messages.some((one) => one.id === message);
+  const isThere = () => now().messages.some((one) => one.id === message);
+  for (let turn = 0; turn < 100 && now().id === id && now().hasMore && !isThere(); turn += 1) await loadEarlier();
+  return isThere();
 }
 
 export async function switchBranch(number) {
@@ -97,7 +88,8 @@ export async function talk({ text = '', files = [], model, system, settings = {}
   else if (failure) toast(failure, 'error');
   if (isStored && now().id === stored && !now().live) refreshed();
   if (!isStored) { // give back what was written
-    if (now().id === id && !now().live) conversation.patch({ messages, unanswered: false });
+    const earlier = now().messages.slice(0, Math.max(0, now().messages.findIndex((one) => one.id === messages[0]?.id))); // loaded meanwhile
+    if (now().id === id && !now().live) conversation.patch({ messages: [...earlier, ...messages], unanswered: false });
     draft.set((newer) => ({ text: [text, newer.text].filter(Boolean).join('\n\n'), files: [...files, ...newer.files] }));
   }
   changed();
@@ -180,8 +172,7 @@ async function refreshed() {
     if (now().id !== id || now().live) return;
     const first = messages.findIndex((one) => one.id === found.messages[0]?.id);
     const before = first > 0 ? messages.slice(0, first) : [];
-    const { earlier, hasMore } = first > 0 ? now() : { earlier: [], hasMore: found.has_more };
-    conversation.patch({ ...shaped(found), messages: [...before, ...found.messages], earlier, hasMore });
+    conversation.patch({ ...shaped(found), messages: [...before, ...found.messages], hasMore: first > 0 ? now().hasMore : found.has_more });
   } catch { /* keep what is shown */ }
 }
 

@@ -86,7 +86,7 @@ export const Message = memo(({ view, results, branch, act, busy, isComing }) => 
   };
   const step = (by) => { const all = view.siblings ?? []; const next = all[(view.sibling ?? all.indexOf(branch)) + by]; if (next !== undefined) act.switchBranch(next); };
   const send = (changedText) => { setEditing(false); if (changedText.trim()) act.edit(view, changedText); };
-  return html`<article class=${`message ${view.role}`} id=${`m-${view.id}`} tabindex="-1" data-message aria-label=${`${NAMES[view.role] ?? view.role}${view.model ? `, ${view.model}` : ''}`} onKeyDown=${keys}>
+  return html`<article class=${`message ${view.role}`} id=${`m-${view.id}`} tabindex="-1" data-message=${view.id} aria-label=${`${NAMES[view.role] ?? view.role}${view.model ? `, ${view.model}` : ''}`} onKeyDown=${keys}>
     ${!isUser && html`<header><span class="who">${view.model ? visible(view.model) : NAMES[view.role] ?? view.role}</span>
       ${view.finish && !['stop', 'tool_calls', 'end'].includes(view.finish) && html`<span class="tag warn">${view.finish}</span>`}</header>`}
     ${editing ? html`<${Editor} text=${text} onSend=${send} onCancel=${() => setEditing(false)} />`

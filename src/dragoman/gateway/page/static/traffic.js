@@ -107,7 +107,8 @@ function RecordedTraffic() {
   </div>`;
 }
 
-const COLUMNS = [['Time', 'on-phone'], ['Front', ''], ['Route', ''], ['Model', 'on-phone'], ['Status', 'on-phone'], ['First byte', 'number'], ['Tokens', 'number'], ['Cost', 'number'], ['Changes', ''], ['Duration', 'number on-phone']];
+/** `words` may be longer than their column; clipping each cell would make scrolling slow. */
+const COLUMNS = [['Time', 'on-phone'], ['Front', 'words'], ['Route', 'words'], ['Model', 'words on-phone'], ['Status', 'on-phone'], ['First byte', 'number'], ['Tokens', 'number'], ['Cost', 'number'], ['Changes', 'words'], ['Duration', 'number on-phone']];
 
 function Table({ list, more, onOpen }) {
   const box = useRef(null);
@@ -135,7 +136,7 @@ const Row = memo(({ one, index, isCurrent, onOpen }) => {
   const notes = [one.losses ? `${one.losses} lost` : '', one.repairs ? `${one.repairs} repaired` : '', one.attempts > 1 ? `${one.attempts} tries` : ''].filter(Boolean).join(', ');
   const cells = [clock(one.time), one.front, one.route ?? '–', one.model ?? '–', html`<span class=${`dot ${one.left ? 'off' : isError(one) ? 'bad' : ''}`}></span>${one.left ? 'aborted' : one.status}`, seconds(one.first_byte), `${compact(one.tokens_in)} → ${compact(one.tokens_out)}`, cost(one.cost), notes, seconds(one.seconds)];
   return html`<div class="traffic-grid traffic-row" role="row" aria-rowindex=${index + 2} tabindex=${isCurrent ? 0 : -1} style=${{ top: `${index * HEIGHT}px` }} onClick=${() => onOpen(one)}>
-    ${cells.map((cell, column) => html`<span role="cell" class=${COLUMNS[column][1]} title=${typeof cell === 'string' ? cell : null}>${cell}</span>`)}</div>`;
+    ${cells.map((cell, column) => html`<span role="cell" class=${COLUMNS[column][1]} title=${COLUMNS[column][1].startsWith('words') ? cell : null}>${cell}</span>`)}</div>`;
 });
 
 /** `2: messages[0].parts[1], sampling.top_k`; the names may be fewer than the number. */
