@@ -101,7 +101,7 @@ def view(window: Window) -> View:
 
 
 def starts_at(window: Window) -> str:
-    """The id of the first message that is not a pinned or instruction message."""
+    """The id of the first message after the cut, without notes."""
     rest = [each.id for each in window[window.omitted_at :] if notes.kind_of(each) is None]
     return next(iter(rest), "")
 
