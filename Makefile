@@ -30,7 +30,7 @@ help: ## show this list
 run: $(VENV)/.local ## a conversation with a small model on this machine, then the gateway and its page
 	@$(VENV)/bin/python -m dragoman.cli tour
 
-chat: $(VENV)/.local ## chat in the terminal, with whatever model is within reach
+chat: $(VENV)/.local ## chat in the terminal, with any model that is available
 	@$(VENV)/bin/python -m dragoman.cli chat
 
 # Three processes on two cores, no more than four anywhere; JOBS=0 runs in this one, for a debugger.
@@ -44,17 +44,17 @@ test-thorough: $(VENV)/.dev ## run the large sweeps that test only samples
 	@DRAGOMAN_PROFILE=ci DRAGOMAN_TIER=core $(PYTEST) \
 	  -m 'thorough and not slow and not extended'
 
-fidelity: $(VENV)/.dev ## show how much of the recorded traffic comes back whole
+fidelity: $(VENV)/.dev ## show how much of the recorded traffic is unchanged after a round trip
 	@$(VENV)/bin/python -m tests.wire.recorded
 
-sdk-report: $(SDKS)/.newest ## show how the newest SDKs' types fare: each variant, read, written, translated
+sdk-report: $(SDKS)/.newest ## check the newest SDKs' types: decode, encode and translate each variant
 	@$(SDKS)/bin/python -m tests.sdk_types.report
 
 test-all: $(VENV)/.peers ## run all tests, with coverage: slow ones, the extended corpus, the packaging
 	@echo "==> running all tests (corpus tier: extended)"
 	@DRAGOMAN_PROFILE=ci DRAGOMAN_TIER=extended $(PYTEST) -m '' --cov --cov-report=term
 
-torture: $(VENV)/.dev ## kill, crowd and starve histories and agents (minutes), then property tests in full (hours)
+torture: $(VENV)/.dev ## kill histories and agents at random moments (minutes), then property tests in full (hours)
 	@echo "==> torturing the histories"
 	@DRAGOMAN_PROFILE=torture $(PYTEST) tests/history/test_torture.py --durations=0
 	@echo "==> damaging the stores, attacking the encrypted ones"
@@ -91,17 +91,17 @@ docs-serve: $(DOCS)/.docs ## show the documentation site, and build it again whe
 	@echo "==> building, then serving on http://127.0.0.1:8000 (Ctrl-C stops it)"
 	@$(DOCS)/bin/mkdocs --quiet serve --no-strict --watch src
 
-docs-terminal: $(VENV)/.dev ## record the pictures of terminals in docs/images anew
+docs-terminal: $(VENV)/.dev ## record the pictures of terminals in docs/images again
 	@$(VENV)/bin/python docs/record_terminal.py
 
-docs-page: $(VENV)/.dev ## take the pictures of the web page in docs/images anew
+docs-page: $(VENV)/.dev ## take the pictures of the web page in docs/images again
 	@$(VENV)/bin/python docs/record_page.py
 
-bench: $(BENCH)/.peers ## measure against the peers
+bench: $(BENCH)/.peers ## measure the library and others
 	@echo "==> running the benchmarks"
 	@$(BENCH)/bin/python -m benchmarks
 
-bench-gateways: $(BENCH)/.peers $(GATEWAYS)/.peers ## measure our gateway beside others
+bench-gateways: $(BENCH)/.peers $(GATEWAYS)/.peers ## measure the gateway and others
 	@echo "==> measuring the gateways"
 	@$(BENCH)/bin/python -m benchmarks.gateway
 
@@ -118,7 +118,7 @@ dist: $(VENV)/.dev ## build the wheel and the sdist, and check both
 release-notes: ## print the notes of a release
 	@for python in $(PYTHON) python3 python; do command -v "$$python" >/dev/null && exec "$$python" .ci/release_notes.py "$(VERSION)"; done
 
-clean: ## remove everything that make made
+clean: ## remove everything that make created
 	@echo "==> removing environments, caches and dist/"
 	@rm -rf $(VENV) $(BENCH) $(SDKS) $(DOCS) $(GATEWAYS) dist build .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	@find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,11 +1,11 @@
 """An agent with two tools, one of which asks before it runs.
 
-    python examples/approval.py                                  # plays a script, needs no key
+    python examples/approval.py                                  # uses a script, needs no key
     python examples/approval.py --model openai:gpt-5             # needs OPENAI_API_KEY
     python examples/approval.py --yes                            # approves everything
 
-Shows tools, `requires_approval`, and a decision while the run waits. To decide later, or in
-another process, leave `approve=` out: the waiting calls are in `result.deferred`.
+Shows tools, `requires_approval`, and how to decide while the run waits. To decide later, or in
+another process, omit `approve=`: the pending calls are then in `result.deferred`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def order(item: str, count: int) -> str:
 
 
 def script() -> Model:
-    """What a model would do; plays when no `--model` is given."""
+    """A script in place of a model, used without `--model`."""
     look = ToolCall.create("call_1", "stock", {"item": "raincoat"})
     buy = ToolCall.create("call_2", "order", {"item": "raincoat", "count": 20})
     return ScriptedModel(
@@ -51,7 +51,7 @@ def script() -> Model:
 
 
 async def ask(call: ToolCall, run: RunContext) -> bool | str:  # noqa: ARG001 - the agent gives both
-    """Ask the person at the terminal; a text is a refusal with its reason."""
+    """Ask the user at the terminal; a string rejects the call with that reason."""
     question = f"Run {call.name}({dict(call.arguments)})? [y/N] "
     answer = await asyncio.to_thread(input, question)
     return True if answer.strip().lower() == "y" else "The user said no."

@@ -1,4 +1,4 @@
-"""A chat in the terminal that remembers: run it again and the conversation goes on.
+"""A chat in the terminal that remembers: run it again, and the conversation continues.
 
     python examples/chat.py                                      # echoes, needs no key
     python examples/chat.py --model anthropic:claude-sonnet-4-5  # needs ANTHROPIC_API_KEY
@@ -16,7 +16,7 @@ from dragoman import Agent, ChatHistory, DragomanError, SessionIdentity
 
 
 def lines() -> Iterator[str]:
-    """What is typed, line by line, until Ctrl-D."""
+    """The lines that the user types, until Ctrl-D."""
     while True:
         try:
             line = input("> ").strip()
@@ -45,7 +45,7 @@ def main() -> None:
                     for chunk in stream:
                         print(chunk.output, end="", flush=True)
                 print()
-            except DragomanError as error:  # the question is stored: the next line goes on
+            except DragomanError as error:  # the question is stored
                 print(f"[{error}]", file=sys.stderr)
 
 

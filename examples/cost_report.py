@@ -3,9 +3,9 @@
     python examples/cost_report.py                               # a sample, in memory
     python examples/cost_report.py --store sqlite:///chats.db --since 2026-11-01
 
-Shows how to go through all sessions of a store, and prices by message: the prices that providers
-list, or your own. What has no known price is counted apart, never as zero. The command
-`dragoman history stats --cost --by model` does the same; this is the way to a report of your own.
+Shows how to read all sessions of a store, and how to price a message with list prices or your own.
+Messages without a known price are counted separately, never as zero. The command
+`dragoman history stats --cost --by model` does the same; start here to write your own report.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from dragoman.history import Filter, Storage, open_storage
 from dragoman.model import Origin
 from dragoman.providers import Price, Prices
 
-PRICES = Prices({"acme:*": Price("0.50", "2.00")})  # dollars for a million tokens; others: listed
+PRICES = Prices({"acme:*": Price("0.50", "2.00")})  # US dollars per million tokens
 
 
 async def sample(storage: Storage) -> None:
-    """Three answers of three models."""
+    """Add a sample: three models with one answer each."""
     for user, provider, model in (
         ("ana", "anthropic", "claude-haiku-4-5"),
         ("ana", "acme", "large-1"),
@@ -40,7 +40,7 @@ async def sample(storage: Storage) -> None:
 
 
 async def main() -> None:
-    """Add up, and print the dearest first."""
+    """Add up the costs, and print the highest first."""
     parser = argparse.ArgumentParser(description="What conversations have cost.")
     parser.add_argument("--store", help="a store's URL (default: a sample)")
     parser.add_argument("--since", type=datetime.fromisoformat, help="a date, in UTC")

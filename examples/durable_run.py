@@ -1,12 +1,12 @@
 """A run that survives its process: kill it anywhere, start it again, and no tool runs twice.
 
-    python examples/durable_run.py --crash    # dies in the middle of the second tool
-    python examples/durable_run.py            # goes on where it died, and ends
+    python examples/durable_run.py --crash    # crashes in the second tool
+    python examples/durable_run.py            # resumes, and ends
     python examples/durable_run.py --model anthropic:claude-sonnet-4-5
 
 Shows what engines such as Temporal call durable execution, with a `ChatHistory` as the journal:
-each message is stored before anything is done because of it, also that a tool begins. Delete
-trip.db to begin anew.
+each message is stored before the agent acts on it, and so is the start of each tool. Delete
+trip.db to start over.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from dragoman.testing import ScriptedModel
 @tool
 def book_flight(to: str, run: RunContext[bool]) -> str:
     """Book a flight."""
-    key = run.call.id if run.call else ""  # for the other side, so that it books once
+    key = run.call.id if run.call else ""  # the airline uses it to book only once
     print(f"booking a flight to {to}, idempotency key {key}")
     return "flight booked"
 
@@ -44,12 +44,12 @@ def book_hotel(city: str, run: RunContext[bool]) -> str:
     """Book a hotel."""
     print(f"booking a hotel in {city}", flush=True)
     if run.deps:
-        os._exit(1)  # no cleanup, no `finally`: as a kill or a power cut
+        os._exit(1)  # no cleanup, no `finally`, as with `kill -9` or a power cut
     return "hotel booked"
 
 
 def script() -> Model:
-    """What a model would do; plays when no `--model` is given."""
+    """A script in place of a model, used without `--model`."""
     calls = [
         ToolCall.create("call_1", "book_flight", {"to": "Mostar"}),
         ToolCall.create("call_2", "book_hotel", {"city": "Mostar"}),
@@ -65,17 +65,17 @@ def script() -> Model:
 
 
 async def is_unfinished(history: ChatHistory) -> bool:
-    """Whether a run was stopped: an answer without calls is the end of one."""
+    """Whether a run was interrupted: a run ends with an answer without tool calls."""
     last = await history.last()
     return last is not None and (last.role is not Role.ASSISTANT or bool(last.tool_calls))
 
 
 async def main() -> None:
-    """Begin the run, or go on with it."""
+    """Start the run, or resume it."""
     parser = argparse.ArgumentParser(description="A run that survives its process.")
     parser.add_argument("--model", help="provider:model (default: a script)")
     parser.add_argument("--store", default="sqlite:///trip.db", help="(default: %(default)s)")
-    parser.add_argument("--crash", action="store_true", help="die while the hotel is booked")
+    parser.add_argument("--crash", action="store_true", help="crash while the hotel is booked")
     options = parser.parse_args()
 
     one_by_one = ToolExecutor(limit=1)
@@ -83,7 +83,7 @@ async def main() -> None:
     session = SessionIdentity(agent="traveller", chat="trip-1")  # the id of the durable run
     async with agent, ChatHistory(session, storage=options.store) as history:
         if await is_unfinished(history):
-            print("going on")
+            print("resuming")
             result = await agent.send(history=history, deps=options.crash)
         else:
             result = await agent.send("To Mostar!", history=history, deps=options.crash)

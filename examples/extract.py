@@ -1,10 +1,10 @@
-"""Typed values out of documents: a dataclass says what is wanted.
+"""Extracts typed values from documents; a dataclass defines what to extract.
 
-    python examples/extract.py                                   # made-up values, needs no key
+    python examples/extract.py                                   # generated values, needs no key
     python examples/extract.py --model google:gemini-2.5-flash invoice.pdf letter.txt scan.png
 
-Shows typed output, documents and images as input, several requests at once, and how to send a
-value back that breaks a rule of your own. Prints one JSON object per document.
+Shows typed output, documents and images as input, concurrent requests, and how to reject a value
+by your own rule. Prints one JSON object per document.
 """
 
 from __future__ import annotations
@@ -60,14 +60,14 @@ def document(path: Path) -> str | File | Image:
 
 
 async def main() -> None:
-    """Read all documents at once, print them in their order."""
+    """Read all documents concurrently, and print the values in order."""
     parser = argparse.ArgumentParser(description="Invoices as JSON.")
-    parser.add_argument("--model", help="provider:model (default: made-up values)")
+    parser.add_argument("--model", help="provider:model (default: generated values)")
     parser.add_argument("documents", nargs="*", type=Path)
     options = parser.parse_args()
 
     documents = [document(path) for path in options.documents] or [SAMPLE]
-    model = options.model or TestModel()  # makes a value up that fits the type
+    model = options.model or TestModel()  # generates a value of the type
     async with Agent(model, output=Invoice, hooks=Hooks(before_output=check_total)) as agent:
         prompt = "Extract the invoice."
         results = await asyncio.gather(*(agent.send(prompt, each) for each in documents))

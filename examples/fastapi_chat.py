@@ -7,8 +7,8 @@
     curl -N localhost:8000/chats/7 -H 'content-type: application/json' -d '{"text": "Hello there"}'
     curl localhost:8000/chats/7
 
-Shows one agent and one store for all requests, streaming, and a client that leaves early: what
-was complete by then is stored. Put your own authentication where `current_user` stands.
+Shows one agent and one store for all requests, and streaming. If a client disconnects early, the
+messages that were complete by then are stored. Replace `current_user` with your authentication.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ app = FastAPI(lifespan=lifespan)
 
 
 class Prompt(BaseModel):
-    """What the user says."""
+    """The user's message."""
 
     text: str
 
 
 def current_user() -> str:
-    """Stands for your authentication."""
+    """A placeholder for your authentication."""
     return "ana"
 
 
@@ -81,7 +81,7 @@ async def answer(history: ChatHistory, text: str) -> AsyncIterator[str]:
                 if chunk.output:
                     yield event(text=chunk.output)
         yield event(done=stream.result.finish)
-    except DragomanError as error:  # quotes nothing that was said, and no key
+    except DragomanError as error:  # its text contains no message content and no key
         yield event(error=str(error))
 
 

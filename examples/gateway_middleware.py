@@ -1,4 +1,4 @@
-"""Middleware for the gateway: a limit on prompts, a house rule, and a count of tokens.
+"""Middleware for the gateway: a limit on prompts, a content rule, and a count of tokens.
 
     python examples/gateway_middleware.py         # tries the hooks, without a server
 
@@ -8,8 +8,8 @@
 
     pip install 'dragoman[cli,gateway]' && dragoman serve --check && dragoman serve
 
-Shows the hooks `route`, `before` and `after`. They see requests of every API that the gateway
-speaks, as one `Request`; what they raise is told to the client in the words of its API.
+Shows the hooks `route`, `before` and `after`. They get requests of every API that the gateway
+serves as a `Request`; an exception that they raise becomes an error in the client's API.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ tokens: Counter[str] = Counter()
 
 
 def size(request: Request) -> int:
-    """The characters of a prompt."""
+    """The number of characters in a prompt."""
     return sum(len(message.text) for message in request.messages)
 
 
@@ -41,7 +41,7 @@ def route(request: Request, info: Info) -> str | None:
 
 
 async def before(request: Request, info: Info) -> Request:  # noqa: ARG001 - the gateway gives both
-    """Refuse what is too long; add the house rule to the system prompt."""
+    """Reject prompts that are too long; add the rule to the system prompt."""
     if size(request) > LONGEST:
         msg = f"prompts have at most {LONGEST} characters here"
         raise InvalidRequest(msg, status=400)
@@ -49,13 +49,13 @@ async def before(request: Request, info: Info) -> Request:  # noqa: ARG001 - the
 
 
 async def after(request: Request, response: Response, info: Info) -> None:  # noqa: ARG001 - as above
-    """Count what each key has used."""
+    """Count the tokens that each key has used."""
     if response.usage is not None:
         tokens[info.key_name or "anybody"] += response.usage.total
 
 
 async def main() -> None:
-    """What the hooks make of a short and of a long prompt."""
+    """Try the hooks with a short and a long prompt."""
     info = Info(front="openai-chat", headers={}, model="auto", stream=False)
     for text in ("Is it safe?", "x" * (LONG + 1)):
         request = Request(messages=(Message.user(text),))

@@ -1,11 +1,10 @@
-"""Conversations from ChatGPT's, Claude's and LangChain's exports, stored and exported again.
+"""Imports conversations exported from ChatGPT, Claude and LangChain, and prints them.
 
     python examples/import_conversations.py   # three samples, in memory
     python examples/import_conversations.py conversations.json --store sqlite:///chats.db
 
-Shows `Messages.from_any`, `from_langchain`, a history as their common home, and encoding it in any
-dialect. The exports of ChatGPT and Claude are not documented; the readers take what they are
-known to contain, and leave pictures, tools and other branches out.
+Shows `from_chat_export`, `from_langchain`, `import_messages` (which keeps times and branches), and
+how to encode a stored conversation. `dragoman history import` imports such files without code.
 """
 
 from __future__ import annotations
@@ -18,7 +17,8 @@ from typing import Any
 
 import dragoman
 from dragoman import ChatHistory, Messages, Request, SessionIdentity
-from dragoman.interop import from_langchain
+from dragoman.history import import_messages, open_storage
+from dragoman.interop import ChatBranch, from_chat_export, from_langchain
 
 CHATGPT = {
     "id": "chatgpt-1",
@@ -42,37 +42,18 @@ LANGCHAIN = [
 ]
 
 
-def from_chatgpt(conversation: dict[str, Any]) -> Messages:
-    """The branch that was last on the screen, its texts only."""
-    nodes, place, turns = conversation["mapping"], conversation["current_node"], []
-    while place is not None:
-        if message := nodes[place]["message"]:
-            texts = [part for part in message["content"].get("parts", []) if isinstance(part, str)]
-            turns.append((message["author"]["role"], "\n".join(texts)))
-        place = nodes[place]["parent"]
-    known = {"system", "user", "assistant"}
-    return Messages.from_any([turn for turn in reversed(turns) if turn[0] in known and turn[1]])
-
-
-def from_claude(conversation: dict[str, Any]) -> Messages:
-    """The texts of a conversation."""
-    turns = conversation["chat_messages"]
-    return Messages.from_any([(turn["sender"], turn["text"]) for turn in turns if turn["text"]])
-
-
-def read(document: Any) -> list[tuple[str, Messages]]:
-    """Names and messages of all conversations in an export."""
-    if isinstance(document, dict) and "mapping" in document:
-        return [(document["id"], from_chatgpt(document))]
-    if isinstance(document, dict) and "chat_messages" in document:
-        return [(document["uuid"], from_claude(document))]
-    if document and "data" in document[0]:
-        return [("langchain", from_langchain(document))]
+def read(document: Any) -> list[tuple[str, Messages, tuple[ChatBranch, ...]]]:
+    """The id, the messages and the other branches of all conversations in an export."""
+    if isinstance(document, dict):
+        export = from_chat_export(document)
+        return [(export.id or "unnamed", export.messages, export.branches)]
+    if document and "data" in document[0]:  # LangChain's messages_to_dict
+        return [("langchain", from_langchain(document), ())]
     return [found for conversation in document for found in read(conversation)]
 
 
 async def main() -> None:
-    """Store each conversation, and print it in the form that was asked for."""
+    """Store each conversation, and print it in the requested dialect."""
     parser = argparse.ArgumentParser(description="Import conversations, and export them.")
     parser.add_argument("files", nargs="*", type=Path)
     parser.add_argument("--store", default="memory:", help="(default: %(default)s)")
@@ -80,14 +61,15 @@ async def main() -> None:
     options = parser.parse_args()
 
     exports = [json.loads(file.read_text()) for file in options.files]
-    for name, messages in read(exports or [CHATGPT, CLAUDE, LANGCHAIN]):
-        session = SessionIdentity(agent="imported", chat=name)
-        async with ChatHistory(session, storage=options.store) as history:
-            if not await history.count():  # a second import adds nothing
-                await history.extend(messages)
-            request = Request(messages=tuple(await history.messages()))
-        # repair=False: what was said, without what a next request would need besides.
-        print(json.dumps(dragoman.dialect(options.to).encode_request(request, repair=False).body))
+    async with open_storage(options.store) as storage:
+        for name, messages, branches in read(exports or [CHATGPT, CLAUDE, LANGCHAIN]):
+            session = SessionIdentity(agent="imported", chat=name)
+            await import_messages(storage, session, messages, branches=branches, on_conflict="skip")
+            async with ChatHistory(session, storage) as history:
+                request = Request(messages=tuple(await history.messages()))
+            # repair=False: the conversation as it is, without what a valid request would need.
+            encoded = dragoman.dialect(options.to).encode_request(request, repair=False)
+            print(json.dumps(encoded.body))
 
 
 if __name__ == "__main__":

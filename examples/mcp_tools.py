@@ -1,11 +1,11 @@
-"""Tools of an MCP server in an agent; calls that change something are asked about.
+"""An agent with the tools of an MCP server; calls that change something need approval.
 
     pip install 'dragoman[mcp]'
-    python examples/mcp_tools.py                                 # plays a script, needs no key
+    python examples/mcp_tools.py                                 # uses a script, needs no key
     python examples/mcp_tools.py --model openai:gpt-5
 
-Shows a server among the tools of an agent, and which of its calls need approval. The server is this
-very file (`--serve`), written with the official SDK; another one would be
+Shows a server among the tools of an agent, and how to choose which of its calls need approval. The
+server is this same file (`--serve`), written with the official SDK. Another one would be
 `MCPServer.stdio("npx", "-y", "@modelcontextprotocol/server-filesystem", ".")`.
 """
 
@@ -42,7 +42,7 @@ def serve() -> None:
 
 
 def script() -> Model:
-    """What a model would do; plays when no `--model` is given."""
+    """A script in place of a model, used without `--model`."""
     steps = [("list_stations", {}), ("delete_station", {"name": "Chur"}), ("list_stations", {})]
     calls = [ToolCall.create(f"call_{n}", *step) for n, step in enumerate(steps)]
     return ScriptedModel(
@@ -54,7 +54,7 @@ def script() -> Model:
 
 
 async def ask(call: ToolCall, run: RunContext) -> bool | str:  # noqa: ARG001 - the agent gives both
-    """Ask the person at the terminal; a text is a refusal with its reason."""
+    """Ask the user at the terminal; a string rejects the call with that reason."""
     answer = await asyncio.to_thread(input, f"Run {call.name}({dict(call.arguments)})? [y/N] ")
     return True if answer.strip().lower() == "y" else "The user said no."
 
@@ -63,7 +63,7 @@ async def main() -> None:
     """Ask an agent that has the server's tools."""
     parser = argparse.ArgumentParser(description="An agent with an MCP server.")
     parser.add_argument("--model", help="provider:model (default: a script)")
-    parser.add_argument("--serve", action="store_true", help="be the server")
+    parser.add_argument("--serve", action="store_true", help="run the server")
     options = parser.parse_args()
 
     server = MCPServer.stdio(

@@ -1,11 +1,11 @@
 """Answers from your own documents, with sources that can be checked.
 
-    python examples/rag.py                                       # plays a script, needs no key
+    python examples/rag.py                                       # uses a script, needs no key
     python examples/rag.py "Who built the bridge?" notes/*.md --model openai:gpt-5 \
         --embeddings 'openai?embeddings=text-embedding-3-small'
 
-Shows embeddings, retrieval as a tool, and typed output with quotations; a hook sends an answer
-back whose quotation is in no passage that was found.
+Shows embeddings, retrieval as a tool, and typed output with quotations. A hook rejects answers with
+a quotation that is not in the passage.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SAMPLES = [
 
 @dataclass
 class Source:
-    """Where an answer comes from: the passage's number, and its words."""
+    """The source of an answer: the passage's number, and a quotation from it."""
 
     passage: int
     quote: str
@@ -61,7 +61,7 @@ class Library:
         return {number: self.passages[number] for number in best}
 
     async def embed(self, texts: list[str]) -> list[tuple[float, ...]]:
-        """Vectors of texts: a model's, or without one counts of some letters."""
+        """Vectors of texts: a model's, or counts of some letters without a model."""
         if self.embedder is None:
             return [tuple(float(text.lower().count(c)) for c in "bdhmr") for text in texts]
         return [each.vector for each in await self.embedder.embed_documents(texts)]
@@ -74,7 +74,7 @@ async def search(query: str, run: RunContext[Library]) -> dict[int, str]:
 
 
 def check_quotes(answer: Answer, run: RunContext[Library]) -> None:
-    """Send an answer back that quotes what is not there."""
+    """Reject an answer whose quotation is not in its passage."""
     for source in answer.sources:
         if source.quote not in dict(enumerate(run.deps.passages)).get(source.passage, ""):
             msg = f"passage {source.passage} does not contain {source.quote!r}; quote it exactly"
@@ -82,7 +82,7 @@ def check_quotes(answer: Answer, run: RunContext[Library]) -> None:
 
 
 def script() -> Model:
-    """What a model would do; plays when no `--model` is given."""
+    """A script in place of a model, used without `--model`."""
     source = {"passage": 0, "quote": "built by Mimar Hayruddin"}
     value = {"text": "Mimar Hayruddin built it.", "sources": [source]}
     calls = [
@@ -93,7 +93,7 @@ def script() -> Model:
 
 
 async def main() -> None:
-    """Answer a question, and print what the answer leans on."""
+    """Answer a question, and print the sources of the answer."""
     parser = argparse.ArgumentParser(description="Answers with sources.")
     parser.add_argument("--model", help="provider:model (default: a script)")
     parser.add_argument("--embeddings", help="provider?embeddings=model (default: letters)")

@@ -1,13 +1,13 @@
 """A Slack bot: one stored conversation per thread.
 
-    python examples/slack_bot.py                                 # a made-up Slack, needs no key
+    python examples/slack_bot.py                                 # simulates Slack, needs no key
 
     pip install slack-bolt aiohttp                               # for a real one, with Socket Mode
     export SLACK_BOT_TOKEN=xoxb-… SLACK_APP_TOKEN=xapp-… ANTHROPIC_API_KEY=…
     python examples/slack_bot.py --model anthropic:claude-sonnet-4-5
 
-Shows a bot whose logic knows nothing of Slack's library: `Bot.on_message` is given the event and
-a function to answer with, so that tests need neither Slack nor a model.
+Shows a bot that doesn't depend on Slack's library: `Bot.on_message` gets the event and a function
+to answer with, so tests need neither Slack nor a model.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Bot:
         self._locks: dict[str, asyncio.Lock] = {}
 
     async def on_message(self, event: Mapping[str, Any], say: Say) -> None:
-        """Answer in the thread of a message; bots, edits and Slack's retries are passed over."""
+        """Answer in the thread of a message; ignores bots, edits and Slack's retries."""
         if event.get("bot_id") or event.get("subtype"):
             return
         thread = event.get("thread_ts") or event["ts"]
@@ -52,7 +52,7 @@ class Bot:
 
 
 def prompt(event: Mapping[str, Any]) -> Message:
-    """A message of Slack's as one of ours; its `ts` tells a retry from a new message."""
+    """Slack's message as a `Message`; its `ts` distinguishes a retry from a new message."""
     return Message.user(event["text"], name=event["user"], metadata={"ts": event["ts"]})
 
 
@@ -78,7 +78,7 @@ async def pretend(bot: Bot) -> None:
 
 
 async def main() -> None:
-    """Connect to Slack if there are tokens, else pretend."""
+    """Connect to Slack if there are tokens, otherwise simulate it."""
     parser = argparse.ArgumentParser(description="A Slack bot.")
     parser.add_argument("--model", default="echo:", help="provider:model (default: %(default)s)")
     parser.add_argument("--store", default="memory:", help="(default: %(default)s)")

@@ -1,9 +1,9 @@
-"""One conversation, several providers: each gets all that was said, in its own format.
+"""One conversation, several providers: each gets the whole conversation in its own format.
 
     python examples/switch_provider.py                           # echoes, needs no key
     python examples/switch_provider.py anthropic:claude-sonnet-4-5 google:gemini-2.5-flash
 
-Shows `chat.use`, a tool call that crosses providers, and what the next provider would be sent.
+Shows `chat.use`, a tool call that moves between providers, and what a provider would be sent.
 """
 
 from __future__ import annotations

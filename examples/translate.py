@@ -1,10 +1,10 @@
-"""An OpenAI Chat request, asked of Claude, and the answer back as OpenAI's, whole and streamed.
+"""Sends an OpenAI Chat request to Claude, and translates the answer back, streamed or not.
 
-    python examples/translate.py            # all of it but the network, needs no key
+    python examples/translate.py            # everything except the network, needs no key
 
-Shows `translate`, the list of what can't be expressed, tool names that the target refuses, and
-the way back through a `Front`, which adds what OpenAI's clients expect (ids, times, usage).
-Nothing here does I/O: put your own HTTP client where `claude` stands.
+Shows `translate`, losses and repairs, tool names that the target rejects, and the way back through
+a `Front`, which adds what OpenAI's clients expect (ids, times, usage). Nothing here does I/O:
+replace `claude` with your own HTTP client.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ EVENTS: list[dict[str, Any]] = [
 
 
 def claude(body: dict[str, Any]) -> dict[str, Any]:
-    """Stands for Anthropic's server: calls the tool that it was told of."""
+    """A placeholder for Anthropic's server: calls the tool in the request."""
     call = {"type": "tool_use", "id": "toolu_1", "name": body["tools"][0]["name"], "input": {}}
     return {**MESSAGE, "content": [call], "stop_reason": "tool_use", "usage": USAGE}
 
 
 def claude_streams() -> Iterator[bytes]:
-    """The same as a stream, in pieces that are cut anywhere."""
+    """An answer as a stream, in arbitrary chunks."""
     lines = (f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in EVENTS)
     stream = "".join(lines).encode()
     yield from (stream[start : start + 100] for start in range(0, len(stream), 100))
@@ -56,11 +56,11 @@ def translated(pieces: Iterable[bytes], front: Front, context: Context) -> Itera
     for piece in pieces:
         yield encoder.feed_all(decoder.feed(piece))
     yield encoder.feed_all(decoder.close())
-    yield encoder.close()  # if the stream broke off: an error, not an ending that looks whole
+    yield encoder.close()  # an error if the stream broke off
 
 
 def main() -> None:
-    """Print the request for Anthropic, then both answers as an OpenAI client gets them."""
+    """Print the request for Anthropic, then both answers in OpenAI's format."""
     target = "anthropic:claude-sonnet-4-5"
     encoded = dragoman.translate(REQUEST, source="openai-chat", target=target)
     print(json.dumps(encoded.body, indent=2))

@@ -198,7 +198,7 @@ def test_a_killed_run_is_resumed(tmp_path: Path) -> None:
     assert killed.returncode == 1
     assert "booking a hotel" in killed.stdout
     resumed = output(tmp_path, "durable_run.py")
-    assert resumed.startswith("going on\nbook_flight: flight booked\nbook_hotel: The outcome")
+    assert resumed.startswith("resuming\nbook_flight: flight booked\nbook_hotel: The outcome")
     assert "booking" not in resumed
 
 

@@ -55,8 +55,8 @@ async def test_all_are_called_in_order(is_async: bool) -> None:
     assert result.output == "Rain."
 
 
-async def test_what_they_return_takes_the_place() -> None:
-    """The prompt, a request, a call, a result."""
+async def test_return_values_replace_arguments() -> None:
+    """Of the prompt, a request, a call and a result."""
     hooks = Hooks(
         before_send=lambda prompt, _run: prompt.with_content(f"{prompt.text} Please."),
         before_response=lambda request, _run: request.replace(metadata={"seen": True}),

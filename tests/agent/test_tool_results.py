@@ -222,7 +222,7 @@ def test_media_within_data_come_after_it() -> None:
     assert picture == IMAGE
     assert isinstance(text, Text)
     said = json.loads(text.text)
-    assert said == {"plots": [{"picture": "(image 1, shown behind this)", "name": "one"}]}
+    assert said == {"plots": [{"picture": "(image 1, attached below)", "name": "one"}]}
 
 
 def test_a_tool_may_return_a_result() -> None:

@@ -9,6 +9,7 @@ import sqlite3
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import click
 import pytest
@@ -466,6 +467,16 @@ def test_unreadable_conversations_are_reported_and_the_rest_is_imported(
     assert "sampling: " in result.stderr
     assert "secret" not in result.stderr
     assert "1 session, 1 message" in result.stderr
+
+
+def test_an_archive_has_to_be_unpacked(shop: Shop, tmp_path: Path) -> None:
+    """ChatGPT and Claude deliver exports as ZIP archives; the error says what to do."""
+    with ZipFile(tmp_path / "export.zip", "w") as archive:
+        archive.writestr("conversations.json", json.dumps([CHATGPT]))
+    result = shop.run("import", str(tmp_path / "export.zip"))
+    assert result.exit_code == 3
+    assert "is a ZIP archive; unpack it" in result.stderr
+    assert len(result.stderr.splitlines()) == 1
 
 
 def test_a_named_format_is_required(shop: Shop, tmp_path: Path) -> None:

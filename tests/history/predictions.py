@@ -1,14 +1,14 @@
-"""How well `count` foretells the next call of a recorded conversation.
+"""How well `count` predicts the prompt tokens of the next call of a recorded conversation.
 
 Recordings of one `source` with successive `seq` are calls of one conversation. The answers up to
-call n get the usage that their provider reported; `count` of the list that call n+1 sent, with the
-tools and instructions that it sent, is held against the prompt tokens that were reported for it.
+call n get the usage that their provider reported. `count` of the messages, tools and instructions
+that call n+1 sent is then compared with the prompt tokens reported for it.
 `python -m tests.history.predictions` prints the errors for both tiers, by dialect, by kind of
-answer (the provider had run tools of its own in it; the client changed tools or instructions
-after it) and for two halves of the sources: rules were found on one and checked on the other.
+answer (with provider-run tools; followed by changed tools or instructions) and for two halves of
+the sources: the rules were derived from one half and verified on the other.
 
-Left out, and counted, is what can't be measured: among it calls n+1 whose report is no prompt, but
-the sum of several, because the provider ran tools of its own in that very call.
+Calls that can't be measured are left out and counted: for example, calls n+1 that report the sum of
+several prompts, because the provider ran its own tools in that call.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Call:
 
     @property
     def prompt(self) -> int:
-        """The prompt tokens reported; what Gemini's own tools brought in is apart (W98)."""
+        """The reported prompt tokens; Gemini reports those added by its tools separately (W98)."""
         usage = self.response.usage or Usage()
         brought: int = usage.extras.get("gemini", {}).get("toolUsePromptTokenCount", 0)
         return usage.total_input - brought
@@ -65,16 +65,16 @@ class Call:
 
     @property
     def has_hidden_rounds(self) -> bool:
-        """Whether the provider did more than answer: ran its own tools, or compacted."""
+        """Whether the provider also ran its own tools, or compacted the conversation."""
         return any(isinstance(part, _OUT_OF_SIGHT) for part in self.said)
 
     @property
     def sums_prompts(self) -> bool:
-        """Whether the prompt tokens reported are those of several prompts, or of another one.
+        """Whether the reported prompt tokens are a sum of several prompts, or of a compacted one.
 
-        They are where the provider ran its own tools in this very call (a result is in the answer,
-        or the answer goes on after the call) or compacted the conversation; but for Gemini's, if
-        it counts apart what they brought in and its own details add up to the rest.
+        That is the case if the provider ran its own tools in this call (a result is in the answer,
+        or the answer continues after the call) or compacted the conversation. Gemini is an
+        exception if it reports tool tokens separately and its details add up to the rest.
         """
         details = (self.response.usage or Usage()).extras.get("gemini", {})
         if "toolUsePromptTokenCount" in details:
@@ -99,18 +99,18 @@ class Prediction:
 
     @property
     def half(self) -> str:
-        """The half of the sources that it belongs to; rules were found on the first."""
+        """The half of the sources that it belongs to; the rules were derived from the first."""
         return "check" if sha256(self.source.encode()).digest()[0] % 2 else "develop"
 
     @property
     def error(self) -> float:
-        """The error relative to the report; negative if too few were expected."""
+        """The relative error; negative if the prediction is too low."""
         return self.expected / self.reported - 1
 
 
 @dataclass(frozen=True)
 class Errors:
-    """The three figures that the targets are about."""
+    """The three figures that have targets."""
 
     number: int
     median: float
@@ -133,9 +133,9 @@ class Errors:
 def predictions(
     corpus: Corpus, left_out: Counter[str] | None = None, *, with_details: bool = True
 ) -> Iterator[Prediction]:
-    """Every call that goes on from the recorded one before it; `left_out` counts the others.
+    """Every call that continues the recorded one before it; `left_out` counts the others.
 
-    Without details, answers have their usage as decoders put it into a message: the counts alone.
+    Without details, the usage of answers has only the counts that decoders store in a message.
     """
     reasons: Counter[str] = Counter() if left_out is None else left_out
     for dialect in dragoman.dialects():

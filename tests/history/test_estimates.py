@@ -185,7 +185,7 @@ def test_estimates_of_media(media: Any, tokens: int) -> None:
 def test_a_report_only_counts_for_a_window_that_it_can_belong_to(
     cover: Cover, tokens: int, *, is_mixed: bool, taken: bool
 ) -> None:
-    """A cut window is not what a far larger report is about, no window what a far smaller is."""
+    """A far larger report is not about a cut window, and a far smaller one about no window."""
     answer = Message.assistant("Yes.", origin=Origin(dialect="anthropic", model="large"))
     assert cover.takes(answer, tokens, Size(900.0, 100.0), is_mixed=is_mixed) is taken
 

@@ -517,7 +517,9 @@ def test_all_targets(found: list[Prediction]) -> None:
 
 
 @pytest.mark.parametrize("half", ["develop", "check"])
-def test_both_halves(found: list[Prediction], half: str) -> None:
+def test_predictions_hold_for_both_halves_of_the_sources(
+    found: list[Prediction], half: str
+) -> None:
     """Rules found on one half of the sources hold for the other."""
     errors = _errors([made for made in found if made.half == half])
     assert errors.median <= 0.05

@@ -1,4 +1,4 @@
-"""Windows don't depend on the windows of other models, limits and branches asked for before."""
+"""Windows don't depend on earlier windows of other models, limits and branches."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ STEPS = st.one_of(
 
 
 class Case(NamedTuple):
-    """A history's settings, the models asked, and how they report usage."""
+    """A history's settings, the models in use, and how they report usage."""
 
     config: ChatHistoryConfig
     asked: tuple[Any, ...]
@@ -101,7 +101,7 @@ def view(window: Window) -> View:
 
 
 def starts_at(window: Window) -> str:
-    """The id of the first message that is not there because it is kept."""
+    """The id of the first message after the cut, without notes."""
     rest = [each.id for each in window[window.omitted_at :] if notes.kind_of(each) is None]
     return next(iter(rest), "")
 
@@ -115,7 +115,7 @@ async def window_of(history: ChatHistory, model: Any) -> Window | None:
 
 
 class World:
-    """A history of which everything is asked, and one for each model that is asked only for it."""
+    """One history used for all models, and one history per model used only for that model."""
 
     def __init__(self, case: Case) -> None:
         self.case = case
@@ -145,7 +145,7 @@ class World:
         await self._added(asked, Message.assistant("Yes."))
 
     async def window(self, place: int) -> Window | None:
-        """The window for a model; the same as in a history where no other was asked for."""
+        """The window for a model; the same as in a history used only for this model."""
         model = self.case.asked[place]
         found = await window_of(self.main, model)
         alone = await window_of(self.twins[place], model)
@@ -213,17 +213,17 @@ class World:
         return messages[place % len(messages)].id if messages else None
 
     async def remove(self, place: int) -> None:
-        """A message goes."""
+        """Remove a message."""
         if (id := await self._at(place)) is not None:
             await self._all(lambda history: history.remove(id))
 
     async def replace(self, place: int) -> None:
-        """A message changes."""
+        """Replace a message."""
         if (id := await self._at(place)) is not None:
             await self._all(lambda history: history.replace(id, Message.user("word " * place)))
 
     async def pin(self, place: int) -> None:
-        """A message stays."""
+        """Pin a message."""
         if place < 5 and (id := await self._at(place)) is not None:
             await self._all(lambda history: history.pin(id))
 
@@ -234,16 +234,16 @@ class World:
             self.branches += 1
 
     async def switch(self, _value: int) -> None:
-        """To the other branch."""
+        """Switch to the other branch."""
         if self.branches > 1:
             await self._all(lambda history: history.switch(1 - history.branch))
 
     async def save(self, _value: int) -> None:
-        """Writes what is unsaved."""
+        """Save."""
         await self._all(lambda history: history.save())
 
     async def reopen(self, _value: int) -> None:
-        """Only the history of which everything is asked: the others stay open."""
+        """Reopen the history used for all models; the others stay open."""
         await self.save(0)
         self.main = await ChatHistory.open(ONE, self.storage, self.case.config)
 
@@ -256,5 +256,5 @@ async def _holds(case: Case, steps: list[tuple[str, int]]) -> None:
 
 @given(case=cases(), steps=st.lists(STEPS, min_size=10, max_size=60))
 def test_a_window_depends_on_no_other(case: Case, steps: list[tuple[str, int]]) -> None:
-    """Any sequence of calls gives each model the windows that it gets when asked for alone."""
+    """Any sequence of calls gives each model the same windows as if it were the only one."""
     run(_holds(case, steps))

@@ -1,7 +1,7 @@
 """`python -m tests.history.torture_disk URL DIRECTORY WAY`: writes until there is no room.
 
-`WAY` is `disk` (the directory is on a small one, where a file is put that can go again) or `limit`
-(the system lets no file grow further). Prints what came of it, in JSON.
+`WAY` is `disk` (the directory is on a small disk, filled by a file that is removed later) or
+`limit` (a resource limit on the file size). Prints the outcome as JSON.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Messages of processes: a line may be long, and may never end."""
+"""Messages of processes: a line may be very long, or never end."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from dragoman.testing import ScriptedModel
 from tests.mcp.servers import calling, process
 
 
-async def test_a_line_without_an_end_ends_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not the memory: the call fails at the limit, and the next one has a new process."""
+async def test_an_endless_line_closes_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The call fails at the limit instead of filling the memory; the next one has a new process."""
     monkeypatch.setattr(stdio_lines, "MAX_LINE_BYTES", 1_000_000)
     async with process(timeout=20.0) as server:
         model = ScriptedModel([calling("drone"), calling("echo", word="back"), "Done."])
@@ -26,7 +26,7 @@ async def test_a_line_without_an_end_ends_the_connection(monkeypatch: pytest.Mon
 
 
 async def test_a_long_line_arrives_whole() -> None:
-    """Eight megabytes, in time that grows with its length and not with its square."""
+    """Eight megabytes, in linear time."""
     async with process(timeout=60.0) as server:
         result: Any = await server.call_tool("large", {"size": 4_000_000})
     assert result.text == "é" * 4_000_000
@@ -36,8 +36,8 @@ async def test_a_long_line_arrives_whole() -> None:
     st.lists(st.text(max_size=6), max_size=6).map("\n".join),
     st.lists(st.integers(1, 4), min_size=1),
 )
-def test_whole_lines_come_out_however_the_bytes_arrive(text: str, sizes: list[int]) -> None:
-    """All of the text, and each piece but the last ends with a line."""
+def test_complete_lines_are_returned_whatever_the_chunks(text: str, sizes: list[int]) -> None:
+    """No text is lost, and each piece except the last ends with a line end."""
     decoder, data = stdio_lines._Lines(), text.encode()
     pieces, place = [], 0
     while place < len(data):

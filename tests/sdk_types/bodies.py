@@ -1,4 +1,4 @@
-"""The bodies that the vendors' types describe: which type is the root of which, and its host."""
+"""The bodies that the SDKs' types describe: their root types, and how to make them complete."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ class Body:
     dialect: str
     kind: Kind
     wire: dict[str, Any]
-    """Set into a whole, valid body."""
+    """Inside a complete, valid body."""
     bare: dict[str, Any]
-    """As the type alone has it."""
+    """As generated from the type alone."""
     sentinels: Mapping[str, str]
     path: str | None
 
@@ -52,12 +52,12 @@ class Source:
     dialect: str
     kind: Kind
     root: str | Callable[[], Any]
-    """The type, as `module:name`, or what makes it."""
+    """The type as `module:name`, or a function that returns it."""
     host: hosts.Host
     left_out: frozenset[str] = frozenset()
     """Fields that the SDK does not send: its own options."""
     sent: Callable[[dict[str, Any]], dict[str, Any] | None] = lambda made: made
-    """What the SDK sends for an instance; None where it refuses it itself."""
+    """What the SDK sends for an instance; None if the SDK itself rejects it."""
 
     @property
     def sdk(self) -> str:
@@ -67,14 +67,14 @@ class Source:
 
     @property
     def is_installed(self) -> bool:
-        """Whether the SDK is here."""
+        """Whether the SDK is installed."""
         try:
             return find_spec(self.sdk) is not None
         except ModuleNotFoundError:
             return False
 
     def build(self, case: Case) -> Body | None:
-        """The body of a case; None where the SDK itself does not send it."""
+        """The body of a case; None if the SDK doesn't send it."""
         sentinels = Sentinels()
         bare = self.sent(Builder(sentinels, self.left_out).build(_shape(self), case))
         if bare is None:
@@ -84,7 +84,7 @@ class Source:
         return Body(self.name, case, self.dialect, self.kind, wire, bare, sentinels.made, path)
 
     def bodies(self, step: int = 1) -> Iterator[Body]:
-        """Every body, or every so many."""
+        """Every body, or every `step`-th."""
         for case in _cases(self)[::step]:
             made = self.build(case)
             if made is not None:
@@ -109,11 +109,11 @@ def _cases(source: Source) -> tuple[Case, ...]:
     return cases(_shape(source), source.left_out)
 
 
-# --- Google: its types are of Python, and turned into what is sent on the way
+# --- Google: its SDK converts its Python types before it sends them
 
 
 def _google_rest() -> Any:
-    """The body as the REST API takes it."""
+    """The body as the REST API accepts it."""
     types: Any = import_module("google.genai.types")
     listed: Any = list
     fields = {
@@ -131,7 +131,7 @@ def _google_rest() -> Any:
 
 
 def _google_parameters() -> Any:
-    """What the SDK's converters take."""
+    """What the SDK's converters accept."""
     types: Any = import_module("google.genai.types")
     listed: Any = list
     fields = {
@@ -148,7 +148,7 @@ def _typed_dict(name: str, fields: dict[str, Any]) -> Any:
 
 
 def _google_sent(made: dict[str, Any]) -> dict[str, Any] | None:
-    """The body that the SDK sends: to the Gemini API, or to Vertex where only that knows it."""
+    """The body that the SDK sends: to the Gemini API, or to Vertex if only Vertex supports it."""
     types, models = import_module("google.genai.types"), import_module("google.genai.models")
     common = import_module("google.genai._common")
     config = dict(made.get("config") or {})
@@ -166,7 +166,7 @@ def _google_sent(made: dict[str, Any]) -> dict[str, Any] | None:
         client = SimpleNamespace(vertexai=place == "vertex")
         try:
             sent: Any = convert(client, given, None, given)
-        except (ValueError, TypeError):  # it trips over some nulls that its own types allow
+        except (ValueError, TypeError):  # it fails on some nulls that its own types allow
             continue
         for name in ("config", "_url", "_query"):
             sent.pop(name, None)

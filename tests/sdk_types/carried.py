@@ -1,8 +1,7 @@
-"""What of the vendors' types is carried as it is: kept in extras or as an `Opaque`, not understood.
+"""Finds the fields of the SDKs' types that no typed field of the model holds.
 
-Every body and every stream that the types allow is read. What the model then holds under a typed
-field is understood; what stands only in the extras of a value, in an `Opaque`, in a tool without a
-kind or in an event that is no part of the answer is an `Entry`.
+Every body and every stream that the types allow is decoded. A value that is only in extras, in an
+`Opaque`, in a tool without a kind, or in an event that is not part of the response is an `Entry`.
 `docs/contributing/carried-as-is.md` has a row with a reason for each.
 """
 
@@ -34,23 +33,23 @@ from tests.sdk_types.streams import STREAMS, Stream, StreamSource
 PAGE = Path(__file__).parents[2] / "docs" / "contributing" / "carried-as-is.md"
 _SENTINEL = re.compile(r"s\d{5}|0?\.?7\d{4,5}")
 _WORD = re.compile(r"(?!czA)[A-Za-z0-9_-]{1,48}")  # not base64 of a sentinel
-_DEEPEST = 3  # steps of a field's name
+_DEEPEST = 3  # levels of a field's path
 _NOTHING: tuple[Any, ...] = (None, [], {}, "", [{}])
 _SPELLING = " spelling"
 _SNAKE = re.compile(r"_([a-z])")
 _HOLDERS = {"ResponseStart": "Response", "ChoiceFinish": "Choice", "PartDelta": "Text"}
-"""Events of a stream, by what a whole answer has in their place."""
+"""Events of a stream, by their equivalent in a non-streaming response."""
 
 
 class Entry(NamedTuple):
     """A field, or a variant, that is carried as it is."""
 
     section: str
-    """The SDK, the dialect, and whether it is of requests or of answers."""
+    """The SDK, the dialect, and requests or responses."""
     holder: str
-    """The model's value that carries it: `Request`, `Text`, `Opaque`, `tool`, `event`."""
+    """The class that carries it: `Request`, `Text`, `Opaque`, or `tool` or `event`."""
     field: str
-    """The field's name on the wire, with the objects that it stands in; a variant's type."""
+    """The field's path on the wire, or a variant's type."""
 
     def __str__(self) -> str:
         return f"{self.section}: {self.holder}: {self.field}"
@@ -60,7 +59,7 @@ class Entry(NamedTuple):
 
 
 def carried(step: int = 1) -> Iterator[Entry]:
-    """Every entry of the SDKs that are installed; of every so many of their variants."""
+    """The entries of all installed SDKs; with `step`, of every `step`-th variant."""
     seen: set[Entry] = set()
     for source in SOURCES:
         if source.is_installed:
@@ -72,7 +71,7 @@ def carried(step: int = 1) -> Iterator[Entry]:
 
 
 def section_of(source: Source) -> str:
-    """What the page calls the bodies of a type: its SDK's package, dialect and kind."""
+    """The heading of a type's bodies on the page: SDK, dialect and kind."""
     sdk = source.name.partition(".")[0]
     return f"{sdk}, {source.dialect}, {source.kind}s"
 
@@ -83,13 +82,13 @@ def _of_bodies(source: Source, step: int) -> Iterator[Entry]:
         try:
             value = read(body).value
         except DragomanError:
-            continue  # `test_generated` tells
+            continue  # reported by `test_generated`
         for holder, field in _Walk(value).found():
             yield _entry(section, holder, field)
 
 
 def _entry(section: str, holder: str, field: str) -> Entry:
-    """An entry; Google's names are those of its JSON, whether or not its SDK spells them so."""
+    """An entry; Google's fields have their names in JSON, not those in its SDK."""
     if section.startswith("google"):
         field = _SNAKE.sub(lambda found: found[1].upper(), field)
     return Entry(section, _HOLDERS.get(holder, holder), field)
@@ -117,7 +116,7 @@ def _of_stream(stream: Stream) -> Iterator[tuple[str, str]]:
 
 
 class _Walk:
-    """A walk through a value of the model."""
+    """Walks through a value of the model."""
 
     def __init__(self, value: Value) -> None:
         self._value = value
@@ -125,7 +124,7 @@ class _Walk:
         self._fields: list[tuple[str, str, Any]] = []
 
     def found(self) -> Iterator[tuple[str, str]]:
-        """The holders and fields; not those whose values a typed field says as well."""
+        """The holders and fields, without values that a typed field has as well."""
         self._look(self._value)
         typed = " ".join(self._typed)
         for holder, field, value in self._fields:
@@ -194,7 +193,7 @@ class _Walk:
 
 
 def _leaves(value: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """The fields in an object, down to some depth; what says nothing is none."""
+    """The fields in an object, down to a maximum depth, without empty ones."""
     if isinstance(value, dict) and len(path) < _DEEPEST and not _is_free(value):
         for key, inner in value.items():
             yield from _leaves(inner, (*path, key))
@@ -203,12 +202,12 @@ def _leaves(value: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...]
 
 
 def _is_free(value: dict[str, Any]) -> bool:
-    """Whether the names of an object's fields are the caller's own."""
+    """Whether the keys of an object are chosen by the caller."""
     return any(_SENTINEL.fullmatch(key) for key in value)
 
 
 def _kind(payload: Any) -> str:
-    """What a variant is called: its type, or the names of its fields."""
+    """The name of a variant: its type, or the names of its fields."""
     if not isinstance(payload, Mapping):
         return type(payload).__name__
     kind = payload.get("type")
@@ -237,7 +236,7 @@ class Row:
     reason: str
 
     def covers(self, entry: Entry) -> bool:
-        """Whether the row is about an entry; a field stands for those inside it."""
+        """Whether the row covers an entry; a field includes the fields inside it."""
         return (
             entry.section == self.section
             and entry.holder == self.holder
@@ -265,13 +264,13 @@ def rows(page: str | None = None) -> list[Row]:
 
 
 def unexplained(entries: Iterable[Entry], known: Iterable[Row]) -> list[Entry]:
-    """The entries that no row is about."""
+    """The entries that no row covers."""
     known = list(known)
     return [entry for entry in entries if not any(row.covers(entry) for row in known)]
 
 
 def stale(entries: Iterable[Entry], known: Iterable[Row]) -> list[str]:
-    """The fields on the page that nothing carries any more, of the SDKs that are installed."""
+    """The fields on the page that are no longer carried as they are, for the installed SDKs."""
     entries = list(entries)
     sections = {entry.section for entry in entries}
     return [

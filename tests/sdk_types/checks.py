@@ -1,4 +1,4 @@
-"""What must hold of generated bodies: they come back as they came, nothing is lost silently."""
+"""Checks of generated bodies: a round trip changes nothing, and nothing is lost silently."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ from tests.wire.recorded import normal
 from tests.wire.streamed import folded, written
 from tests.wire.streamed import read as seen
 
-# A part, a tool, a setting: what a loss has to name at least.
+# A part, a tool, a setting: the least that a loss must name.
 _PLACE = re.compile(
     r"((?:messages\[\d+\]|choices\[\d+\](?:\.message)?)(?:\.parts\[\d+\])?|system\[\d+\]|"
     r"tools\[\d+\]|[a-z_]+(?:\.[A-Za-z_]+)?)"
 )
-# What says which one, when, or in which order, not what: every dialect has its own.
+# Ids, times and positions, which every dialect generates itself.
 _IDENTITY = re.compile(
     r"^(id|object|created|created_at|createTime|responseId|item_id|call_id|tool_call_id|"
     r"tool_use_id|response_id|approval_request_id|total_tokens|totalTokenCount|index|obfuscation)$"
 )
 _APART = frozenset({"events", "error.extras.param", "error.extras.code"})
-# What Gemini's tools hold that nobody knows: kept with the request.
+# Unknown fields of Gemini's tools are kept with the request.
 _AMONG_TOOLS = re.compile(r"^extras\.\$wire\.tools\[\d+\]\.rest\.")
 _ENVELOPE = re.compile(re.escape(PREFIX) + r"[A-Za-z0-9+/_=-]*")
 
 
-# Counts that include others in one dialect and not in another: told as sums and differences.
+# Counts that include others in some dialects only, and are sent as sums or differences.
 _COUNTS = re.compile(
     r"^((input|output|prompt|completion)_tokens|(prompt|candidates)TokenCount|eval_count|"
     r"prompt_eval_count)$"
@@ -47,7 +47,7 @@ _COUNTS = re.compile(
 
 @dataclass(frozen=True)
 class Read:
-    """A body that was read, and how to write it."""
+    """A decoded body, and how to encode it."""
 
     body: Body
     value: Any
@@ -61,7 +61,7 @@ class Read:
 
 
 def read(body: Body, wire: dict[str, Any] | None = None) -> Read:
-    """A generated body, read in its own dialect."""
+    """A generated body, decoded in its own dialect."""
     speaker = dragoman.dialect(body.dialect)
     sent = json.loads(json.dumps(body.wire if wire is None else wire))
     if body.kind == "request":
@@ -70,7 +70,7 @@ def read(body: Body, wire: dict[str, Any] | None = None) -> Read:
 
 
 def change(body: Body, wire: dict[str, Any]) -> str | None:
-    """What is wrong with a body that was read and written again; None where nothing is."""
+    """What is wrong with a body after a round trip, or None."""
     try:
         encoded = read(body, wire).written(body.dialect)
     except DragomanError as error:
@@ -85,9 +85,9 @@ def change(body: Body, wire: dict[str, Any]) -> str | None:
 
 
 def repair(body: Body, wire: dict[str, Any]) -> str | None:
-    """What is wrong with a request that is sent to the vendor itself; None where nothing is.
+    """What is wrong with a request to its own vendor, or None.
 
-    What `check` has nothing against goes as it came, and what is changed is reported.
+    If `check` finds nothing, it must be unchanged; every change must be reported.
     """
     speaker = dragoman.dialect(body.dialect)
     given = json.loads(json.dumps(wire))
@@ -117,7 +117,7 @@ def _differences(one: Any, other: Any, path: str = "$") -> Iterator[str]:
 
 
 def silent(body: Body, target: str) -> list[str]:
-    """The sentinels that neither the target's body nor a loss or repair accounts for."""
+    """The sentinels that are neither in the target's body nor covered by a loss or repair."""
     given = read(body)
     try:
         encoded = given.written(target)
@@ -130,9 +130,10 @@ def silent(body: Body, target: str) -> list[str]:
 
 
 def stream_problems(stream: Stream, source: StreamSource, target: str) -> list[str]:
-    """What is wrong with a stream that was read, and written in a dialect.
+    """What is wrong with a stream after decoding it and encoding it in a dialect.
 
-    In its own, the SDK's types read it, and it says the same; in any, nothing is lost silently.
+    In its own dialect, the SDK's types accept it and the response is equal; in any dialect, nothing
+    is lost silently.
     """
     decoder = dragoman.dialect(stream.body.dialect).stream_decoder()
     try:
@@ -143,11 +144,11 @@ def stream_problems(stream: Stream, source: StreamSource, target: str) -> list[s
     told = [loss.path for loss in losses]
     found = unaccounted(stream.events, stream.body.sentinels, folded(events), output.decode(), told)
     if any(isinstance(event, StreamError) for event in events):
-        found = [each for each in found if not each.startswith("model at")]  # who failed
+        found = [each for each in found if not each.startswith("model at")]  # the model that failed
     if target != stream.body.dialect:
         return found
     found += [f"reported: {loss.reason} at {loss.path}" for loss in losses]
-    if not source.problems(stream.bytes):  # some cases are of fields that the SDK never sends
+    if not source.problems(stream.bytes):  # some cases have fields that the SDK never sends
         found += source.problems(output)
     if not any(isinstance(event, StreamError) for event in events):
         speaker = dragoman.dialect(target)
@@ -160,7 +161,7 @@ def stream_problems(stream: Stream, source: StreamSource, target: str) -> list[s
 def unaccounted(
     wire: Any, sentinels: Any, value: Any, output: str, reported: Iterable[str]
 ) -> list[str]:
-    """As `silent`, for anything that was read and written."""
+    """Like `silent`, for anything decoded and encoded."""
     source = json.dumps(wire)
     output += "".join(_unwrapped(output))
     missing = [
@@ -177,19 +178,19 @@ def unaccounted(
     for token in missing:
         paths = where.get(token, [])
         if not paths and told & _APART:
-            continue  # it stood in an event of a stream that is no part of the answer
+            continue  # it was in an event that is not part of the response
         if not any(_place(path) in places or _is_under(path, told) for path in paths):
             found.append(f"{sentinels[token]} at {paths[0] if paths else 'nowhere'}")
     return found
 
 
 def _in_base64(token: str) -> str:
-    """A text that is a document's, as other dialects have it."""
+    """A document's text, as other dialects represent it."""
     return b64encode(token.encode()).decode()
 
 
 def _unwrapped(output: str) -> Iterator[str]:
-    """What envelopes in a body hold: state that the client sends back as it got it."""
+    """The contents of envelopes in a body: state that the client sends back unchanged."""
     for envelope in _ENVELOPE.findall(output):
         seal = unwrap(envelope)
         if seal is not None:
@@ -206,7 +207,7 @@ def _is_under(path: str, told: set[str]) -> bool:
 
 
 def _paths(value: Any, tokens: frozenset[str]) -> dict[str, list[str]]:
-    """Where in a value the tokens stand; extras of a dialect count as if they had no dialect."""
+    """The paths of tokens in a value, with extras of all dialects in one place."""
     found: dict[str, list[str]] = {}
 
     def look(inner: Any, path: str, *, is_named: bool = False) -> None:

@@ -1,7 +1,7 @@
-"""Whole bodies around what was generated.
+"""Completes generated pieces to valid bodies.
 
-What stands alone in a type does not stand alone in a conversation: a result has its call before it
-and a call its result behind it, under the same id; somebody asks first; roles fit their content.
+In a conversation, a result follows its call and a call is followed by its result, with the same id;
+a user message comes first; roles match their content.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Host = Callable[[Wire, Sentinels], Wire]
 
 
 def chat_request(made: Wire, sentinels: Sentinels) -> Wire:
-    """A Chat request whose calls and results belong together."""
+    """A Chat request with matching calls and results."""
     messages: list[Wire] = []
     asked = False
     for message in made.get("messages") or ():
@@ -57,7 +57,7 @@ def _chat_results(message: Wire, sentinels: Sentinels) -> list[Wire]:
 
 
 def chat_response(made: Wire, _sentinels: Sentinels) -> Wire:
-    """A Chat response: the assistant's."""
+    """A Chat response with the role of the assistant."""
     for choice in made.get("choices") or ():
         if "role" in (choice.get("message") or {}):
             choice["message"]["role"] = "assistant"
@@ -98,7 +98,7 @@ _BARE_OUTPUTS: dict[str, Wire] = {
 
 
 def responses_request(made: Wire, sentinels: Sentinels) -> Wire:
-    """A Responses request whose items have their other halves."""
+    """A Responses request with matching calls and outputs."""
     given = made.get("input")
     if isinstance(given, str):
         return made
@@ -123,7 +123,7 @@ def responses_request(made: Wire, sentinels: Sentinels) -> Wire:
 
 
 def _named(item: Wire, sentinels: Sentinels) -> bool:
-    """Gives a call or a result an id; those of a tool search may go without."""
+    """Gives a call or a result an id; those of a tool search need none."""
     if item.get("call_id") is None and item["type"].startswith("tool_search"):
         return False
     item["call_id"] = item.get("call_id") or sentinels.text("call_id")
@@ -131,7 +131,7 @@ def _named(item: Wire, sentinels: Sentinels) -> bool:
 
 
 def responses_response(made: Wire, _sentinels: Sentinels) -> Wire:
-    """A Responses response: finished, unless a case says how it ended."""
+    """A Responses response: complete, unless the case has a status."""
     made.setdefault("status", "completed")
     return made
 
@@ -147,7 +147,7 @@ _SERVER_CALLS = {"web_search_tool_result": "web_search", "web_fetch_tool_result"
 
 
 def anthropic_request(made: Wire, sentinels: Sentinels) -> Wire:
-    """An Anthropic request whose calls and results belong together."""
+    """An Anthropic request with matching calls and results."""
     made["max_tokens"] = 900_000
     messages: list[Wire] = []
     for message in made["messages"]:
@@ -174,7 +174,7 @@ def anthropic_request(made: Wire, sentinels: Sentinels) -> Wire:
 
 
 def with_call(block: Any) -> list[Any]:
-    """A block, behind the call of the provider's own tool that it answers."""
+    """A block, after the call of the provider-run tool that it belongs to."""
     kind = block.get("type") if isinstance(block, dict) else None
     if kind in _SERVER_CALLS:
         return [{"type": "server_tool_use", "id": block["tool_use_id"], "input": {},
@@ -186,7 +186,7 @@ def with_call(block: Any) -> list[Any]:
 
 
 def anthropic_response(made: Wire, _sentinels: Sentinels) -> Wire:
-    """An Anthropic response whose results have their calls."""
+    """An Anthropic response with a call for each result."""
     made["content"] = [each for block in made["content"] for each in with_call(block)]
     return made
 
@@ -198,7 +198,7 @@ _MODELS = frozenset({"functionCall", "thought", "executableCode", "codeExecution
 
 
 def gemini_request(made: Wire, sentinels: Sentinels) -> Wire:
-    """A Gemini request whose calls and results belong together."""
+    """A Gemini request with matching calls and results."""
     contents: list[Wire] = [{"role": "user", "parts": [{"text": sentinels.text()}]}]
     for content in made.get("contents") or ():
         parts: list[Wire] = content.get("parts") or []
@@ -223,13 +223,13 @@ def gemini_request(made: Wire, sentinels: Sentinels) -> Wire:
 
 
 def _gemini_named(part: Wire, sentinels: Sentinels) -> Wire:
-    """Gives a call or a result a name; returns what its other half shares with it."""
+    """Gives a call or a result a name; returns the fields that its counterpart shares."""
     part["name"] = part.get("name") or sentinels.text("name")
     return {key: part[key] for key in ("id", "name") if part.get(key) is not None}
 
 
 def gemini_response(made: Wire, _sentinels: Sentinels) -> Wire:
-    """A Gemini response: the model's."""
+    """A Gemini response with the role of the model."""
     for candidate in made.get("candidates") or ():
         if "role" in (candidate.get("content") or {}):
             candidate["content"]["role"] = "model"
@@ -243,7 +243,7 @@ def gemini_response(made: Wire, _sentinels: Sentinels) -> Wire:
 
 
 def ollama_request(made: Wire, sentinels: Sentinels) -> Wire:
-    """An Ollama request whose calls and results belong together."""
+    """An Ollama request with matching calls and results."""
     messages: list[Wire] = [{"role": "user", "content": sentinels.text()}]
     for message in made.get("messages") or ():
         if message.get("tool_name"):
@@ -263,6 +263,6 @@ def ollama_request(made: Wire, sentinels: Sentinels) -> Wire:
 
 
 def ollama_response(made: Wire, _sentinels: Sentinels) -> Wire:
-    """An Ollama response: the assistant's."""
+    """An Ollama response with the role of the assistant."""
     made["message"]["role"] = "assistant"
     return made

@@ -1,8 +1,8 @@
-"""How many of the bodies that the vendors' types allow come back as they came.
+"""Reports how many of the bodies that the SDKs' types allow survive a round trip unchanged.
 
-`python -m tests.sdk_types.report` prints it for the SDKs that are installed: `make sdk-report`
-installs the newest ones first. It exits with 1 where anything is changed or silent, and where the
-model does not hold a field that `docs/contributing/carried-as-is.md` says nothing about.
+`python -m tests.sdk_types.report` prints the figures for the installed SDKs; `make sdk-report`
+installs the newest ones first. The exit code is 1 if anything was changed or silently lost, or if a
+field is carried as it is and `docs/contributing/carried-as-is.md` doesn't list it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SHOWN = 5
 
 @dataclass
 class Figures:
-    """What became of the variants of one type."""
+    """The outcomes of the variants of one type."""
 
     name: str
     variants: int = 0
@@ -34,14 +34,14 @@ class Figures:
     problems: list[str] = field(default_factory=list)
 
     def count(self, what: object, problem: str | None) -> None:
-        """Note what became of a variant in its own dialect."""
+        """Record the outcome of a variant in its own dialect."""
         self.variants += 1
         self.equal += problem is None
         if problem is not None:
             self.problems.append(f"{what}: {problem}")
 
     def count_translation(self, what: object, target: str, problems: list[str]) -> None:
-        """Note what became of a variant in another one."""
+        """Record the outcome of a variant in another dialect."""
         self.translations += 1
         self.accounted += not problems
         if problems:
@@ -49,7 +49,7 @@ class Figures:
 
 
 def figures(step: int = 1) -> Iterator[Figures]:
-    """The figures of every type whose SDK is installed; of every so many of its variants."""
+    """The figures of all types whose SDK is installed; with `step`, of every `step`-th variant."""
     for source in SOURCES:
         if source.is_installed:
             yield _found(f"{source.name} {source.kind}s", partial(_of_bodies, source, step))
@@ -59,7 +59,7 @@ def figures(step: int = 1) -> Iterator[Figures]:
 
 
 def _found(name: str, count: Callable[[], Figures]) -> Figures:
-    """The figures; where an SDK's types have moved, that is its problem, and others go on."""
+    """The figures; if an SDK moved its types, that is reported as its problem."""
     try:
         return count()
     except (ImportError, AttributeError) as error:
@@ -104,7 +104,7 @@ def main() -> int:
 
 
 def _show_carried() -> int:
-    """Print what is carried as it is, and what of it has no reason; how many of these there are."""
+    """Print the fields carried as they are; returns how many of them are not on the page."""
     entries = list(carried())
     missing = unexplained(entries, rows())
     print(f"carried as it is: {len(entries)} fields and variants ({PAGE.name} says why)")

@@ -1,4 +1,4 @@
-"""Leaves that can be found again: each text, number and moment is unique."""
+"""Values that can be traced: each text, number and time is unique."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _OFFSETS = re.compile(r"^(start|end|document|search_result)_")
 
 
 class Sentinels:
-    """Makes leaves, and knows which it made."""
+    """Creates unique values and records them."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -36,7 +36,7 @@ class Sentinels:
         return self._count
 
     def text(self, name: str = "") -> str:
-        """A text that stands nowhere else."""
+        """A text that occurs nowhere else."""
         made = f"s{self._next():05}"
         self.made[made] = name
         return made

@@ -1,4 +1,4 @@
-"""The types of the vendors' SDKs as shapes of JSON, typed dicts and pydantic models alike."""
+"""The JSON shapes of the SDKs' types: TypedDicts and pydantic models."""
 
 from __future__ import annotations
 
@@ -27,26 +27,26 @@ _LEAVES: dict[Any, str] = {
 
 @dataclass(frozen=True)
 class Shape:
-    """A type, as JSON."""
+    """The JSON shape of a type."""
 
 
 @dataclass(frozen=True)
 class Leaf(Shape):
-    """A text, a number, a truth value, or anything."""
+    """A string, a number, a boolean, or any value."""
 
     kind: str
 
 
 @dataclass(frozen=True)
 class Constants(Shape):
-    """One of these."""
+    """One of these constants."""
 
     values: tuple[Any, ...]
 
 
 @dataclass(frozen=True)
 class Union(Shape):
-    """One of these shapes; None stands for null."""
+    """One of these shapes; None means null."""
 
     members: tuple[Shape | None, ...]
 
@@ -60,14 +60,14 @@ class Items(Shape):
 
 @dataclass(frozen=True)
 class Entries(Shape):
-    """An object with keys of its own."""
+    """An object with arbitrary keys."""
 
     inner: Shape
 
 
 @dataclass(frozen=True)
 class Object(Shape):
-    """An object with fields, which are read when they are asked for: types refer to themselves."""
+    """An object with fields, which are resolved on access, because types can be recursive."""
 
     name: str
     kind: type
@@ -89,7 +89,7 @@ class Field:
 
 @cache
 def shape_of(kind: Any) -> Shape | None:
-    """The shape of a type; None where no JSON is of it (a file, a callable, a class)."""
+    """The shape of a type; None if it has no JSON (a file, a callable, a class)."""
     kind = _plain(kind)
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin in (typing.Union, types.UnionType):
@@ -106,7 +106,7 @@ def shape_of(kind: Any) -> Shape | None:
 
 
 def _plain(kind: Any) -> Any:
-    """A type without what is wrapped around it, and what an alias stands for."""
+    """A type without wrappers, with aliases resolved."""
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin in _WRAPPERS or hasattr(kind, "__metadata__"):
         return _plain(arguments[0])
@@ -119,7 +119,7 @@ def _plain(kind: Any) -> Any:
 
 def _class_shape(kind: type) -> Shape | None:
     if kind in (BaseModel, enum.Enum) or kind.__name__ == "Unset":
-        return None  # the caller's own; Mistral's word for a field that is not there
+        return None  # the caller's own; Mistral's marker for an absent field
     if typing_extensions.is_typeddict(kind) or issubclass(kind, BaseModel):
         return Object(f"{kind.__module__}.{kind.__qualname__}", kind)
     if issubclass(kind, enum.Enum):
@@ -154,7 +154,7 @@ def _model_fields(kind: type[BaseModel]) -> Iterator[Field]:
 
 
 def _fixed(shape: Shape) -> Constants | None:
-    """What a field always says, where there is one thing that it can say."""
+    """The only possible value of a field, if there is just one."""
     members = [each for each in (shape.members if isinstance(shape, Union) else (shape,)) if each]
     found = members[0] if len(members) == 1 else None
     return found if isinstance(found, Constants) and len(found.values) == 1 else None
@@ -169,7 +169,7 @@ def _dict_fields(kind: Any) -> Iterator[Field]:
 
 
 def _is_required(kind: Any, name: str, hint: Any) -> bool:
-    """Whether a field must be there; the class itself can't read hints that were strings."""
+    """Whether a field is required; the class itself can't resolve hints given as strings."""
     origin = typing.get_origin(hint)
     if origin in (typing.Required, typing.NotRequired):
         return origin is typing.Required
@@ -177,7 +177,7 @@ def _is_required(kind: Any, name: str, hint: Any) -> bool:
 
 
 def _alias(hint: Any) -> str | None:
-    """The name on the wire, where Python's own words are in the way."""
+    """The name on the wire, if it differs because of a Python keyword."""
     while typing.get_origin(hint) in (typing.Required, typing.NotRequired):
         hint = typing.get_args(hint)[0]
     notes = getattr(hint, "__metadata__", ())

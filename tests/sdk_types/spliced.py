@@ -1,4 +1,4 @@
-"""Streams that nobody sends: those of the SDKs' types, spliced, interleaved and disturbed."""
+"""Unusual streams: generated from the SDKs' types, then spliced, interleaved and corrupted."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from tests.sdk_types.hosts import Wire
 from tests.sdk_types.streams import STREAMS
 
-_STEP = 11  # of so many generated streams one
+_STEP = 11  # uses every so many generated streams
 _BESIDES = {
     "openai-responses": ({"type": "response.zebra.delta", "delta": "z", "output_index": 0},
                          {"type": "keepalive"}),
@@ -46,7 +46,7 @@ def _pool(dialect: str) -> list[list[Wire]]:
 
 
 def spliced(dialect: str, seed: int) -> bytes:
-    """A stream, in some form of its framing."""
+    """A stream, in one of its possible framings."""
     rng = random.Random(seed)
     first, *body, last = deepcopy(rng.choice(_pool(dialect)))
     for _ in range(rng.choice((0, 1, 1, 2, 3))):

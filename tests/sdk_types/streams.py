@@ -1,4 +1,4 @@
-"""Whole streams around one generated event, and how the vendors' SDKs read them."""
+"""Completes a generated event to a stream, and validates streams with the SDKs' types."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LOCAL = next(each.left_out for each in SOURCES if each.name == "google.genai")
 
 
 def chat(chunk: Wire, _sentinels: Sentinels) -> list[Wire]:
-    """A chunk among others of its answer."""
+    """A chunk between other chunks of its response."""
     head: Wire = {key: chunk[key] for key in ("id", "model", "created", "object") if key in chunk}
     for choice in chunk.get("choices") or ():
         choice["index"] = 0
@@ -89,7 +89,7 @@ _STATES = frozenset({"response.created", "response.in_progress", "response.queue
 
 
 def responses(event: Wire, _sentinels: Sentinels) -> list[Wire]:
-    """An event among those of its response."""
+    """An event between other events of its response."""
     kind = event["type"]
     given = event.get("response")
     response: Wire = {"id": "resp_1", "object": "response", "created_at": 1, "model": "m",
@@ -121,7 +121,7 @@ def responses(event: Wire, _sentinels: Sentinels) -> list[Wire]:
 
 
 def _around(item: Wire, *events: Wire) -> list[Wire]:
-    """The beginning and the end of an item, around what happens in it."""
+    """The start and end events of an item, around the events in it."""
     item["id"] = item.get("id") or "item_1"
     added = {"type": "response.output_item.added", "output_index": 0, "item": _bare(item, events)}
     done = {"type": "response.output_item.done", "output_index": 0, "item": item}
@@ -129,7 +129,7 @@ def _around(item: Wire, *events: Wire) -> list[Wire]:
 
 
 def _within(item: Wire, event: Wire) -> list[Wire]:
-    """What happens in an item: the event, in the part that it is about."""
+    """The events in an item: the generated one, inside its part."""
     kind = event["type"]
     if kind.startswith("response.output_item"):
         return []
@@ -144,13 +144,13 @@ def _within(item: Wire, event: Wire) -> list[Wire]:
 
 
 def _bare(item: Wire, events: tuple[Wire, ...]) -> Wire:
-    """An item before it has grown."""
+    """An item as it starts."""
     empty: Wire = {"content": [], "summary": [], "arguments": "", "input": "", "code": ""}
     return {key: empty.get(key, value) if events else value for key, value in item.items()}
 
 
 def _item(event: Wire) -> Wire | None:
-    """The item that an event is about."""
+    """The item that an event belongs to."""
     if event["type"].startswith("response.output_item"):
         item: Wire = event["item"]
         return item
@@ -163,7 +163,7 @@ def _item(event: Wire) -> Wire | None:
 
 
 def _grown(item: Wire, event: Wire) -> Wire:
-    """An item that has in the end what an event said of it."""
+    """The completed item, including what the event added."""
     said = next((event[key] for key in ("delta", "text", "refusal", "arguments", "input", "code")
                  if isinstance(event.get(key), str)), None)  # fmt: skip
     if isinstance(event.get("part"), dict):
@@ -203,7 +203,7 @@ _BLOCKS: dict[str, Wire] = {
 
 
 def anthropic(event: Wire, _sentinels: Sentinels) -> list[Wire]:
-    """An event among those of its message."""
+    """An event between other events of its message."""
     kind = event["type"]
     event.pop("index", None)
     message: Wire = {"id": "msg_1", "type": "message", "role": "assistant", "model": "m",
@@ -240,7 +240,7 @@ def anthropic(event: Wire, _sentinels: Sentinels) -> list[Wire]:
 
 
 def gemini(chunk: Wire, sentinels: Sentinels) -> list[Wire]:
-    """A chunk among others of its answer."""
+    """A chunk between other chunks of its response."""
     chunk = hosts.gemini_response(chunk, sentinels)
     for candidate in chunk.get("candidates") or ():
         candidate.pop("index", None)
@@ -254,7 +254,7 @@ def gemini(chunk: Wire, sentinels: Sentinels) -> list[Wire]:
 
 
 def ollama(line: Wire, sentinels: Sentinels) -> list[Wire]:
-    """A line among others of its answer."""
+    """A line between other lines of its response."""
     line = hosts.ollama_response(line, sentinels)
     head: Wire = {"model": line.get("model") or "m", "created_at": "2026-01-01T00:00:00Z"}
     begun = {**head, "message": {"role": "assistant", "content": "Hi"}, "done": False}
@@ -282,7 +282,7 @@ class Stream:
 
     @property
     def bytes(self) -> bytes:
-        """As it comes over the wire."""
+        """The bytes on the wire."""
         if self.body.dialect == "ollama":
             return b"".join(json.dumps(event).encode() + b"\n" for event in self.events)
         lines = [
@@ -302,12 +302,12 @@ class StreamSource:
     host: _Host
 
     def streams(self, step: int = 1) -> Iterator[Stream]:
-        """Every stream, or every so many."""
+        """Every stream, or every `step`-th."""
         for body in self.source.bodies(step):
             yield Stream(body, json.loads(json.dumps(body.wire["events"])))
 
     def problems(self, stream: bytes) -> list[str]:
-        """What the SDK's types refuse in a stream."""
+        """What the SDK's types reject in a stream."""
         adapter = _adapter(self.source)
         found: list[str] = []
         for event in events_of(stream, self.source.dialect):

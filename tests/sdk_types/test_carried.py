@@ -1,4 +1,4 @@
-"""What of the vendors' types the model does not hold has a reason, and all are on one page."""
+"""Every field that is carried as it is has a reason on the page."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ _PINNED = dict(
 
 @pytest.fixture(scope="module")
 def entries() -> list[Entry]:
-    """All of them, if the SDKs are those that the page was written for."""
+    """All entries, if the SDKs have the versions that the page was written for."""
     for source in SOURCES:
         name = source.sdk.replace(".", "-")
         if source.is_installed and version(name) != _PINNED[name]:
-            pytest.skip(f"{name} is another version; `make sdk-report` tells")
+            pytest.skip(f"{name} has another version; use `make sdk-report`")
     return list(carried())
 
 
 @pytest.mark.thorough
-def test_everything_that_is_carried_as_it_is_has_a_reason(entries: list[Entry]) -> None:
-    """A field that only extras hold, or an `Opaque`, is on the page, with the reason."""
+def test_every_carried_field_has_a_reason(entries: list[Entry]) -> None:
+    """A field that is only in extras or an `Opaque` is on the page, with the reason."""
     assert [str(entry) for entry in unexplained(entries, rows())] == []
 
 
 @pytest.mark.thorough
 def test_the_page_names_nothing_else(entries: list[Entry]) -> None:
-    """What the model holds by now is off the page."""
+    """Fields that the model has by now are not on the page."""
     assert stale(entries, rows()) == []
 
 
@@ -47,8 +47,8 @@ def test_every_entry_of_the_page_is_read() -> None:
     assert all(row.section and row.fields and len(row.reason) > 5 for row in rows(page))
 
 
-def test_a_row_stands_for_fields_inside() -> None:
-    """For those inside it and for its values; not for others that begin alike."""
+def test_a_row_includes_nested_fields() -> None:
+    """And the field's values, but no other fields with the same prefix."""
     row = Row("s", "Request", ("audio",), "why")
     known = [Entry("s", "Request", name) for name in ("audio", "audio.voice.id", "audio=x")]
     others = [Entry("s", "Request", "audiobook"), Entry("s", "Text", "audio"),

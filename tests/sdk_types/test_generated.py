@@ -1,6 +1,6 @@
-"""Bodies made of the vendors' own types: each variant and each field, in a whole body.
+"""Bodies generated from the SDKs' types: each variant and each field, in a complete body.
 
-Nobody chose them. `make test` looks at a sample, `make test-all` at all of them.
+`make test` runs a sample, `make test-all` runs all of them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tests.sdk_types.bodies import SOURCES, Source
 from tests.sdk_types.checks import change, repair, silent, stream_problems
 from tests.sdk_types.streams import STREAMS, StreamSource
 
-_SAMPLE = 7  # of so many bodies one, in `make test`
+_SAMPLE = 7  # `make test` uses every so many bodies
 _SAMPLE_OF_TRANSLATIONS = 29
 _EVERY = [pytest.param(_SAMPLE, id="sample"),
           pytest.param(1, id="all", marks=pytest.mark.slow)]  # fmt: skip
@@ -22,10 +22,10 @@ _EVERY_TRANSLATION = [pytest.param(_SAMPLE_OF_TRANSLATIONS, id="sample"),
                       pytest.param(1, id="all", marks=pytest.mark.slow)]  # fmt: skip
 _EVERY_STREAM = [pytest.param(97, id="sample"),
                  pytest.param(1, id="all", marks=pytest.mark.slow)]  # fmt: skip
-# Pieces of Gemini's arguments that nobody sends: several values at once, or a path that is none.
-# Its types don't say that one of the values is meant.
+# Pieces of Gemini's arguments that are never sent: several values at once, or a path without a
+# value. Its types don't say that exactly one is required.
 _KNOWN = re.compile(r"arguments has no place|(numberValue|jsonPath) at nowhere")
-# Whose event it is, where several agents answer at once: the items say so, too, and are kept.
+# The agent of an event, if several agents respond at once. The items have it too, and are kept.
 _OWNED = re.compile(r"\bagent\b.*: reported: an unsupported event|^\d+:maximal: reported")
 
 
@@ -42,9 +42,9 @@ def _installed(source: Source) -> Source:
 @pytest.mark.parametrize("step", _EVERY)
 @pytest.mark.parametrize("source", SOURCES, ids=_name)
 def test_bodies_come_back_as_they_came(source: Source, step: int) -> None:
-    """Read and written again in their dialect, they are equal, and nothing is reported.
+    """A round trip in their own dialect gives equal bodies, without a report.
 
-    Set into whole bodies, and bare as the types have them: nobody knows that a host refuses those.
+    Both inside complete bodies and bare, since no host is known to reject the bare ones.
     """
     problems = {
         f"{body.case}: {problem}"
@@ -58,7 +58,7 @@ def test_bodies_come_back_as_they_came(source: Source, step: int) -> None:
 @pytest.mark.parametrize("step", _EVERY)
 @pytest.mark.parametrize("source", [each for each in SOURCES if each.kind == "request"], ids=_name)
 def test_requests_go_to_their_vendor_as_they_came(source: Source, step: int) -> None:
-    """Unless `check` finds an error in them; and then what was changed is reported."""
+    """Unless `check` finds an error in them; then every change is reported."""
     problems = {
         f"{body.case}: {problem}"
         for body in _installed(source).bodies(step)
@@ -72,7 +72,7 @@ def test_requests_go_to_their_vendor_as_they_came(source: Source, step: int) -> 
 @pytest.mark.parametrize("target", dragoman.dialects())
 @pytest.mark.parametrize("source", SOURCES, ids=_name)
 def test_nothing_is_lost_silently(source: Source, target: str, step: int) -> None:
-    """In another dialect every leaf is found again, or a loss or a repair names its part."""
+    """In another dialect every value is present, or a loss or a repair names its part."""
     if target == source.dialect:
         return
     problems = {
@@ -87,7 +87,7 @@ def test_nothing_is_lost_silently(source: Source, target: str, step: int) -> Non
 @pytest.mark.parametrize("target", dragoman.dialects())
 @pytest.mark.parametrize("source", STREAMS, ids=lambda source: source.source.name)
 def test_streams_are_read_by_their_sdks(source: StreamSource, target: str, step: int) -> None:
-    """Written again, an SDK's types read them and they say the same; elsewhere nothing is lost."""
+    """Encoded again, the SDK's types accept them and they are equal; elsewhere nothing is lost."""
     _installed(source.source)
     problems = {
         f"{stream.body.case}: {problem}"

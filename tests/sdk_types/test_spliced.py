@@ -1,6 +1,6 @@
-"""Streams of the SDKs' events in any order: read alike however they come, and nothing is dropped.
+"""Streams of the SDKs' events in any order: both paths agree, and nothing is dropped.
 
-Nobody chose them. `make test` looks at some, `make test-all` at more.
+`make test` runs some of them, `make test-all` more.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _SEEDS = [pytest.param(range(8), id="sample"),
 
 @pytest.mark.parametrize("seeds", _SEEDS)
 @pytest.mark.parametrize("dialect", _DIALECTS)
-def test_they_are_read_alike(dialect: str, seeds: range) -> None:
-    """By the fast path and the general one, whole and byte by byte."""
+def test_both_paths_decode_them_alike(dialect: str, seeds: range) -> None:
+    """The fast path and the general one, in one chunk and byte by byte."""
     for seed in seeds:
         stream = spliced(dialect, seed)
         whole = check_same(dialect, [stream])
@@ -37,7 +37,7 @@ def test_they_are_read_alike(dialect: str, seeds: range) -> None:
 @pytest.mark.parametrize("seeds", _SEEDS)
 @pytest.mark.parametrize("dialect", _DIALECTS)
 def test_nothing_is_dropped(dialect: str, seeds: range) -> None:
-    """Written in their dialect again, they say as much as before, or the loss is reported."""
+    """Encoded in their own dialect, they contain as much as before, or the loss is reported."""
     for seed in seeds:
         events = _events(dialect, spliced(dialect, seed))
         encoder = encoder_of(dialect)
@@ -52,7 +52,7 @@ def _events(dialect: str, stream: bytes) -> list[Event]:
 
 
 def _amounts(response: Response) -> Counter[str]:
-    """How much a response says: characters of each kind of text, calls by name, tokens."""
+    """The size of a response: characters of each kind of text, calls by name, tokens."""
     found: Counter[str] = Counter()
     for choice in response.choices:
         for part in choice.message.parts:

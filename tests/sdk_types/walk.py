@@ -1,8 +1,8 @@
-"""Everything that a type allows, case by case, and the instance of each.
+"""Enumerates everything that a type allows, and builds an instance for each case.
 
-`cases` names what there is to build: each object with its required fields only and with all of
+`cases` lists what to build: each object with its required fields only and with all of
 them, each optional field alone, each member of each union, each constant, null and the empty list
-where they are allowed. `Builder` makes one of them.
+where they are allowed. `Builder` builds one of them.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Any, Literal
 from tests.sdk_types.sentinels import Sentinels
 from tests.sdk_types.shapes import Constants, Entries, Items, Leaf, Object, Shape, Union
 
-_MOST_CONSTANTS = 12  # of the hundreds of models that some types list
-_DEEPEST = 4  # levels below the one in focus that are built with all their fields
+_MOST_CONSTANTS = 12  # some types list hundreds of models
+_DEEPEST = 4  # levels below the focus that are built with all their fields
 
 Step = str | int
 Way = tuple[Step, ...]
@@ -24,7 +24,7 @@ Mode = Literal["minimal", "maximal", "empty"]
 
 @dataclass(frozen=True)
 class Case:
-    """One thing to build: the way to it from the root, and how much of it."""
+    """One case to build: the path to its focus from the root, and how much to build there."""
 
     way: Way
     mode: Mode = "minimal"
@@ -34,15 +34,15 @@ class Case:
 
 
 def cases(root: Shape, left_out: Collection[str] = ()) -> tuple[Case, ...]:
-    """Everything there is to build of a type, without the fields that are left out."""
+    """All cases of a type, without the excluded fields."""
     return tuple(dict.fromkeys(_Walk(left_out).through(root, (), "")))
 
 
 class _Walk:
-    """A walk through a type.
+    """Walks through a type.
 
-    An object is taken apart once for each field that it can stand in, so that the number of cases
-    stays linear in the size of the types, and types that refer to themselves come to an end.
+    An object is expanded once for each field that can contain it. The number of cases is then
+    linear in the size of the types, and recursive types end.
     """
 
     def __init__(self, left_out: Collection[str]) -> None:
@@ -78,18 +78,18 @@ class _Walk:
 
 @dataclass
 class Builder:
-    """Builds instances; leaves are sentinels."""
+    """Builds instances; their values are sentinels."""
 
     sentinels: Sentinels
     left_out: Collection[str] = ()
     _stack: list[Shape] = field(default_factory=list)
 
     def build(self, shape: Shape, case: Case) -> Any:
-        """The instance that a case names."""
+        """The instance of a case."""
         return self._made(shape, case.way, case.mode, "")
 
     def _made(self, shape: Shape | None, way: Way | None, mode: Mode, name: str) -> Any:
-        """An instance for a field of that name; `way` is None beside and below the focus."""
+        """An instance for a field of that name; `way` is None outside the path to the focus."""
         if isinstance(shape, Union):
             if way:
                 return self._made(shape.members[int(way[0])], way[1:], mode, name)
@@ -114,7 +114,7 @@ class Builder:
         return {self.sentinels.text("key"): each for each in made}
 
     def _object(self, shape: Object, way: Way | None, mode: Mode) -> dict[str, Any]:
-        """An object: all of it in focus and below, else what is required and on the way."""
+        """An object: complete in the focus and below, else its required fields and the path."""
         is_full = (
             mode == "maximal"
             and not way
@@ -137,7 +137,7 @@ class Builder:
 
 
 def _choice(shape: Union, mode: Mode) -> Shape | None:
-    """The member to take where nobody asks for another: the plainest, or the fullest."""
+    """The default member: the simplest, or the one with the most fields."""
     members = [member for member in shape.members if member is not None]
     members.sort(key=lambda member: isinstance(member, (Leaf, Constants)) is (mode == "maximal"))
     return members[0]

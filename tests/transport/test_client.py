@@ -265,7 +265,7 @@ async def test_retry_after_may_be_a_date() -> None:
         assert low <= naps(made)[0] <= high
 
 
-async def test_a_wait_that_is_too_long_is_not_taken() -> None:
+async def test_a_retry_after_above_the_limit_is_raised() -> None:
     """The error is raised at once and has the requested wait."""
     replies = [_failed(429, retry_after="3600"), _OK]
     async with serving(*replies) as server, client("openai-chat", server.url) as made:

@@ -71,8 +71,8 @@ async def _replying(
 
 
 @pytest.mark.parametrize("is_refused", [False, True])
-async def test_chunks_are_taken_as_they_arrive(is_refused: bool) -> None:
-    """All of them in order, also those that arrive while none is wanted."""
+async def test_chunks_are_delivered_as_they_arrive(is_refused: bool) -> None:
+    """In order, including those that arrive while the callback accepts none."""
     gates = [asyncio.Event() for _ in range(3)]
     steps: list[Step] = [_HEAD + b"\r\n" + _chunk(b"0")]
     for number, gate in enumerate(gates, 1):
@@ -96,8 +96,8 @@ async def test_chunks_are_taken_as_they_arrive(is_refused: bool) -> None:
         assert sum(map(len, transport._idle.values())) == 1  # the connection can be used again
 
 
-async def test_an_error_of_the_taker_is_raised() -> None:
-    """Not left to the event loop that called it; what follows is not taken."""
+async def test_an_error_of_the_callback_is_raised() -> None:
+    """The event loop that called it doesn't hide it; later chunks are not delivered."""
     gate = asyncio.Event()
     taken: list[bytes] = []
 
@@ -142,10 +142,10 @@ async def test_chunks_that_arrive_together_are_taken_together() -> None:
 @pytest.mark.parametrize(
     ("ending", "error"), [(Fault.CLOSE, StreamInterrupted), (Fault.HANG, TookTooLong)]
 )
-async def test_a_body_that_breaks_off_while_it_is_taken(
+async def test_a_body_that_breaks_off_while_it_is_delivered(
     ending: Fault, error: type[Exception]
 ) -> None:
-    """Cut off, or stalled: the time counts from the last chunk."""
+    """It is cut off or stalls; the timeout counts from the last chunk."""
     gate = asyncio.Event()
 
     def take(_data: bytes) -> bool:
@@ -159,7 +159,7 @@ async def test_a_body_that_breaks_off_while_it_is_taken(
             await reply.deliver(take)
 
 
-async def test_a_slow_body_does_not_stall_while_it_is_taken() -> None:
+async def test_a_slow_body_is_no_timeout_while_it_is_delivered() -> None:
     """Its pauses are shorter than the limit, their sum is longer."""
     gates = [asyncio.Event() for _ in range(6)]
     steps: list[Step] = [_HEAD + b"\r\n" + _chunk(b"x")]
@@ -179,8 +179,8 @@ async def test_a_slow_body_does_not_stall_while_it_is_taken() -> None:
     assert len(taken) == 7
 
 
-async def test_a_compressed_body_is_taken_unpacked() -> None:
-    """As it is read otherwise."""
+async def test_a_compressed_body_is_delivered_decompressed() -> None:
+    """As when it is read otherwise."""
     packed = gzip.compress(b"content " * 9)
     head = _HEAD + b"content-encoding: gzip\r\n\r\n"
     taken: list[bytes] = []

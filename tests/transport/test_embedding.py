@@ -138,7 +138,7 @@ async def test_options_are_sent() -> None:
     assert vendor.came[0].json == {"model": "e", "input": ["a"], "dimensions": 8}
 
 
-async def test_no_texts_take_no_request() -> None:
+async def test_an_empty_list_of_texts_sends_no_request() -> None:
     """The result is empty."""
     async with serving(openai) as vendor, client(vendor, "openai:e") as made:
         found = await made.embed([])

@@ -124,7 +124,7 @@ async def test_a_query_in_the_base_url_is_kept() -> None:
 
 
 @pytest.mark.parametrize("own", ["", "?api-version=1"])
-def test_the_place_of_a_page_joins_the_query_of_the_address(own: str) -> None:
+def test_page_parameters_are_added_to_the_query_of_the_url(own: str) -> None:
     """Each parameter can be read by its name."""
     asked = with_query(HttpRequest(url=f"https://a.test/models{own}"), {"after": "a&b", "n": "2"})
     read = dict(parse_qsl(urlsplit(asked.url).query, strict_parsing=True))

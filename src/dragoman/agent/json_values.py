@@ -143,7 +143,7 @@ class Walk:
     def _shown_behind(self, value: Media) -> str:
         value.check()
         self.media.append(cast("ResultPart", value))
-        return f"({type(value).__name__.lower()} {len(self.media)}, shown behind this)"
+        return f"({type(value).__name__.lower()} {len(self.media)}, attached below)"
 
     def _replaced(self, value: Any, depth: int) -> Any:
         """The value's own representation (pydantic models, dates, numpy arrays), or its text."""

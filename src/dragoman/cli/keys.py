@@ -17,7 +17,7 @@ store_option = click.option(
     "--store",
     metavar="URL",
     help="URL of the key store (sqlite:///file, postgresql://…, redis://…). Default:"
-    " the configuration's (dragoman.toml), $DRAGOMAN_KEYS, or a file in your data directory.",
+    " $DRAGOMAN_KEYS, `keys` in dragoman.toml, or a file in your data directory.",
 )
 
 

@@ -23,7 +23,7 @@ _MISSING = "dragoman serve needs the gateway extra: pip install 'dragoman[gatewa
     "path",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Configuration file.  [default: dragoman.toml, if it exists]",
+    help="Configuration file.  [default: $DRAGOMAN_CONFIG, or dragoman.toml if it exists]",
 )
 @click.option("--host", metavar="ADDRESS", help="Address to listen on.  [default: 127.0.0.1]")
 @click.option(

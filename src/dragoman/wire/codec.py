@@ -260,7 +260,7 @@ class Codec:
         opening = Request(messages=(Message.user(OPENING),))
         field = self.messages_field
         encoded.body[field] = self._functions.encode_request(opening, target).body[field]
-        reason = "an opening: nothing of the conversation could be sent"
+        reason = "a placeholder, because nothing of the conversation could be sent"
         encoded.repairs = (*encoded.repairs, Repair("messages", "W47", "added", reason))
 
     def decode_response(self, body: Body, context: Context | None = None) -> Response:

@@ -20,7 +20,7 @@ def _sdk(url: str) -> Any:
 
 
 class AnthropicMessages(Conversation):
-    """`client.messages`, with its helpers for streams and forms."""
+    """`client.messages`, with its helpers for streams and structured output."""
 
     name = "anthropic"
     module = "anthropic"
@@ -33,7 +33,7 @@ class AnthropicMessages(Conversation):
         self._sdk = _sdk(url)
 
     def say(self, text: str, image: bytes | None = None) -> None:
-        """The user's turn."""
+        """Add a user message."""
         content: list[Any] = [{"type": "text", "text": text}]
         if image is not None:
             data = base64.b64encode(image).decode()
@@ -42,7 +42,7 @@ class AnthropicMessages(Conversation):
         self.turns.append({"role": "user", "content": content})
 
     def give(self, results: Sequence[tuple[Called, str]]) -> None:
-        """The results of calls."""
+        """Add the results of tool calls."""
         content = [
             {"type": "tool_result", "tool_use_id": called.id, "content": text}
             for called, text in results
@@ -69,7 +69,7 @@ class AnthropicMessages(Conversation):
         return fields
 
     def answer(self, *, stream: bool) -> Seen:
-        """The model's turn."""
+        """Request the model's response."""
         if stream:
             done = self._streamed(**self._fields())
         else:
@@ -94,14 +94,14 @@ class AnthropicMessages(Conversation):
         return done
 
     def parse(self, kind: type[BaseModel], *, stream: bool) -> BaseModel:
-        """The model's turn, in a form."""
+        """Request structured output."""
         fields = {**self._fields(), "output_format": kind}
         done = self._streamed(**fields) if stream else self._sdk.messages.parse(**fields)
         parsed: BaseModel = done.parsed_output
         return parsed
 
     def failures(self) -> Mapping[int, type[Exception]]:
-        """The SDK's classes, by status."""
+        """The SDK's exception classes, by status."""
         import anthropic
 
         return {
@@ -114,13 +114,13 @@ class AnthropicMessages(Conversation):
         }
 
     def broken(self) -> tuple[type[Exception], ...]:
-        """What it raises when a stream breaks off."""
+        """The exceptions that it raises if a stream breaks off."""
         import anthropic
 
         return (anthropic.APIError,)
 
     def status(self, error: Any) -> int | None:
-        """The status that an error tells."""
+        """The HTTP status of an error."""
         return int(error.status_code)
 
 

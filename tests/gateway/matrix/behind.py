@@ -1,7 +1,7 @@
-"""The providers behind the gateway: one server that answers in every dialect, by a script.
+"""The providers behind the gateway: one server that gives scripted answers in every dialect.
 
-A path's first part names the dialect. What is asked is kept, read, and checked as the provider
-would check it.
+The first segment of the path names the dialect. Requests are recorded, decoded, and checked as the
+provider would check them.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ KINDS = {
     "ollama": "ollama",
 }
 BACKS = tuple(KINDS)
-"""The dialects of the places behind, and a provider that speaks each."""
+"""The dialects behind the gateway, and a provider that speaks each."""
 
 
 class Answer(NamedTuple):
-    """What is answered to one request."""
+    """The answer to one request."""
 
     data: bytes
     status: int = 200
@@ -48,16 +48,16 @@ class Answer(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """A request that came."""
+    """A received request."""
 
     path: str
     body: Any
     problems: tuple[str, ...]
-    """What the provider would refuse in it."""
+    """What the provider would reject in it."""
 
 
 class Behind:
-    """Answers each request with the next of its answers."""
+    """Gives each request the next scripted answer."""
 
     def __init__(self) -> None:
         self.back = ""
@@ -66,18 +66,18 @@ class Behind:
         self.asked: list[Asked] = []
 
     def script(self, back: str, model: str, *answers: Answer) -> None:
-        """Forget what was, and answer so from now on, the last again and again."""
+        """Start over with these answers; the last one is repeated."""
         self.back, self.model = back, model
         self.answers = list(answers)
         self.asked = []
 
     def request(self, number: int) -> Request:
-        """A request that came, read."""
+        """A received request, decoded."""
         asked = self.asked[number]
         return dialect(self.back).decode_request(asked.body, path=asked.path)
 
     async def __call__(self, request: web.Request) -> web.StreamResponse:
-        """Answer."""
+        """Answer a request."""
         back = request.path.split("/")[1]
         body = json.loads(await request.read() or b"{}")
         path = request.path_qs.removeprefix(f"/{back}")
@@ -110,7 +110,7 @@ async def _sent(request: web.Request, answer: Answer, *, is_stream: bool) -> web
     await reply.prepare(request)
     if answer.cut is not None:
         await reply.write(answer.data[: answer.cut])
-        await asyncio.sleep(0)  # so that the bytes are on their way
+        await asyncio.sleep(0)  # lets the bytes be sent
         assert request.transport is not None
         request.transport.close()
         return reply
@@ -121,7 +121,7 @@ async def _sent(request: web.Request, answer: Answer, *, is_stream: bool) -> web
 
 
 def made(back: str, said: Said, *, stream: bool) -> Answer:
-    """An answer that was made here."""
+    """A generated answer."""
     if not stream:
         return Answer(native.body_of(back, said))
     frames = native.frames_of(back, said)
@@ -129,12 +129,12 @@ def made(back: str, said: Said, *, stream: bool) -> Answer:
 
 
 def either(back: str, said: Said) -> Answer:
-    """The same, in the form that is asked for: some agents stream what they tell as a whole."""
+    """The same, streamed or not as the request asks: some agents always stream."""
     return Answer(native.body_of(back, said), frames=native.frames_of(back, said))
 
 
 def reading(back: str, answer: Answer, *, stream: bool) -> Response:
-    """What an answer says, read without a gateway."""
+    """The answer, decoded without a gateway."""
     if not stream:
         return dialect(back).decode_response(answer.data)
     decoder = dialect(back).stream_decoder()
@@ -146,7 +146,7 @@ def reading(back: str, answer: Answer, *, stream: bool) -> Response:
 
 @contextmanager
 def gateway() -> Generator[tuple[Serving, Behind]]:
-    """A gateway before all of them: the name of a model says which one is asked."""
+    """A gateway in front of all of them: the model name selects the provider."""
     behind = Behind()
     with upstream(behind) as url, running(_config(url)) as serving:
         yield serving, behind

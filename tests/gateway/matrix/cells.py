@@ -1,4 +1,4 @@
-"""The cells of the matrix: every client before every provider, in every scenario."""
+"""The cells of the matrix: every client with every provider, in every scenario."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ CLIENTS: tuple[type[Conversation], ...] = (
 
 
 class Place(NamedTuple):
-    """Where a cell stands in the matrix."""
+    """The coordinates of a cell in the matrix."""
 
     client: type[Conversation]
     scenario: Scenario
@@ -57,7 +57,7 @@ def whole() -> Iterator[Place]:
 
 
 def cover() -> Iterator[Place]:
-    """Some cells, such that any two of client, provider and scenario meet in one."""
+    """A pairwise selection: any two of client, provider and scenario meet in one cell."""
     for number, client in enumerate(CLIENTS):
         for row, (scenario, stream) in enumerate(
             (scenario, stream) for scenario in SCENARIOS for stream in (False, True)
@@ -66,13 +66,13 @@ def cover() -> Iterator[Place]:
 
 
 def is_sampled(place: Place) -> bool:
-    """Whether a cell of the cover is in the half of it where any two still meet."""
+    """Whether a cell is in the half of the selection in which any two still meet."""
     number = CLIENTS.index(place.client) + SCENARIOS.index(place.scenario)
     return place.stream == bool(number % 2)
 
 
 def sampled(places: Iterator[Place]) -> list[object]:
-    """As `params`; those that are not sampled are `thorough`."""
+    """Like `params`; cells that are not sampled are marked `thorough`."""
     return [
         pytest.param(
             place, id=str(place),
@@ -88,7 +88,7 @@ def params(places: Iterator[Place]) -> list[object]:
 
 
 def skipped(client: type[Conversation]) -> list[pytest.MarkDecorator]:
-    """The mark of a client whose SDK is not installed."""
+    """A skip mark if the client's SDK is not installed."""
     package = client.module.partition(".")[0]
     if find_spec(package) is not None:
         return []
@@ -96,7 +96,7 @@ def skipped(client: type[Conversation]) -> list[pytest.MarkDecorator]:
 
 
 def run(place: Place, url: str, behind: Behind) -> None:
-    """Play a cell, and compare what was lost with what is known to be."""
+    """Run a cell, and compare its losses with the known ones."""
     answers = place.scenario.answers(place.back, stream=place.stream)
     model = MODELS[place.back]
     client = place.client(url, model)
@@ -107,7 +107,7 @@ def run(place: Place, url: str, behind: Behind) -> None:
 
 
 def replay(place: Place, url: str, behind: Behind) -> None:
-    """The same with the provider's own, recorded answer in the first turn."""
+    """The same, with a recorded answer of the provider in the first turn."""
     found = recorded(place.back, place.scenario.name, stream=place.stream)
     if found is None:
         pytest.skip("nothing like it was recorded")
@@ -116,7 +116,7 @@ def replay(place: Place, url: str, behind: Behind) -> None:
     client = place.client(url, f"{place.back}:{model}")
     cell = Cell(client, place.back, behind, answers, stream=place.stream, model=model)
     place.scenario.run(cell)
-    more = cell.lost - _known(place)  # not everything that can be lost is in every recording
+    more = cell.lost - _known(place)  # a recording need not contain everything that can be lost
     assert not more, f"lost: {sorted(more)}"
 
 

@@ -1,4 +1,4 @@
-"""What users of the SDKs that speak Chat write by hand: turns, tools, and merged streams."""
+"""What users of OpenAI Chat SDKs write themselves: messages, tools, and merged streams."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Json = dict[str, Any]
 
 
 def user_turn(text: str, image: bytes | None) -> Json:
-    """A user's message, an image in it as a data URL."""
+    """A user message; an image is sent as a data URL."""
     if image is None:
         return {"role": "user", "content": text}
     url = f"data:image/png;base64,{base64.b64encode(image).decode()}"
@@ -22,14 +22,14 @@ def user_turn(text: str, image: bytes | None) -> Json:
 
 
 def result_turns(results: Sequence[tuple[Called, str]]) -> list[Json]:
-    """Results of calls, a message each."""
+    """Results of tool calls, one message each."""
     return [
         {"role": "tool", "tool_call_id": called.id, "content": text} for called, text in results
     ]
 
 
 def chat_tools(tools: Sequence[Offered]) -> list[Json]:
-    """Functions, strict as the helpers of OpenAI's SDK want them."""
+    """Functions, strict as the helpers of OpenAI's SDK require."""
     return [
         {
             "type": "function",
@@ -53,7 +53,7 @@ def calls_in(message: Mapping[str, Any]) -> tuple[Called, ...]:
 
 
 def merged(deltas: Iterable[Mapping[str, Any]]) -> Json:
-    """The message that a stream's deltas make: texts joined, lists merged by `index`.
+    """The message made of a stream's deltas: texts joined, lists merged by `index`.
 
     SDKs without a helper for it leave this to their users.
     """
@@ -92,9 +92,9 @@ def _merge_list(into: list[Json], items: Iterable[Mapping[str, Any]]) -> None:
 
 
 SUM_FIELDS = ("prompt_tokens", "completion_tokens")
-"""The names of the counts, for the SDKs that have them alone."""
+"""The names of the token counts, for SDKs without other names."""
 
 
 def thinking_in(message: Mapping[str, Any]) -> str:
-    """The thinking that servers of Chat show, in one of two fields."""
+    """The thinking, which servers send in one of two fields."""
     return str(message.get("reasoning_content") or message.get("reasoning") or "")

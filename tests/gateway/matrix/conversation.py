@@ -1,4 +1,4 @@
-"""A conversation that one SDK leads, as its users write it; the scenarios speak through it."""
+"""A conversation through one SDK, written as its users would; the scenarios use it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 
 class Called(NamedTuple):
-    """A call that the model asks for, as the SDK shows it."""
+    """A tool call of the model, as the SDK returns it."""
 
     id: str | None
     name: str
@@ -18,7 +18,7 @@ class Called(NamedTuple):
 
 
 class Counted(NamedTuple):
-    """Token counts as the SDK shows them; None: its types have no place for that one."""
+    """Token counts as the SDK returns them; None if its types have no such field."""
 
     input: int | None
     output: int | None
@@ -27,7 +27,7 @@ class Counted(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """An answer, as a user of the SDK reads it."""
+    """An answer, as a user of the SDK sees it."""
 
     text: str
     thinking: str = ""
@@ -47,54 +47,54 @@ class Conversation(ABC):
     """One conversation with a model behind the gateway."""
 
     name: ClassVar[str]
-    """The client, in tests and tables."""
+    """The client's name in tests and tables."""
     module: ClassVar[str]
-    """What has to be installed."""
+    """The package that must be installed."""
     front: ClassVar[str]
     """The dialect that it speaks."""
     embeds: ClassVar[bool] = True
-    """Whether the SDK asks for embeddings."""
+    """Whether the SDK supports embeddings."""
 
     def __init__(self, url: str, model: str) -> None:
         self.url = url
         self.model = model
         self.tools: list[Offered] = []
         self.thinks = False
-        """Whether the model is asked to think, and to show it."""
+        """Whether visible thinking is requested."""
 
     @abstractmethod
     def say(self, text: str, image: bytes | None = None) -> None:
-        """The user's turn, a PNG with it."""
+        """Add a user message, optionally with a PNG."""
 
     @abstractmethod
     def answer(self, *, stream: bool) -> Seen:
-        """The model's turn; it is kept for the next request, as users of the SDK keep it."""
+        """Request the response, and keep it for the next request as users of the SDK do."""
 
     @abstractmethod
     def give(self, results: Sequence[tuple[Called, str]]) -> None:
-        """The results of calls."""
+        """Add the results of tool calls."""
 
     @abstractmethod
     def parse(self, kind: type[BaseModel], *, stream: bool) -> BaseModel:
-        """The model's turn in a form, read by the SDK's own helper where it has one."""
+        """Request structured output, parsed by the SDK's own helper if it has one."""
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """The vectors of texts."""
+        """The embeddings of texts."""
         raise NotImplementedError
 
     @abstractmethod
     def failures(self) -> Mapping[int, type[Exception]]:
-        """By the provider's status: the SDK's own class for it."""
+        """The SDK's exception classes, by the provider's status."""
 
     @abstractmethod
     def broken(self) -> tuple[type[Exception], ...]:
-        """What the SDK raises when a stream breaks off."""
+        """The exceptions that the SDK raises if a stream breaks off."""
 
     @abstractmethod
     def status(self, error: Any) -> int | None:
-        """The status that an error tells."""
+        """The HTTP status of an error."""
 
     def retry_after(self, error: Any) -> str | None:
-        """The seconds to wait that an error tells; None: the SDK shows no headers."""
+        """The `Retry-After` of an error; None if the SDK doesn't return headers."""
         found: str | None = error.response.headers.get("retry-after")
         return found

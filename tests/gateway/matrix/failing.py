@@ -1,4 +1,4 @@
-"""Refusals in each provider's own form, and answers that break off."""
+"""Errors in each provider's own format, and answers that break off."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _TEXT = "the provider says no"
 
 
 def failure(back: str, status: int) -> Answer:
-    """A provider's refusal."""
+    """A provider's error."""
     body: object
     match back:
         case "anthropic":
@@ -45,7 +45,7 @@ def failure(back: str, status: int) -> Answer:
             body = {"error": {"code": status, "message": _TEXT, "status": _GOOGLE[status]}}
         case "ollama":
             body = {"error": _TEXT}
-        case "openai-chat":  # OpenRouter's form
+        case "openai-chat":  # OpenRouter's format
             body = {"error": {"code": status, "message": _TEXT}}
         case _:
             told = {"message": _TEXT, "type": _OPENAI[status]}
@@ -55,11 +55,11 @@ def failure(back: str, status: int) -> Answer:
 
 
 def cut_answers(answer: Answer, *, stream: bool) -> Iterator[Answer]:
-    """The same answer, broken off at its first byte, and at several before it is complete."""
+    """The same answer, cut off at its first byte, and at several points before its end."""
     size = len(answer.data)
     if not stream:
         yield answer._replace(cut=size // 2)
         return
-    said = sum(map(len, answer.frames[: len(answer.frames) // 2]))  # its end is not told by then
+    said = sum(map(len, answer.frames[: len(answer.frames) // 2]))  # before the finish reason
     for place in (1, said // 3, said - 1, said):
         yield answer._replace(cut=place, frames=())

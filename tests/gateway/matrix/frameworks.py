@@ -1,4 +1,4 @@
-"""Agents of other libraries, each with the tool `weather`, on every front that they speak."""
+"""Agents of other libraries, each with the tool `weather`, on every front they support."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ KEY = "none"
 
 
 class Framework(NamedTuple):
-    """A library on one of its fronts."""
+    """A library with one of the fronts it supports."""
 
     name: str
     needs: tuple[str, ...]
-    """Modules that have to be installed."""
+    """Modules that must be installed."""
     ask: Callable[..., str]
     """`(url, model, *, stream)` → the agent's final answer, after it ran the tool."""
 

@@ -15,15 +15,15 @@ from tests.gateway.matrix.conversation import Called, Conversation, Counted, See
 @cache
 def _sdk(url: str) -> Any:
     with catch_warnings():
-        simplefilter("ignore", DeprecationWarning)  # its source has an invalid escape sequence,
-        simplefilter("ignore", SyntaxWarning)  # which newer Pythons call a mistake
+        simplefilter("ignore", DeprecationWarning)  # its source has an invalid escape sequence:
+        simplefilter("ignore", SyntaxWarning)  # a SyntaxWarning in newer Pythons
         from google import genai
 
     return genai.Client(api_key="none", http_options={"base_url": url})
 
 
 class GoogleGenAI(Conversation):
-    """`client.chats`, which keeps the history itself, a content for each chunk of a stream."""
+    """`client.chats`, which keeps the history itself, with one content per chunk of a stream."""
 
     name = "google-genai"
     module = "google.genai"
@@ -36,7 +36,7 @@ class GoogleGenAI(Conversation):
         self._next: list[Any] = []
 
     def say(self, text: str, image: bytes | None = None) -> None:
-        """The user's turn."""
+        """Add a user message."""
         from google.genai import types
 
         self._next = [types.Part(text=text)]
@@ -44,7 +44,7 @@ class GoogleGenAI(Conversation):
             self._next.append(types.Part.from_bytes(data=image, mime_type="image/png"))
 
     def give(self, results: Sequence[tuple[Called, str]]) -> None:
-        """The results of calls."""
+        """Add the results of tool calls."""
         from google.genai import types
 
         self._next = [
@@ -73,7 +73,7 @@ class GoogleGenAI(Conversation):
         return config
 
     def answer(self, *, stream: bool) -> Seen:
-        """The model's turn."""
+        """Request the model's response."""
         asked = {"message": self._next, "config": self._config()}
         if stream:
             chunks = list(self._chat.send_message_stream(**asked))
@@ -82,7 +82,7 @@ class GoogleGenAI(Conversation):
         return _seen(chunks)
 
     def parse(self, kind: type[BaseModel], *, stream: bool) -> BaseModel:
-        """The model's turn, in a form."""
+        """Request structured output."""
         config = {"response_mime_type": "application/json", "response_schema": kind}
         asked = {"model": self.model, "contents": self._next, "config": config}
         if not stream:
@@ -92,25 +92,25 @@ class GoogleGenAI(Conversation):
         return kind.model_validate_json("".join(chunk.text or "" for chunk in chunks))
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """The vectors of texts."""
+        """The embeddings of texts."""
         found = self._sdk.models.embed_content(model=self.model, contents=list(texts))
         return [each.values for each in found.embeddings]
 
     def failures(self) -> Mapping[int, type[Exception]]:
-        """The SDK's classes, by status."""
+        """The SDK's exception classes, by status."""
         from google.genai import errors
 
         client = dict.fromkeys((400, 401, 404, 429), errors.ClientError)
         return {**client, 500: errors.ServerError, 529: errors.ServerError}
 
     def broken(self) -> tuple[type[Exception], ...]:
-        """What it raises when a stream breaks off."""
+        """The exceptions that it raises if a stream breaks off."""
         from google.genai import errors
 
         return (errors.APIError,)
 
     def status(self, error: Any) -> int | None:
-        """The status that an error tells."""
+        """The HTTP status of an error."""
         return int(error.code)
 
 

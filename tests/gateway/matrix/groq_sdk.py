@@ -1,4 +1,4 @@
-"""The groq SDK: Chat, under Groq's own path, without helpers for streams and forms."""
+"""The groq SDK: OpenAI Chat under Groq's path, without helpers for streams or structured output."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Groq(OpenAIChat):
         self._sdk = _sdk(url)
 
     def answer(self, *, stream: bool) -> Seen:
-        """The model's turn."""
+        """Request the model's response."""
         message, usage = self._asked(stream=stream)
         self.turns.append(message)
         text = message.get("content") or ""
@@ -52,14 +52,14 @@ class Groq(OpenAIChat):
         return merged(deltas), usage[-1] if usage else None
 
     def parse(self, kind: type[BaseModel], *, stream: bool) -> BaseModel:
-        """The model's turn, in a form."""
+        """Request structured output."""
         form = {"name": kind.__name__, "schema": _closed(kind), "strict": True}
         asked = {"response_format": {"type": "json_schema", "json_schema": form}}
         message, _ = self._asked(stream=stream, **asked)
         return kind.model_validate_json(message["content"])
 
     def failures(self) -> Mapping[int, type[Exception]]:
-        """The SDK's classes, by status."""
+        """The SDK's exception classes, by status."""
         import groq
 
         return {
@@ -72,13 +72,13 @@ class Groq(OpenAIChat):
         }
 
     def broken(self) -> tuple[type[Exception], ...]:
-        """What it raises when a stream breaks off."""
+        """The exceptions that it raises if a stream breaks off."""
         import groq
 
         return (groq.APIError,)
 
 
 def _closed(kind: type[BaseModel]) -> dict[str, Any]:
-    """The schema as strict mode wants it."""
+    """The schema in the form that strict mode requires."""
     schema = kind.model_json_schema()
     return {**schema, "additionalProperties": False}

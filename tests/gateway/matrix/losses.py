@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 _ALL = ("openai-chat", "openai-responses", "anthropic", "gemini", "ollama")
 _TELLING = ("openai-chat", "openai-responses", "anthropic", "gemini")
-"""Those that seal state, and that count cached and reasoning tokens."""
+"""Those with sealed state, and with counts of cached and reasoning tokens."""
 
 
 class Known(NamedTuple):
-    """Something that the provider said, and that the client does not get to see or to send."""
+    """Something in the provider's answer that the client doesn't see or can't send back."""
 
     client: str
     scenarios: tuple[str, ...]
@@ -38,7 +38,7 @@ LOSSES = (
 
 
 def losses_of(client: str, scenario: str, back: str) -> set[str]:
-    """What is known to be lost in a cell."""
+    """The known losses of a cell."""
     return {
         loss.what
         for loss in LOSSES

@@ -1,4 +1,4 @@
-"""The mistralai SDK: Chat in Mistral's form, of which its types keep what they know."""
+"""The mistralai SDK: Mistral's variant of OpenAI Chat; its types drop unknown fields."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ class MistralAI(OpenAIChat):
         self._sdk = _sdk(url)
 
     def give(self, results: Sequence[tuple[Called, str]]) -> None:
-        """The results of calls."""
+        """Add the results of tool calls."""
         self.turns += [
             {"role": "tool", "tool_call_id": called.id, "name": called.name, "content": text}
             for called, text in results
         ]
 
     def answer(self, *, stream: bool) -> Seen:
-        """The model's turn."""
+        """Request the model's response."""
         message, usage = self._asked(stream=stream)
         self.turns.append(message)
         return Seen(message.get("content") or "", "", calls_in(message), _counted(usage))
@@ -57,7 +57,7 @@ class MistralAI(OpenAIChat):
         return message, usage[-1] if usage else None
 
     def parse(self, kind: type[BaseModel], *, stream: bool) -> BaseModel:
-        """The model's turn, in a form."""
+        """Request structured output."""
         if not stream:
             done = self._sdk.chat.parse(kind, **self._fields())
             parsed: BaseModel = done.choices[0].message.parsed
@@ -67,22 +67,22 @@ class MistralAI(OpenAIChat):
         return kind.model_validate_json(merged(deltas)["content"])
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """The vectors of texts."""
+        """The embeddings of texts."""
         found = self._sdk.embeddings.create(model=self.model, inputs=list(texts))
         return [each.embedding for each in found.data]
 
     def failures(self) -> Mapping[int, type[Exception]]:
-        """The SDK's classes, by status."""
+        """The SDK's exception classes, by status."""
         errors = import_module("mistralai.client.errors")
         return dict.fromkeys((400, 401, 404, 429, 500, 529), errors.SDKError)
 
     def broken(self) -> tuple[type[Exception], ...]:
-        """What it raises when a stream breaks off."""
+        """The exceptions that it raises if a stream breaks off."""
         errors = import_module("mistralai.client.errors")
         return errors.SDKError, errors.ResponseValidationError, ValidationError
 
     def retry_after(self, error: Any) -> str | None:
-        """The seconds to wait that an error tells."""
+        """The `Retry-After` of an error."""
         found: str | None = error.headers.get("retry-after")
         return found
 
@@ -95,7 +95,7 @@ def _dumped(message: Any) -> dict[str, Any]:
 def _counted(usage: Any) -> Counted:
     if usage is None:
         return Counted(None, None)
-    more = usage.model_extra or {}  # what its types don't name, it keeps
+    more = usage.model_extra or {}  # fields that its types don't have
     cached = more.get("prompt_tokens_details", {}).get("cached_tokens")
     reasoning = more.get("completion_tokens_details", {}).get("reasoning_tokens")
     return Counted(usage.prompt_tokens, usage.completion_tokens, cached, reasoning)

@@ -1,4 +1,4 @@
-"""Answers as each provider writes them: made here, field by field, from one description."""
+"""Answers in each provider's own format, built field by field from one description."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MODELS = {
     "gemini": "gemini-3-flash-preview",
     "ollama": "qwen3:4b",
 }
-"""By back: the model that is asked."""
+"""The requested model, by the dialect behind the gateway."""
 THOUGHT = "The bridge over the Neretva is meant."
 INPUT, CACHED, OUTPUT, REASONING = 31, 8, 17, 5
 _SIGNATURE = "EuYBCkQYAiJAc2lnbmVkIGJ5IHRoZSBtb2RlbA=="
@@ -28,7 +28,7 @@ Json = dict[str, Any]
 
 
 class Said(NamedTuple):
-    """What a model says."""
+    """The content of a model's answer."""
 
     text: str = ""
     calls: tuple[tuple[str, Mapping[str, Any]], ...] = ()
@@ -181,12 +181,12 @@ _BODIES: dict[str, Callable[[Said], Json]] = {
 
 
 def body_of(back: str, said: Said) -> bytes:
-    """The answer in one piece."""
+    """The answer as one body."""
     return json.dumps(_BODIES[back](said)).encode()
 
 
 def frames_of(back: str, said: Said) -> list[bytes]:
-    """The answer as a stream, frame by frame, its texts in pieces."""
+    """The answer as the frames of a stream, with its texts in pieces."""
     path = "/v1beta/models/m:streamGenerateContent?alt=sse" if back == "gemini" else None
     asked: Json = {"model": MODELS[back], "messages": [], "input": "", "max_tokens": 9}
     if back == "openai-chat":

@@ -19,7 +19,7 @@ def _sdk(url: str) -> Any:
 
 
 class Ollama(Conversation):
-    """`client.chat`; its types have no ids of calls, and nothing to seal."""
+    """`client.chat`; its types have no call ids, and no field for sealed state."""
 
     name = "ollama"
     module = "ollama"
@@ -31,14 +31,14 @@ class Ollama(Conversation):
         self._sdk = _sdk(url)
 
     def say(self, text: str, image: bytes | None = None) -> None:
-        """The user's turn."""
+        """Add a user message."""
         turn: dict[str, Any] = {"role": "user", "content": text}
         if image is not None:
             turn["images"] = [image]
         self.turns.append(turn)
 
     def give(self, results: Sequence[tuple[Called, str]]) -> None:
-        """The results of calls."""
+        """Add the results of tool calls."""
         self.turns += [
             {"role": "tool", "tool_name": called.name, "content": text} for called, text in results
         ]
@@ -64,7 +64,7 @@ class Ollama(Conversation):
         return chunks
 
     def answer(self, *, stream: bool) -> Seen:
-        """The model's turn."""
+        """Request the model's response."""
         chunks = self._asked(stream=stream)
         messages = [chunk.message for chunk in chunks]
         text = "".join(each.content or "" for each in messages)
@@ -78,34 +78,34 @@ class Ollama(Conversation):
         return Seen(text, thinking, seen, _counted(chunks))
 
     def parse(self, kind: type[BaseModel], *, stream: bool) -> BaseModel:
-        """The model's turn, in a form."""
+        """Request structured output."""
         chunks = self._asked(stream=stream, format=kind.model_json_schema())
         return kind.model_validate_json("".join(each.message.content or "" for each in chunks))
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """The vectors of texts."""
+        """The embeddings of texts."""
         found = self._sdk.embed(model=self.model, input=list(texts)).embeddings
         return [list(vector) for vector in found]
 
     def failures(self) -> Mapping[int, type[Exception]]:
-        """The SDK's classes, by status."""
+        """The SDK's exception classes, by status."""
         import ollama
 
         return dict.fromkeys((400, 401, 404, 429, 500, 529), ollama.ResponseError)
 
     def broken(self) -> tuple[type[Exception], ...]:
-        """What it raises when a stream breaks off."""
+        """The exceptions that it raises if a stream breaks off."""
         import ollama
 
         return (ollama.ResponseError,)
 
     def status(self, error: Any) -> int | None:
-        """The status that an error tells."""
+        """The HTTP status of an error."""
         return int(error.status_code)
 
     def retry_after(self, error: Any) -> str | None:
-        """The seconds to wait that an error tells."""
-        del error  # it has a text and a status
+        """The `Retry-After` of an error."""
+        del error  # it has only a message and a status
         return None
 
 

@@ -20,14 +20,14 @@ from tests.gateway.matrix.conversation import Called, Conversation, Counted, See
 
 @cache
 def sdk(url: str) -> Any:
-    """One client for all tests: making one takes as long as several requests."""
+    """One client for all tests: creating one takes as long as several requests."""
     import openai
 
     return openai.OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0)
 
 
 def openai_failures() -> dict[int, type[Exception]]:
-    """The classes of the SDK, by status."""
+    """The SDK's exception classes, by status."""
     import openai
 
     return {
@@ -41,7 +41,7 @@ def openai_failures() -> dict[int, type[Exception]]:
 
 
 class OpenAIChat(Conversation):
-    """`client.chat.completions`, with its helpers for streams and forms."""
+    """`client.chat.completions`, with its helpers for streams and structured output."""
 
     name = "openai chat"
     module = "openai"
@@ -53,11 +53,11 @@ class OpenAIChat(Conversation):
         self._sdk = sdk(url)
 
     def say(self, text: str, image: bytes | None = None) -> None:
-        """The user's turn."""
+        """Add a user message."""
         self.turns.append(user_turn(text, image))
 
     def give(self, results: Sequence[tuple[Called, str]]) -> None:
-        """The results of calls."""
+        """Add the results of tool calls."""
         self.turns += result_turns(results)
 
     def _fields(self) -> dict[str, Any]:
@@ -69,12 +69,12 @@ class OpenAIChat(Conversation):
         return fields
 
     def answer(self, *, stream: bool) -> Seen:
-        """The model's turn."""
+        """Request the model's response."""
         completions, fields = self._sdk.chat.completions, self._fields()
         done = self._streamed(**fields) if stream else completions.create(**fields)
         message = done.choices[0].message.model_dump(exclude_none=True)
         message.pop("parsed", None)
-        message["role"] = "assistant"  # OpenRouter's chunks all say it; the helper joins them
+        message["role"] = "assistant"  # the helper joins the role of each OpenRouter chunk
         for call in message.get("tool_calls", ()):
             call["function"].pop("parsed_arguments", None)
         self.turns.append(message)
@@ -91,7 +91,7 @@ class OpenAIChat(Conversation):
         return done
 
     def parse(self, kind: type[BaseModel], *, stream: bool) -> BaseModel:
-        """The model's turn, in a form."""
+        """Request structured output."""
         fields = {**self._fields(), "response_format": kind}
         completions = self._sdk.chat.completions
         done = self._streamed(**fields) if stream else completions.parse(**fields)
@@ -99,27 +99,27 @@ class OpenAIChat(Conversation):
         return parsed
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """The vectors of texts."""
+        """The embeddings of texts."""
         found = self._sdk.embeddings.create(model=self.model, input=list(texts))
         return [each.embedding for each in found.data]
 
     def failures(self) -> Mapping[int, type[Exception]]:
-        """The SDK's classes, by status."""
+        """The SDK's exception classes, by status."""
         return openai_failures()
 
     def broken(self) -> tuple[type[Exception], ...]:
-        """What it raises when a stream breaks off."""
+        """The exceptions that it raises if a stream breaks off."""
         import openai
 
         return (openai.APIError,)
 
     def status(self, error: Any) -> int | None:
-        """The status that an error tells."""
+        """The HTTP status of an error."""
         return int(error.status_code)
 
 
 def counted(usage: Any) -> Counted:
-    """The counts that OpenAI's and Groq's SDKs show."""
+    """The token counts of OpenAI's and Groq's SDKs."""
     if usage is None:
         return Counted(None, None)
     cached = getattr(usage.prompt_tokens_details, "cached_tokens", None)

@@ -27,7 +27,7 @@ class OpenAIResponses(Conversation):
         self._sdk = sdk(url)
 
     def say(self, text: str, image: bytes | None = None) -> None:
-        """The user's turn."""
+        """Add a user message."""
         content: Any = text
         if image is not None:
             url = f"data:image/png;base64,{base64.b64encode(image).decode()}"
@@ -36,7 +36,7 @@ class OpenAIResponses(Conversation):
         self.turns.append({"role": "user", "content": content})
 
     def give(self, results: Sequence[tuple[Called, str]]) -> None:
-        """The results of calls."""
+        """Add the results of tool calls."""
         self.turns += [
             {"type": "function_call_output", "call_id": called.id, "output": text}
             for called, text in results
@@ -61,7 +61,7 @@ class OpenAIResponses(Conversation):
         return fields
 
     def answer(self, *, stream: bool) -> Seen:
-        """The model's turn."""
+        """Request the model's response."""
         if stream:
             done = self._streamed(**self._fields())
         else:
@@ -82,29 +82,29 @@ class OpenAIResponses(Conversation):
             return events.get_final_response()
 
     def parse(self, kind: type[BaseModel], *, stream: bool) -> BaseModel:
-        """The model's turn, in a form."""
+        """Request structured output."""
         fields = {**self._fields(), "text_format": kind}
         done = self._streamed(**fields) if stream else self._sdk.responses.parse(**fields)
         parsed: BaseModel = done.output_parsed
         return parsed
 
     def failures(self) -> Mapping[int, type[Exception]]:
-        """The SDK's classes, by status."""
+        """The SDK's exception classes, by status."""
         return openai_failures()
 
     def broken(self) -> tuple[type[Exception], ...]:
-        """What it raises when a stream breaks off."""
+        """The exceptions that it raises if a stream breaks off."""
         import openai
 
-        return openai.APIError, RuntimeError  # it says so when no `response.completed` came
+        return openai.APIError, RuntimeError  # raised if no `response.completed` arrived
 
     def status(self, error: Any) -> int | None:
-        """The status that an error tells."""
+        """The HTTP status of an error."""
         return int(error.status_code)
 
 
 def _as_sent(item: Any) -> Any:
-    """An item of an answer, as it goes back: without what only the parsing helper adds."""
+    """An output item as it is sent back: without the fields that the parsing helper adds."""
     fields = item.model_dump(exclude_unset=True)
     fields.pop("parsed_arguments", None)
     for part in fields.get("content") or ():

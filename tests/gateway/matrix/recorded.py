@@ -1,4 +1,4 @@
-"""Answers that providers gave: recorded traffic in place of made answers, where there is some."""
+"""Recorded answers of providers, used instead of generated ones where there are any."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ _MOST = 12_000  # bytes of a recording
 
 
 class Wanted(NamedTuple):
-    """What a recording must have, and must not have."""
+    """Features that a recording must have, and must not have."""
 
     features: frozenset[str]
     absent: frozenset[str]
 
 
 def wanted(features: str, absent: str) -> Wanted:
-    """The same from words."""
+    """The same, from strings of feature names."""
     return Wanted(frozenset(features.split()), frozenset(absent.split()))
 
 
@@ -54,11 +54,11 @@ SCENARIOS = {
     "thinking": wanted("reasoning text", "tool_call builtin_tools"),
     "thinking and tools": wanted("reasoning tool_call", "parallel_tool_calls"),
 }
-"""By scenario: the recordings that play it."""
+"""The features of usable recordings, by scenario."""
 
 
 def recorded(back: str, scenario: str, *, stream: bool) -> tuple[Answer, str] | None:
-    """The first recording of a scenario and the model that gave it; None: there is none."""
+    """The first recording of a scenario and its model, or None."""
     asked = SCENARIOS.get(scenario)
     corpus = _corpus()
     if asked is None or corpus is None:
@@ -84,7 +84,7 @@ def _whole(content: dict[str, object]) -> bytes | None:
 
 def _fits(row: Row, back: str, asked: Wanted) -> bool:
     absent = asked.absent | _ELSEWHERE
-    if back != "gemini":  # its tools are all marked so
+    if back != "gemini":  # all its tools have this mark
         absent |= {"builtin_tools"}
     is_small = row.size < _MOST and bool(row.model)
     return is_small and row.host in _HOSTS and not row.features & absent

@@ -1,4 +1,4 @@
-"""What is done through every client with every provider, and what has to come of it."""
+"""What every client does with every provider, and the expected outcome."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Weather(BaseModel):
 
 
 def _png() -> bytes:
-    """A picture of one red point."""
+    """An image of one red pixel."""
 
     def chunk(kind: bytes, data: bytes) -> bytes:
         check = struct.pack(">I", zlib.crc32(kind + data))
@@ -47,7 +47,7 @@ PICTURE = _png()
 
 
 class Cell:
-    """One client before one provider, whole or streamed; notes what was lost."""
+    """One client with one provider, streaming or not; records what was lost."""
 
     def __init__(
         self, client: Conversation, back: str, behind: Behind, answers: list[Answer], *,
@@ -63,16 +63,16 @@ class Cell:
         behind.script(back, model, *answers)
 
     def keeps(self, what: str, is_kept: bool) -> None:
-        """Note that something was lost, unless it was not. The table of losses knows which."""
+        """Record a loss unless something was kept; the table of losses lists the expected ones."""
         if not is_kept:
             self.lost.add(what)
 
     def expected(self, number: int) -> Response:
-        """What the provider said, read by its own dialect."""
+        """The provider's answer, decoded by its own dialect."""
         return reading(self.back, self.answers[number], stream=self.stream)
 
     def ask(self, number: int) -> Seen:
-        """The client's answer to the request of that number, compared with what was said."""
+        """What the client sees for the request of that number, compared with the answer."""
         seen, said = self.client.answer(stream=self.stream), self.expected(number)
         asked = self.behind.asked[number]
         assert not asked.problems
@@ -89,7 +89,7 @@ class Cell:
         self.keeps("token counts", (seen.usage.input, seen.usage.output) == usage)
 
     def parts(self, number: int, kind: type[Any]) -> list[Any]:
-        """The parts of that kind in a request that the provider got."""
+        """The parts of that kind in a request that the provider received."""
         return [
             part
             for message in self.behind.request(number).messages
@@ -120,7 +120,7 @@ def tools(cell: Cell) -> None:
 
 
 def _check_results(cell: Cell, results: list[tuple[Called, str]]) -> None:
-    """The provider gets its calls and their results, each with its own."""
+    """The provider gets its calls back, each with its result."""
     sent = {part.id: part for part in cell.parts(1, ToolCall)}
     got = cell.parts(1, ToolResult)
     assert len(sent) == len(got) == len(results)
@@ -131,7 +131,7 @@ def _check_results(cell: Cell, results: list[tuple[Called, str]]) -> None:
 
 
 def _offered(message: Message) -> dict[str, Offered]:
-    """Functions that fit the calls of a message."""
+    """Functions that match the calls of a message."""
     return {
         call.name: Offered(call.name, _schema(call.arguments or {})) for call in message.tool_calls
     }
@@ -189,9 +189,9 @@ def thinking(cell: Cell) -> None:
 
 
 def _is_sealed(cell: Cell) -> bool:
-    """Whether the provider has back all that it sealed, as its own client would send it.
+    """Whether the provider gets all its sealed state back, as its own client would send it.
 
-    OpenAI seals an item of a stream anew where it tells the whole answer: either one will do.
+    OpenAI encrypts a streamed item again in the complete response: either form is accepted.
     """
     own = seals(cell.back, _own_form(cell))
     got = seals(cell.back, cell.behind.asked[1].body)
@@ -201,7 +201,7 @@ def _is_sealed(cell: Cell) -> bool:
 
 
 def _own_form(cell: Cell) -> Any:
-    """The first answer as the provider's own client sends it back."""
+    """The first answer, as the provider's own client would send it back."""
     from dragoman.model.requests import Request
     from dragoman.providers.registry import provider
     from dragoman.wire.dialect import dialect
@@ -249,14 +249,14 @@ def cut(cell: Cell) -> None:
 
 
 class Scenario(NamedTuple):
-    """A scenario, and what the provider says in it."""
+    """A scenario, and the provider's answers in it."""
 
     name: str
     run: Callable[[Cell], None]
     said: tuple[Said, ...] = (FINAL,)
 
     def answers(self, back: str, *, stream: bool) -> list[Answer]:
-        """What the provider answers."""
+        """The provider's answers."""
         return [made(back, each, stream=stream) for each in self.said]
 
 

@@ -1,4 +1,4 @@
-"""Embeddings through the SDKs that ask for them, from every provider that has them."""
+"""Embeddings through the SDKs that support them, from every provider that has them."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ PATHS = {"gemini": "/v1beta/models/m:batchEmbedContents", "ollama": "/api/embed"
 
 @pytest.fixture(scope="module")
 def served() -> Iterator[Served]:
-    """A gateway and what is behind it, one for all cells."""
+    """A gateway and the providers behind it, shared by all cells."""
     with gateway() as (serving, behind):
         yield serving.url, behind
 
 
 def answered(back: str) -> Answer:
-    """Vectors as a provider tells them."""
+    """Embeddings in a provider's format."""
     name = "openai-chat" if back == "openai-responses" else back
     front = ServiceFront(name, path=PATHS.get(name, "/v1/embeddings"))
     told = Embedded(VECTORS, Usage(input=5), MODELS[back])
@@ -42,15 +42,17 @@ def answered(back: str) -> Answer:
 @pytest.mark.parametrize("back", [back for back in BACKS if back != "anthropic"])
 @pytest.mark.parametrize("client", EMBEDDING)
 def test_vectors(served: Served, client: type[Conversation], back: str) -> None:
-    """One vector for each text, in their order."""
+    """One vector per text, in the same order."""
     url, behind = served
     behind.script(back, MODELS[back], answered(back))
     assert client(url, MODELS[back]).embed(TEXTS) == VECTORS
 
 
 @pytest.mark.parametrize("client", EMBEDDING)
-def test_who_has_none_says_so(served: Served, client: type[Conversation]) -> None:
-    """Anthropic's API has no embeddings: the client's mistake, in its SDK's own exception."""
+def test_a_provider_without_embeddings_is_a_client_error(
+    served: Served, client: type[Conversation]
+) -> None:
+    """Anthropic's API has none: the SDK raises its own exception for a 400."""
     url, behind = served
     behind.script("anthropic", MODELS["anthropic"], Answer(b"{}"))
     asking = client(url, MODELS["anthropic"])

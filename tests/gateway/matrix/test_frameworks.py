@@ -1,4 +1,4 @@
-"""Agents of other libraries finish a tool round, on every front and with every provider."""
+"""Agents of other libraries complete a tool call, on every front and with every provider."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ CALL = Said(calls=(("weather", {"city": "Mostar"}),))
 
 @pytest.fixture(scope="module")
 def served() -> Iterator[Served]:
-    """A gateway and what is behind it, one for all cells."""
+    """A gateway and the providers behind it, shared by all cells."""
     with gateway() as (serving, behind):
         yield serving.url, behind
 
 
 @pytest.fixture(autouse=True)
 def libraries_own_warnings() -> Iterator[None]:
-    """What other libraries warn of among themselves is not ours to fail."""
+    """Warnings of other libraries about each other don't fail our tests."""
     with catch_warnings():
         simplefilter("ignore")
         yield
-        gc.collect()  # sockets that they leave open: a later test would be blamed for them
+        gc.collect()  # sockets that they leave open would make a later test fail
 
 
 @pytest.mark.slow
@@ -40,7 +40,7 @@ def libraries_own_warnings() -> Iterator[None]:
 @pytest.mark.parametrize("back", BACKS)
 @pytest.mark.parametrize("framework", FRAMEWORKS, ids=[each.name for each in FRAMEWORKS])
 def test_a_tool_round(served: Served, framework: Framework, back: str, stream: bool) -> None:
-    """The agent calls the tool that the model asks for, and tells its final answer."""
+    """The agent runs the tool that the model calls, and returns the final answer."""
     for module in framework.needs:
         try:
             import_module(module)

@@ -1,4 +1,4 @@
-"""The official SDKs before every provider's dialect, through a running gateway."""
+"""The official SDKs with every provider's dialect, through a running gateway."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ Served = tuple[str, Behind]
 
 @pytest.fixture(scope="module")
 def served() -> Iterator[Served]:
-    """A gateway and what is behind it, one for all cells."""
+    """A gateway and the providers behind it, shared by all cells."""
     with gateway() as (serving, behind):
         yield serving.url, behind
 
 
 @pytest.mark.parametrize("place", sampled(cover()))
-def test_a_cover_of_the_matrix(served: Served, place: Place) -> None:
-    """Any client, provider and scenario meet; what is lost is what is known to be."""
+def test_a_pairwise_selection_of_the_matrix(served: Served, place: Place) -> None:
+    """Any two of client, provider and scenario meet; only known losses occur."""
     run(place, *served)
 
 
-def test_what_is_sampled_meets_in_pairs() -> None:
-    """Any client, provider, scenario and mode meet in a cell that `make test` plays."""
+def test_the_sample_is_pairwise() -> None:
+    """Any two of client, provider, scenario and mode meet in a cell that `make test` runs."""
 
     def names(place: Place) -> tuple[str, str, str, bool]:
         return place.client.name, place.scenario.name, place.back, place.stream
@@ -51,13 +51,13 @@ def test_what_is_sampled_meets_in_pairs() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("place", params(whole()))
 def test_the_whole_matrix(served: Served, place: Place) -> None:
-    """Each cell is green, or loses what the table says."""
+    """Each cell passes, or has exactly the losses in the table."""
     run(place, *served)
 
 
 @pytest.mark.slow
 @pytest.mark.corpus
 @pytest.mark.parametrize("place", params(replayed()))
-def test_with_recorded_answers(served: Served, place: Place) -> None:
-    """The same with what providers really answered."""
+def test_recorded_answers(served: Served, place: Place) -> None:
+    """The same with recorded answers of the providers."""
     replay(place, *served)

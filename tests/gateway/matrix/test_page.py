@@ -1,4 +1,4 @@
-"""The page about the matrix says what the tests show."""
+"""The page about the matrix matches the tests."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ def test_the_page_is_up_to_date() -> None:
     assert PAGE.read_text(encoding="utf-8") == page()
 
 
-def test_the_cover_covers() -> None:
-    """Any client meets any provider, any scenario, and any provider any scenario, both ways."""
+def test_the_selection_is_pairwise() -> None:
+    """Any two of client, provider and scenario meet, streaming and not."""
 
     def pairs(places: object) -> set[object]:
         found: set[object] = set()
@@ -27,8 +27,8 @@ def test_the_cover_covers() -> None:
     assert pairs(cover()) == pairs(whole())
 
 
-def test_losses_are_of_cells_that_exist() -> None:
-    """No loss names a client or a scenario that is not there, and none is listed twice."""
+def test_losses_belong_to_existing_cells() -> None:
+    """No loss names an unknown client or scenario, and none is listed twice."""
     clients = {client.name for client in CLIENTS}
     scenarios = {scenario.name for scenario in SCENARIOS}
     assert {loss.client for loss in LOSSES} <= clients

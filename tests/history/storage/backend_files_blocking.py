@@ -1,4 +1,4 @@
-"""Sessions in files, called directly, as blocking programs do, and brought to the disk."""
+"""Sessions in files, called directly as blocking programs do, with `durability=power`."""
 
 from __future__ import annotations
 

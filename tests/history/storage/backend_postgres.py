@@ -37,7 +37,7 @@ def place(_tmp_path: Path) -> Generator[Callable[[], Storage]]:
 
 @contextmanager
 def emptied(name: str) -> Generator[Callable[[], Storage]]:
-    """A schema that other tests use too, one after the other: its tables stay, its rows go."""
+    """A schema that other tests reuse: its tables stay, its rows are deleted."""
     try:
         yield lambda: PostgresStorage(URL, schema=name, connections=4)
     finally:
@@ -52,7 +52,7 @@ def emptied(name: str) -> Generator[Callable[[], Storage]]:
 
 @contextmanager
 def schema() -> Generator[str]:
-    """The name of a schema, which is gone afterwards; skips where there is no server."""
+    """The name of a schema that is dropped afterwards; skips without a server."""
     psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed")
     try:
         connection = psycopg.connect(URL, autocommit=True, connect_timeout=30)

@@ -25,7 +25,7 @@ def emptied(prefix: str) -> None:
 
 
 def expect_server() -> None:
-    """Skip where there is no server."""
+    """Skip without a server."""
     redis = pytest.importorskip("redis", reason="the package redis is not installed")
     try:
         with redis.Redis.from_url(URL, socket_connect_timeout=30) as client:
@@ -36,7 +36,7 @@ def expect_server() -> None:
 
 @contextmanager
 def fresh_prefix() -> Generator[str]:
-    """A prefix that nobody else uses, whose keys are gone afterwards; skips without a server."""
+    """A unique prefix whose keys are deleted afterwards; skips without a server."""
     expect_server()
     prefix = f"test-{token_hex(8)}"
     try:

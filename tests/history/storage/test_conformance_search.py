@@ -75,7 +75,7 @@ async def test_query_operators_are_plain_text(
     "text",
     ["Straße", "ΣΊΣΥΦΟΣ Σίσυφος", "İstanbul", "café", "naïve résumé", "Привет мир", "ﬁne", "x²"],
 )
-async def test_a_text_is_found_by_itself(searching: Backend, text: str) -> None:
+async def test_a_text_is_found_by_its_own_words(searching: Backend, text: str) -> None:
     """In every script, in upper and lower case."""
     async with searching.opened() as storage:
         await fill(storage, text, "something else")

@@ -478,8 +478,8 @@ async def test_the_numbers_of_a_thousand_sessions_are_cached(tmp_path: Path) -> 
         "chain = ''",
     ],
 )
-async def test_damage_beside_a_message_is_told(tmp_path: Path, change: str) -> None:
-    """Counts of a message without usage, and checksums that are none: `verify` names the row."""
+async def test_damaged_columns_beside_a_message_are_reported(tmp_path: Path, change: str) -> None:
+    """Token counts of a message without usage, and malformed checksums: `verify` names the row."""
     path = tmp_path / "a.db"
     async with opened(path) as storage:
         await fill(storage, "a", "b", "c")
@@ -489,8 +489,8 @@ async def test_damage_beside_a_message_is_told(tmp_path: Path, change: str) -> N
         assert [problem for problem in await storage.verify() if "message 2" in problem]
 
 
-async def test_a_tally_that_is_none_is_told(tmp_path: Path) -> None:
-    """Missing messages would go unnoticed without it."""
+async def test_a_malformed_tally_is_reported(tmp_path: Path) -> None:
+    """Without a valid one, missing messages would go unnoticed."""
     path = tmp_path / "a.db"
     async with opened(path) as storage:
         await fill(storage, "a", "b", "c")

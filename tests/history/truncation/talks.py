@@ -16,9 +16,9 @@ _FILLER = "and so on and so forth " * 5
 def talk(script: str) -> Messages:
     """A history from a script, such as `"s u1 a+x t+x a"`.
 
-    A letter for who speaks: system, developer, user, assistant, tool. `+x` calls `x` (of the
-    assistant) or is its result, `!` pins. A message's id is its word in the script with its place
-    behind it: `u1` at the second place is `u1:1`. Each is longer than a marker.
+    The first letter is the role: system, developer, user, assistant, tool. `+x` is a call of `x`
+    (assistant) or its result (tool), `!` pins the message. A message's id is its word and its
+    index in the script: `u1` as the second word is `u1:1`. Each message is longer than a marker.
     """
     words = script.split()
     return Messages.of(_message(word, f"{word}:{place}") for place, word in enumerate(words))

@@ -71,7 +71,7 @@ def test_pairs() -> None:
     assert list(pairs(talk("u a+x+y t+y u t+x t+x"))) == [(1, 2), (1, 4)]
 
 
-def test_a_note_about_started_calls_is_no_end() -> None:
+def test_a_note_about_started_calls_does_not_end_a_turn() -> None:
     """Agents write one in long rounds: the calls still wait for their results."""
     plain = talk("u! a+x u a")
     noted = [*plain[:2], make_message(Role.TOOL).with_metadata("begun", ["x"]), *plain[2:]]

@@ -61,8 +61,8 @@ def test_report_before_the_cut_does_not() -> None:
     assert found.ratio == 1.5
 
 
-def test_seed_s_usage_is_a_report() -> None:
-    """Usage in the metadata, where seed 001 has it, counts like any other."""
+def test_usage_in_the_metadata_is_a_report() -> None:
+    """Seed 001 stores usage there; it counts like any other."""
     cut = Cut("u4:7", left_out=7, since="a4:8")
     about = {"usage": {"total_tokens": 5_000}}
     told = _TALK.replace_last(_TALK[-1].replace(metadata=about))
@@ -156,7 +156,7 @@ def _giving(cut: Cut) -> object:
         (Cut("nowhere"), "back"),
     ],
 )
-def test_strategy_that_errs(cut: Cut, why: str) -> None:
+def test_a_strategy_with_an_invalid_cut(cut: Cut, why: str) -> None:
     """No strategy can break a history: an invalid cut is an error."""
     with pytest.raises(InvalidInputError, match=why):
         run(truncate(_TALK, limit=1_000, strategy=_giving(cut)))  # type: ignore[arg-type]

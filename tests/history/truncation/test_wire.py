@@ -52,7 +52,7 @@ def test_needs_no_further_repair(
 
 @pytest.mark.parametrize("dialect", dragoman.dialects())
 @pytest.mark.parametrize("strategy", STRATEGIES.values(), ids=STRATEGIES)
-def test_needs_none_if_there_was_none(dialect: str, strategy: Strategy) -> None:
+def test_a_valid_history_has_a_valid_window(dialect: str, strategy: Strategy) -> None:
     """The window of a history that every target accepts needs no repair."""
     talk = Messages.of(
         message

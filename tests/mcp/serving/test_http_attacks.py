@@ -76,10 +76,10 @@ BODIES = {
 }
 
 
-async def test_bodies_that_are_no_message_are_refused_and_not_quoted(
+async def test_invalid_bodies_are_rejected_and_not_quoted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """With a session and without; the session goes on afterwards."""
+    """With a session and without; the session still works afterwards."""
     async with _served(monkeypatch) as place, httpx2.AsyncClient() as client:
         session = await _opened(client, place.url)
         for headers in (HEADERS, session):
@@ -95,7 +95,7 @@ async def test_bodies_that_are_no_message_are_refused_and_not_quoted(
 async def test_sessions_can_not_be_guessed_chosen_or_used_after_their_end(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """An id is the server's, random, and gone with the session."""
+    """Ids are random, chosen by the server, and invalid once the session has ended."""
     async with _served(monkeypatch) as place, httpx2.AsyncClient() as client:
         one, two = await _opened(client, place.url), await _opened(client, place.url)
         ids = {each["mcp-session-id"] for each in (one, two)}
@@ -112,7 +112,7 @@ async def test_sessions_can_not_be_guessed_chosen_or_used_after_their_end(
 
 
 async def test_the_number_of_sessions_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One too many is refused, and there is room again when one ends."""
+    """A further session is rejected until another one ends."""
     monkeypatch.setattr(http, "_MAX_SESSIONS", 3)
     async with _served(monkeypatch) as place, httpx2.AsyncClient() as client:
         opened = [await _opened(client, place.url) for _ in range(3)]
@@ -128,7 +128,7 @@ UNFINISHED = (b"", b"POST /mcp HT", SLOW, SLOW + b"\r\n", SLOW + b"\r\n{")
 async def test_connections_that_send_no_whole_request_are_dropped(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """However little or much of it arrives; a client that waits for its stream stays."""
+    """However much of it arrives; a client that waits for its stream stays connected."""
     monkeypatch.setattr(http, "PATIENCE", 0.2)
     async with _served(monkeypatch) as place, httpx2.AsyncClient() as client:
         session = await _opened(client, place.url)
@@ -141,7 +141,7 @@ async def test_connections_that_send_no_whole_request_are_dropped(
 
 
 async def _dropped(place: http.Place, sent: bytes) -> None:
-    """Send this, and wait until the server ends the connection without a word."""
+    """Send this, and wait until the server closes the connection without a reply."""
     reader, writer = await asyncio.open_connection(place.host, place.port)
     writer.write(sent)
     with suppress(ConnectionResetError):
@@ -149,7 +149,7 @@ async def _dropped(place: http.Place, sent: bytes) -> None:
     writer.close()
 
 
-async def test_there_is_nothing_beside_the_endpoint(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_other_paths_are_not_served(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither the older transport nor another spelling of the path."""
     async with _served(monkeypatch) as place, httpx2.AsyncClient() as client:
         for path in ("/", "//mcp", "/mcp/../mcp/x", "/mcp;x", "/sse", "/messages/"):

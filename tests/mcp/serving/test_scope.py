@@ -156,7 +156,7 @@ async def test_a_new_session_stays_in_scope() -> None:
     assert len(await storage.sessions()) == 2
 
 
-async def test_a_name_is_that_of_one_session_for_good() -> None:
+async def test_a_name_stays_bound_to_one_session() -> None:
     """A later session with that name or prefix is not served."""
     storage = MemoryStorage()
     ours, _ = await stored(storage, "ours", chat="notes")

@@ -21,7 +21,7 @@ from dragoman.history.session_summaries import TITLE
 from dragoman.history.storage.protocol import Storage
 from dragoman.history.transfer import ImportResult, OnConflict, import_lines, import_messages
 from dragoman.providers.documents.batches import CHUNK, STDIN, batches, chunks_of
-from dragoman.providers.documents.conversations import messages_of
+from dragoman.providers.documents.conversations import UNPACK, ZIP, messages_of
 from dragoman.providers.documents.reading import AUTO, CANONICAL, Document, Reader
 from dragoman.providers.documents.splitting import Piece
 from dragoman.wire.losses import Loss
@@ -71,6 +71,8 @@ async def imported(storage: Storage, source: Source, on_conflict: OnConflict) ->
     name = source.name
     with progress(size_of_files([name])) as advance, opened(name) as stream:
         head = stream.read(_HEAD)
+        if head.startswith(ZIP):
+            raise Ending(BROKEN, f"{name}: {UNPACK}")
         is_export = source.takes_exports and _EXPORT.search(head) is not None
         lost: Counter[str] = Counter()
         try:

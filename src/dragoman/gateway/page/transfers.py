@@ -22,7 +22,7 @@ from dragoman.interop.chat_exports import ChatBranch
 from dragoman.model.collection import Messages
 from dragoman.model.messages import Message
 from dragoman.providers.documents.batches import batches
-from dragoman.providers.documents.conversations import messages_of
+from dragoman.providers.documents.conversations import UNPACK, ZIP, messages_of
 from dragoman.providers.documents.reading import Document, Reader, StoredMessages
 from dragoman.providers.documents.splitting import Piece
 from dragoman.providers.documents.writing import Destination, Written
@@ -32,11 +32,6 @@ _MAX_IMPORTED = 1000  # conversations in one file
 _MAX_LOSSES = 1000
 _CHUNK = 512 * 1024
 _UNSAFE = re.compile(r"[^\w .()-]+")
-_ZIP = b"PK\x03\x04"
-_UNPACK = (
-    "the file is a ZIP archive; unpack it and import the JSON files in it (conversations.json, of"
-    " an export from ChatGPT or Claude)"
-)
 _NO_FORMAT = "unknown format; `info` lists the supported formats"
 
 
@@ -101,8 +96,8 @@ class _Imported(NamedTuple):
 def _read(body: bytes, name: str) -> tuple[list[_Imported], list[dict[str, Any]]]:
     found: list[_Imported] = []
     losses: list[dict[str, Any]] = []
-    if body.startswith(_ZIP):
-        raise InvalidRequest(_UNPACK, status=400)
+    if body.startswith(ZIP):
+        raise InvalidRequest(UNPACK, status=400)
     reader = Reader(read_session=_stored)
     for place, piece in enumerate(_documents(body, name)):
         if len(found) >= _MAX_IMPORTED or len(losses) >= _MAX_LOSSES:

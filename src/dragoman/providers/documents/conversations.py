@@ -10,6 +10,12 @@ from dragoman.model.roles import Role
 from dragoman.providers.documents.reading import Document
 from dragoman.wire.losses import Loss
 
+ZIP = b"PK\x03\x04"
+"""The first bytes of a ZIP archive, in which ChatGPT and Claude deliver their exports."""
+UNPACK = (
+    "the file is a ZIP archive; unpack it and import the JSON files in it (conversations.json, of"
+    " an export from ChatGPT or Claude)"
+)
 _KEPT = ("messages", "system")
 _NOTHING = Request()
 
