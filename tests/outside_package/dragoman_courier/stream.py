@@ -83,7 +83,7 @@ class StreamDecoder(FrameDecoder[bytes]):
         if self._growing is None or self._growing[0] != field:
             self._parts.stop_all()
             self._growing = field, self._parts.start(_GROWING[field]("", origin=OWN))
-        self._emit_delta(PartDelta(self._growing[1], text))
+        self._emit(PartDelta(self._growing[1], text))
 
     def _finish(self, line: dict[str, Any]) -> None:
         self._end()

@@ -148,7 +148,7 @@ class StreamEncoder(EventEncoder):
     def _opaque(self, payload: Mapping[str, Any]) -> bytes | None:
         name, data = payload.get("event"), payload.get("data")
         if isinstance(name, str) and is_event_name(name) and is_object(data):
-            return sse(dumps(data), name)
+            return sse(dumps(data), None if name == "message" else name)  # it is the default
         return None
 
     def _end(self) -> bytes:
