@@ -59,7 +59,7 @@ export function Markdown({ text, live = false }) {
   }
   const tokens = blocks(text);
   if (!tokens) return html`<div class="md"><pre class="plain-text">${visible(text)}</pre></div>`;
-  return html`<div class="md" dir="auto">${tokens.map((token, index) =>
+  return html`<div class="md" dir="auto" data-held=${anyway || null}>${tokens.map((token, index) =>
     html`<${Block} key=${index} raw=${token.raw} token=${token} live=${live && index === tokens.length - 1} />`)}</div>`;
 }
 
@@ -109,7 +109,7 @@ function Table({ token }) {
   const columns = token.header.slice(0, MAX_COLUMNS);
   const cell = (tag) => (one, index) => h(tag, { class: token.align[index] ? `to-${token.align[index]}` : null }, inline(one.tokens, 0));
   const left = token.rows.length - most;
-  return html`<div class="table" role="region" aria-label="Table" tabindex="0"><table>
+  return html`<div class="table" role="region" aria-label="Table" tabindex="0" data-held=${most > MAX_ROWS || null}><table>
     <thead><tr>${columns.map(cell('th'))}</tr></thead>
     <tbody>${token.rows.slice(0, most).map((row) => h('tr', null, row.slice(0, MAX_COLUMNS).map(cell('td'))))}</tbody>
   </table>
