@@ -74,6 +74,7 @@ async def _asking(method: str, params: dict[str, Any]) -> tuple[dict[str, Any], 
     )  # fmt: skip
     async with scripted.server as server:
         await server.call_tool("ask")
+        found: list[dict[str, Any]] = []
         for _ in range(500):
             found = [each for each in scripted.heard if each.get("id") == "q1"]
             if found:
