@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -101,6 +102,28 @@ def test_a_hook_that_calls_itself_without_end_is_stopped(
     switch["is_on"] = False
     history.add("b")
     assert texts(history.messages()) == ["b"]
+
+
+def test_a_hook_stopped_by_python_leaves_no_coroutine(
+    opened: Callable[..., BlockingChatHistory],
+) -> None:
+    """Whichever call exceeds the stack: a coroutine that nobody awaits is a warning."""
+
+    def again(_: Message, history: BlockingChatHistory) -> None:
+        history.add("again")
+
+    history = opened(on_before_add=again)
+
+    def add(depth: int) -> None:
+        if depth:
+            add(depth - 1)
+        else:
+            history.add("a")
+
+    for depth in range(9):  # calls between two calls of the hook
+        with pytest.raises(RecursionError):
+            add(depth)
+    gc.collect()
 
 
 @pytest.mark.parametrize("error", [SystemExit, KeyboardInterrupt, StopIteration, MemoryError])

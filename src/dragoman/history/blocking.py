@@ -44,9 +44,13 @@ class BlockingChatHistory:
         history._show_as(self)  # pyright: ignore[reportPrivateUsage] # same package
 
     def _run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        if self._run_inline:
+        if not self._run_inline:
+            return portal.run(coroutine)
+        try:
             return portal.run_inline(coroutine)
-        return portal.run(coroutine)
+        except RecursionError:
+            coroutine.close()  # the call itself may have failed: then nothing awaited it
+            raise
 
     @classmethod
     def open(
