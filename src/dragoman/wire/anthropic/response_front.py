@@ -77,7 +77,8 @@ class FrontStreamEncoder(StreamEncoder):
         """The bytes to send for an event; empty for parts that responses can't contain."""
         if isinstance(event, (events.PartStart, events.PartStop)) and event.choice == 0:
             part = event.part
-            if isinstance(part, Media) and not is_own(part.origin or self._start.origin):
+            # As in a whole response, the answer's origin decides, not that of its part.
+            if isinstance(part, Media) and not is_own(self._start.origin):
                 return self._leave_out(event.index)
         if isinstance(event, (PartDelta, events.PartStop)) and event.index in self._left_out:
             return b""
