@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dragoman
-from dragoman.model.events import Event
+from dragoman.errors import ServerError
+from dragoman.model.events import Event, StreamError
 from dragoman.model.jsontext import dumps
 from dragoman.model.media import Audio, Image
 from dragoman.model.messages import Message
@@ -190,6 +191,8 @@ _parts = st.one_of(
         ToolCall.create, st.uuids().map(str), st.sampled_from(["f", "g_2", "weather"]),
         st.dictionaries(_words, _values, max_size=3),
     ),
+    st.builds(Image, data=st.just("iVBORw0KGgo="), mime=st.just("image/png"), origin=_homes),
+    st.builds(Image, url=st.just("https://example.org/a.png"), origin=_homes),
 )  # fmt: skip
 _finishes = st.sampled_from([FinishReason.STOP, FinishReason.LENGTH, FinishReason.TOOL_CALLS])
 
@@ -199,7 +202,30 @@ _finishes = st.sampled_from([FinishReason.STOP, FinishReason.LENGTH, FinishReaso
 def test_generated_answers(
     front: str, parts: list[Any], finish: FinishReason, home: Origin | None
 ) -> None:
-    """Generated answers: texts, thinking, refusals and calls in any order."""
+    """Generated answers: texts, thinking, refusals, calls and images in any order."""
     message = Message(Role.ASSISTANT, tuple(parts), origin=home)
     response = Response(choices=(Choice(0, message, finish),), usage=Usage(input=7, output=3))
     check(front, response, list(events_of(response)))
+
+
+@pytest.mark.parametrize("front", FRONTS)
+def test_a_failed_answer_is_an_error_in_both_forms(front: str) -> None:
+    """A whole one is nothing else, except in the Responses API, which has a status for it.
+
+    In a stream, what was said before has been sent: the error follows it.
+    """
+    message = Message.assistant("Hello")
+    response = Response(choices=(Choice(0, message, FinishReason.ERROR),))
+    made = Front(front, request_to(front))
+    encoder, decoder = made.stream(), dragoman.dialect(front).stream_decoder()
+    frames = b"".join([*map(encoder.feed, events_of(response)), encoder.close()])
+    seen = [*decoder.feed(frames), *decoder.close()]
+    assert decoder.response.text == "Hello"
+    if front == "openai-responses":
+        whole = seen_whole(made, response)
+        assert whole.text == "Hello"
+        assert whole.finish is decoder.response.finish is FinishReason.ERROR
+    else:
+        with pytest.raises(ServerError, match="failed"):
+            seen_whole(made, response)
+        assert any(isinstance(event, StreamError) for event in seen)

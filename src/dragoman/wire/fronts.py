@@ -244,11 +244,23 @@ class Sealer:
         if isinstance(part, front.native):
             self.has_sealed = True
             return (stateless(part, front.origin).replace(signature=envelope),)
-        # Clients look for text at the beginning of a message if nothing was thought, otherwise at
-        # its end, and for a call always at its end.
-        is_last = isinstance(part, ToolCall) or (type(part) is Text and self._number > 0)
-        carrier, shown = self.carrier(envelope), stateless(part)
+        is_led = self._number > 0
+        announced = self.announcement(part, fingerprint(part)) if is_led else None
+        carrier, shown = self.carrier(announced or envelope), stateless(part)
+        # Clients look for a call at the end of a message, and for text at its beginning, or at its
+        # end if thinking comes first.
+        is_last = isinstance(part, ToolCall) or announced is not None
         return (carrier, shown) if is_last else (shown, carrier)
+
+    def announcement(self, part: AnyPart, owner: str = ANNOUNCED) -> str | None:
+        """The envelope for a text that follows it; None: it can't precede its part.
+
+        A signature vouches for the text, so it needs an owner; an id may be that of an edited text.
+        """
+        home = self.home_of(part)
+        if home is None or not self._front.keeps_texts or type(part) is not Text or part.signature:
+            return None
+        return wrap(Seal(home, _unsaid(part, home), owner))
 
     def envelope(self, part: AnyPart, home: Origin, place: tuple[int, int] | None) -> str | None:
         """The envelope for a part that the client is shown."""
@@ -295,11 +307,6 @@ def whole_envelope(
     """The envelope for a part that the client is not shown, except perhaps as a counterpart."""
     extras = own_extras(part.extras, home.dialect)
     return wrap(Seal(home, part.replace(origin=None, extras=extras), at=place, shown=shown_id))
-
-
-def announcement(text: Text, home: Origin) -> str | None:
-    """The envelope for a text that follows it."""
-    return wrap(Seal(home, _unsaid(text, home), ANNOUNCED))
 
 
 def _unsaid(part: AnyPart, home: Origin) -> AnyPart:

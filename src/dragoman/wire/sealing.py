@@ -21,7 +21,6 @@ from dragoman.model.tools import ToolCall, ToolCallDelta, make_call
 from dragoman.wire.fronts import (
     WHOLE,
     StateFields,
-    announcement,
     is_shown,
     pointed_back,
     stateless,
@@ -155,10 +154,7 @@ class SealingEncoder(FlowingEncoder, EventHandler):
         Clients take the last block of an answer for what the model said: `claude -p` prints
         nothing if that is an envelope.
         """
-        home = choice.sealer.home_of(part)
-        if home is None or not self._front.keeps_texts or type(part) is not Text or part.signature:
-            return b""
-        envelope = announcement(part, home)
+        envelope = choice.sealer.announcement(part)
         if envelope is None:
             return b""
         growing.state = part

@@ -263,7 +263,7 @@ def test_a_conversation_has_a_limit_of_its_own(front: str, element: str) -> None
         check_values(body.encode(), 100_000)
         return ClientRequest(front, body.encode(), model="m", stream=False)
 
-    assert asked(MAX_MESSAGES)
+    assert asked(MAX_MESSAGES).model == "m"
     with pytest.raises(InvalidRequest, match="20,000 messages"):
         asked(MAX_MESSAGES + 1)
 

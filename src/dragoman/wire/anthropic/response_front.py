@@ -76,7 +76,8 @@ class FrontStreamEncoder(StreamEncoder):
 
     def _is_left_out(self, index: int, part: AnyPart | None) -> bool:
         """Whether a part can't be in a response."""
-        if isinstance(part, Media) and not is_own(part.origin or self._start.origin):
+        # As in a whole response, the answer's origin decides, not that of its part.
+        if isinstance(part, Media) and not is_own(self._start.origin):
             if index not in self._left_out:
                 self._left_out.add(index)
                 self._lose(f"choices[0].message.parts[{self._queue.skip()}]", _NO_MEDIA)
