@@ -304,7 +304,7 @@ def test_our_tests_of_dialects_pass_for_it(folder: Path) -> None:
     done = subprocess.run(
         [*command, *(f"tests/wire/test_{name}.py" for name in files)],
         cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), "PYTEST_ADDOPTS": ""},
         capture_output=True,
         text=True,
         check=False,

@@ -112,6 +112,11 @@ class FlowingEncoder:
     flow: Flow | None = None
     """How to write the next plain delta of the current part; None: in the general way."""
 
+    @property
+    def has_own_feed(self) -> bool:
+        """Whether `feed` is this one: one that a subclass overrides must see each event."""
+        return type(self).feed is FlowingEncoder.feed
+
     def feed(self, event: Event) -> bytes:
         """The bytes to send for an event; empty if more events are needed first."""
         flow = self.flow
@@ -155,7 +160,7 @@ class FlowingEncoder:
         if len(events) <= 1:
             return self.feed(events[0]) if events else b""
         written: list[bytes] = []
-        is_own = type(self).feed is FlowingEncoder.feed  # an overridden `feed` must see each event
+        is_own = self.has_own_feed
         place, count = 0, len(events)
         while place < count:
             flow = self.flow if is_own else None
@@ -222,12 +227,17 @@ def _plain_text(event: ToolCallDelta) -> str | None:
 
 def general_path(encoder: StreamEncoder) -> Callable[[Event], bytes]:
     """How a wrapping encoder writes to the inner one."""
-    return encoder.write if isinstance(encoder, FlowingEncoder) else encoder.feed
+    return encoder.write if _is_flowing(encoder) else encoder.feed
 
 
 def inner_flow(encoder: StreamEncoder, event: Delta) -> Flow | None:
     """The flow of an inner encoder that has just written this event."""
-    return encoder.flow_after(event) if isinstance(encoder, FlowingEncoder) else None
+    return encoder.flow_after(event) if _is_flowing(encoder) else None
+
+
+def _is_flowing(encoder: StreamEncoder) -> TypeGuard[FlowingEncoder]:
+    """Whether runs may bypass `feed`: one that an installed dialect overrides sees each event."""
+    return isinstance(encoder, FlowingEncoder) and encoder.has_own_feed
 
 
 def around(before: bytes, after: bytes) -> Writer:
