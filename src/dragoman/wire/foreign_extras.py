@@ -108,7 +108,7 @@ def _at(path: str, extras: Mapping[str, Any], dialect: str) -> Iterator[Loss]:
 
 def foreign_losses(extras: Mapping[str, Any], dialect: str, path: str) -> Iterator[Loss]:
     """The losses for extras at this path, one for each field of another dialect."""
-    if extras is EMPTY or not extras:
+    if extras is EMPTY or not extras or has_no_content(extras):
         return
     for source, name in foreign_fields(extras, dialect):
         where = f"{path}.{name}" if _NAME.fullmatch(name) else path

@@ -173,6 +173,8 @@ class Front:
         self.response_id = response_id
         self.response_fields = response_fields
         self.form = self._form()
+        self._id: str | None = None
+        self._request_id: str | None = None
         self._clock = clock
         self.began = clock()
         self.created_at = self.began if self.form.has_time else None
@@ -183,18 +185,22 @@ class Front:
     def _form(self) -> FrontForm:
         return front_form(self.dialect)
 
-    @cached_property
+    @property
     def request_id(self) -> str:
         """The id of the request."""
-        return new_id("req_")
+        made = self._request_id
+        if made is None:
+            made = self._request_id = new_id("req_")
+        return made
 
-    @cached_property
+    @property
     def id(self) -> str | None:
         """The id for responses that have none."""
         if self.response_id is not None:
             return self.response_id
-        prefix = self.form.id_prefix
-        return None if prefix is None else new_id(prefix)
+        if self._id is None and self.form.id_prefix is not None:
+            self._id = new_id(self.form.id_prefix)
+        return self._id
 
     @property
     def elapsed(self) -> float:
