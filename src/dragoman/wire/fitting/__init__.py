@@ -127,8 +127,8 @@ MESSAGES: tuple[Step[Messages], ...] = (
         with_object_arguments,
         ("tools.parses_arguments",),
         lambda seen, _: bool(seen.calls),
-        lambda seen, to: not are_objects(seen.calls, to),
-        lambda to: to.tools.parses_arguments,
+        is_required=lambda to: to.tools.parses_arguments,
+        finds=lambda seen, to: not are_objects(seen.calls, to),
     ),
     Step(
         with_alternating_roles,

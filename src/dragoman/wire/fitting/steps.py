@@ -114,12 +114,12 @@ class Step(Struct, Generic[T], frozen=True, eq=False):
     flags: tuple[str, ...]
     concerns: Callable[[Contents, Target], bool] = always
     """Whether there may be anything to do, by the contents' flags: the result is cached."""
-    finds: Callable[[Contents, Target], bool] | None = None
-    """Like `concerns`, by what is in the contents; None: it may."""
     is_required: Callable[[Target], bool] | None = None
     """Whether the target requires the step for any conversation; None: it may."""
     among_kept: Callable[[Messages, Target, list[Note], Keeps], Messages] | None = None
     """A variant for conversations with kept messages; None: fit message by message."""
+    finds: Callable[[Contents, Target], bool] | None = None
+    """Like `concerns`, by what is in the contents, so not cached; None: it may."""
 
 
 def steps_for(steps: tuple[Step[T], ...], seen: Contents, target: Target) -> tuple[Step[T], ...]:

@@ -113,8 +113,8 @@ class FlowingEncoder:
     """How to write the next plain delta of the current part; None: in the general way."""
 
     @property
-    def has_own_feed(self) -> bool:
-        """Whether `feed` is this one: one that a subclass overrides must see each event."""
+    def has_default_feed(self) -> bool:
+        """Whether `feed` is not overridden: one that a subclass overrides must see each event."""
         return type(self).feed is FlowingEncoder.feed
 
     def feed(self, event: Event) -> bytes:
@@ -160,7 +160,7 @@ class FlowingEncoder:
         if len(events) <= 1:
             return self.feed(events[0]) if events else b""
         written: list[bytes] = []
-        is_own = self.has_own_feed
+        is_own = self.has_default_feed
         place, count = 0, len(events)
         while place < count:
             flow = self.flow if is_own else None
@@ -237,7 +237,7 @@ def inner_flow(encoder: StreamEncoder, event: Delta) -> Flow | None:
 
 def _is_flowing(encoder: StreamEncoder) -> TypeGuard[FlowingEncoder]:
     """Whether runs may bypass `feed`: one that an installed dialect overrides sees each event."""
-    return isinstance(encoder, FlowingEncoder) and encoder.has_own_feed
+    return isinstance(encoder, FlowingEncoder) and encoder.has_default_feed
 
 
 def around(before: bytes, after: bytes) -> Writer:

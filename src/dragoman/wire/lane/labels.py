@@ -22,6 +22,7 @@ Labels = tuple[tuple[str, bytes, bytes], ...]
 NO_LABELS: Labels = ()
 _PLAIN = re.compile(rb'"(?!dragoman-label)[A-Za-z0-9_-]{1,64}"')
 _SAMPLE, _OTHER = b'"dragoman-label-%d"', b'"%064d"'
+"""The first is excluded as an actual label: it would be taken for a sample."""
 _OTHER_TEXT = "%064d"
 _TEXT = ""
 """In place of a field's name, for a text."""
@@ -29,7 +30,6 @@ _RESERVED = "dragoman-label"
 SAMPLE_TEXT = f"{_RESERVED}-text"
 """In place of a text."""
 _SAMPLED_TEXT = encode(SAMPLE_TEXT)
-"""The first is excluded as an actual label: it would be taken for a sample."""
 
 
 def with_samples(fields: dict[str, Raw], names: Iterable[str]) -> Labels:

@@ -48,5 +48,5 @@ def _finds(seen: Contents, _target: Target) -> bool:
     return any(map(_has_own_extras, seen.calls))
 
 
-STEPS = (Step(with_object_arguments, ("is_strict",), _concerns, _finds),)
+STEPS = (Step(with_object_arguments, ("is_strict",), _concerns, finds=_finds),)
 """Fitting steps for this dialect only."""

@@ -109,7 +109,7 @@ STEPS = (
         with_short_argument_names,
         ("tools.limits_argument_names",),
         lambda seen, to: to.tools.limits_argument_names and bool(seen.calls),
-        lambda seen, _: any(map(_has_long_names, seen.calls)),
+        finds=lambda seen, _: any(map(_has_long_names, seen.calls)),
     ),
 )
 """Fitting steps for this dialect only."""
