@@ -75,7 +75,7 @@ def test_encoded_shows_sizes_only() -> None:
 
 def test_repr_does_not_change_an_encoded_body() -> None:
     """A repr, in a debugger or a log, does not change what is sent or how fast."""
-    encoded = Encoded.of_bytes(b'{ "a" : 1e2 }', None, {}, (), (), NOTHING)
+    encoded = Encoded(None, _raw=b'{ "a" : 1e2 }')
     assert repr(encoded) == "Encoded(1 fields, 0 losses, 0 repairs)"
     assert encoded.is_raw
     assert encoded.to_bytes() == b'{ "a" : 1e2 }'

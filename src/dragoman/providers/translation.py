@@ -42,7 +42,7 @@ def translate(
     {'contents': [{'role': 'user', 'parts': [{'text': 'Hi'}]}]}
     """
     encoded = None
-    if headers is None and (asked := _asked(source, target, path, repair=repair)) is not None:
+    if headers is None and (asked := _asked(source, target, path, bool(repair))) is not None:
         encoded = translated(body, asked)
     if encoded is None:
         encoded = _general(body, source, target, path, headers, repair=repair).encoded
@@ -87,12 +87,12 @@ _keeping = Lock()
 
 
 def _asked(
-    source: str, target: str | Target | Provider, path: str | None, *, repair: bool
+    source: str, target: str | Target | Provider, path: str | None, repair: bool
 ) -> Asked | None:
     """Everything that determines the translation except the body; None if there is no lane."""
     if type(source) is not str or (path is not None and type(path) is not str):
         return None
-    place = (source, target if type(target) is str else (id(target),), path, bool(repair))
+    place = (source, target if type(target) is str else (id(target),), path, repair)
     kept = _kept.get(place)
     if kept is not None and (kept.stamp is None or kept.stamp == stamp()):
         return kept.asked
@@ -104,7 +104,7 @@ def _asked(
     general = partial(
         _general, source=source, target=target, path=path, headers=None, repair=repair
     )
-    asked = Asked(lane, object(), bool(repair), general, lane_of)
+    asked = Asked(lane, object(), repair, general, lane_of)
     with _keeping:
         while len(_kept) >= _CACHE_SIZE:
             del _kept[next(iter(_kept))]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from msgspec import Struct
+
 from dragoman._reveal import is_revealed
 from dragoman.errors import LossError
 from dragoman.model.frozen import EMPTY
@@ -13,52 +15,24 @@ from dragoman.wire.context import NOTHING, Context
 from dragoman.wire.losses import Loss, Repair
 
 
-class Encoded:
-    """A body ready to send, with its path and headers, and what was lost or repaired in it."""
+class Encoded(Struct, eq=False, weakref=True):
+    """A body ready to send, with its path and headers, and what was lost or repaired in it.
 
-    __slots__ = ("_body", "_raw", "context", "headers", "losses", "path", "repairs")
+    Created with the body, the rest by name: `Encoded({"model": "m"}, path="/v1/messages")`.
+    """
 
-    def __init__(
-        self,
-        body: dict[str, Any],
-        *,
-        path: str | None = None,
-        headers: Mapping[str, str] = EMPTY,
-        losses: tuple[Loss, ...] = (),
-        repairs: tuple[Repair, ...] = (),
-        context: Context = NOTHING,
-    ) -> None:
-        self._body: dict[str, Any] | None = body
-        self._raw: bytes | None = None
-        self.path = path
-        self.headers = headers
-        self.losses = losses
-        """What the caller wrote that is not in the body."""
-        self.repairs = repairs
-        """What was added, dropped, renamed, moved, merged or retyped for the target."""
-        self.context = context
-        """What to undo in the response: pass it to `decode_response`."""
-
-    @classmethod
-    def of_bytes(
-        cls,
-        raw: bytes,
-        path: str | None,
-        headers: Mapping[str, str],
-        losses: tuple[Loss, ...],
-        repairs: tuple[Repair, ...],
-        context: Context,
-    ) -> Encoded:
-        """Create one from serialised JSON, which is parsed only if `body` is accessed."""
-        made = cls.__new__(cls)
-        made._body = None
-        made._raw = raw
-        made.path = path
-        made.headers = headers
-        made.losses = losses
-        made.repairs = repairs
-        made.context = context
-        return made
+    _body: dict[str, Any] | None
+    """None as long as only `_raw` is known."""
+    path: str | None = None
+    headers: Mapping[str, str] = EMPTY
+    losses: tuple[Loss, ...] = ()
+    """What the caller wrote that is not in the body."""
+    repairs: tuple[Repair, ...] = ()
+    """What was added, dropped, renamed, moved, merged or retyped for the target."""
+    context: Context = NOTHING
+    """What to undo in the response: pass it to `decode_response`."""
+    _raw: bytes | None = None
+    """Serialised JSON, parsed only if `body` is accessed."""
 
     @property
     def is_raw(self) -> bool:

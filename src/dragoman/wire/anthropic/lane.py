@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec import UNSET, Struct, UnsetType
 from msgspec.json import Decoder
 
 from dragoman.wire.anthropic.summary import summary
@@ -31,6 +31,7 @@ from dragoman.wire.lane.plain import (
     Contents,
     FailedResult,
     Function,
+    Json,
     Lane,
     Mark,
     Marks,
@@ -115,7 +116,7 @@ class _AssistantMessage(
 _decode = Decoder(list[_UserMessage | _AssistantMessage]).decode
 
 
-def _read(raw: Raw) -> tuple[Turns, Marks]:
+def _read(raw: Json) -> tuple[Turns, Marks]:
     turns: Turns = []
     marks: list[Mark] = []
     for number, message in enumerate(_decode(raw)):

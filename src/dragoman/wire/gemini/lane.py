@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from msgspec import UNSET, Raw, Struct, UnsetType, ValidationError
+from msgspec import UNSET, Struct, UnsetType, ValidationError
 from msgspec.json import Decoder
 
 from dragoman.wire.call_ids import CallIds
@@ -35,6 +35,7 @@ from dragoman.wire.lane.plain import (
     Call,
     FailedResult,
     Function,
+    Json,
     Lane,
     Mark,
     Marks,
@@ -155,7 +156,7 @@ _decode = Decoder(list[_UserContent | _ModelContent]).decode
 _decode_snake = Decoder(list[_SnakeUserContent | _SnakeModelContent]).decode
 
 
-def _messages(raw: Raw) -> tuple[Sequence[_UserContent | _ModelContent], list[Mark]]:
+def _messages(raw: Json) -> tuple[Sequence[_UserContent | _ModelContent], list[Mark]]:
     try:
         return _decode(raw), []
     except ValidationError as odd:
@@ -167,7 +168,7 @@ def _messages(raw: Raw) -> tuple[Sequence[_UserContent | _ModelContent], list[Ma
             raise odd from None
 
 
-def _read(raw: Raw) -> tuple[Turns, Marks]:
+def _read(raw: Json) -> tuple[Turns, Marks]:
     turns: Turns = []
     messages, marks = _messages(raw)
     calls, names = CallIds(), Names()

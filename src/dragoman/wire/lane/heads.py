@@ -218,7 +218,7 @@ def build_head(
             if passing is not None or shape & SPELLED_OTHERWISE:
                 return passing
         if source.has_places:  # ids of calls without one are derived, and known only now
-            turns = source.read(Raw(encode(read)))[0]
+            turns = source.read(encode(read))[0]
             _, names, instructions = surveyed(turns)
             turns = turns[len(instructions) :]
         if shape & REFUSED:
@@ -278,7 +278,7 @@ def _given(
     for mark in marks:
         if mark[0] < FIRST_FORM:  # the others are already written
             source.mark(items, mark)
-    if marks and _places(source.read(Raw(encode(items)))[1]) != _places(marks):
+    if marks and _places(source.read(encode(items))[1]) != _places(marks):
         raise NotPlain  # the skeleton doesn't read back as intended
     return items
 

@@ -18,6 +18,8 @@ from dragoman.model.usage import Usage
 
 encode = Encoder().encode
 loads = Decoder().decode
+Json = Raw | bytes | memoryview
+"""JSON that is not parsed yet."""
 
 
 class NotPlain(Exception):  # noqa: N818 - no error: the general path takes over
@@ -230,7 +232,7 @@ class Lane(Struct, frozen=True, eq=False):
 
     field: str
     """The body field that has the conversation."""
-    read: Callable[[Raw], tuple[Turns, Marks]]
+    read: Callable[[Json], tuple[Turns, Marks]]
     """Raises `NotPlain`, or msgspec's errors, if it is not plain."""
     write: Callable[[Turns, Names], list[Any]]
     """The items of the list in that field; raises `NotPlain`."""

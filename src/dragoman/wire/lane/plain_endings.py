@@ -13,7 +13,7 @@ from typing import NamedTuple
 from msgspec import UNSET, Raw, Struct, UnsetType, ValidationError
 from msgspec.json import Decoder
 
-from dragoman.wire.lane.plain import Lane, Marks, NotPlain, Turns
+from dragoman.wire.lane.plain import Json, Lane, Marks, NotPlain, Turns
 from dragoman.wire.lane.survey import Survey, surveyed
 
 Odd = NotPlain | ValidationError
@@ -45,7 +45,7 @@ class Ending(NamedTuple):
     survey: Survey
 
 
-def plain_ending(raw: Raw, lane: Lane, odd: Odd) -> Ending:
+def plain_ending(raw: Json, lane: Lane, odd: Odd) -> Ending:
     """The plain end of a conversation, after the unusual messages; raises if there is none.
 
     It begins with a user message, or with the first item of a model turn.
@@ -60,7 +60,7 @@ def plain_ending(raw: Raw, lane: Lane, odd: Odd) -> Ending:
             continue
         ending = b"[" + b",".join(items[first:]) + b"]"
         try:
-            turns, marks = lane.read(Raw(ending))
+            turns, marks = lane.read(ending)
             survey = surveyed(turns)
         except (NotPlain, ValidationError) as another:
             odd = another
@@ -82,7 +82,7 @@ def _number(odd: Odd, items: Sequence[Raw], first: int, lane: Lane) -> int:
 def _sought(items: Sequence[Raw], first: int, lane: Lane) -> int:
     for number in range(first, len(items)):
         try:
-            lane.read(Raw(b"[" + items[number] + b"]"))
+            lane.read(b"[" + items[number] + b"]")
         except (NotPlain, ValidationError):
             return number
     return first  # it is unusual only in context
@@ -90,7 +90,7 @@ def _sought(items: Sequence[Raw], first: int, lane: Lane) -> int:
 
 def _is_odd(item: Raw, lane: Lane) -> bool:
     try:
-        lane.read(Raw(b"[" + item + b"]"))
+        lane.read(b"[" + item + b"]")
     except ValidationError:
         return True
     except NotPlain:

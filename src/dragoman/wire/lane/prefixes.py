@@ -128,7 +128,7 @@ def growth(raw: bytes, before: Known, lane: Lane) -> Growth | None:
     if not more.startswith(b","):
         return None
     try:
-        turns, added = lane.read(Raw(b"[" + more[1:]))
+        turns, added = lane.read(b"[" + more[1:])
         names = dict(before.names)
         shape = before.shape | surveyed_more(turns, names)
     except NotPlain:

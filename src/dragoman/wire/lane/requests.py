@@ -41,6 +41,7 @@ from dragoman.wire.lane.heads import (
 from dragoman.wire.lane.labels import SAMPLE_TEXT, Labels, labelled, text_label
 from dragoman.wire.lane.plain import (
     Form,
+    Json,
     Lane,
     Marks,
     Names,
@@ -134,7 +135,7 @@ def _split_and_tried(body: bytes, asked: Asked, split: Mapping[str, Raw] | None)
     return made
 
 
-def _tried(given: Given, raw: Raw, asked: Asked) -> Encoded | None:
+def _tried(given: Given, raw: Json, asked: Asked) -> Encoded | None:
     """The request, if its conversation is plain; raises `DecodeError` if that is not JSON."""
     if len(raw) >= LONG:
         if _ends_odd(raw, asked.source):
@@ -159,7 +160,7 @@ def _tried(given: Given, raw: Raw, asked: Asked) -> Encoded | None:
     return made
 
 
-def _tried_ending(given: Given, raw: Raw, asked: Asked, odd: Odd) -> Encoded | None:
+def _tried_ending(given: Given, raw: Json, asked: Asked, odd: Odd) -> Encoded | None:
     try:
         return _translated_ending(given, raw, asked, odd)
     except _ODD:
@@ -167,7 +168,7 @@ def _tried_ending(given: Given, raw: Raw, asked: Asked, odd: Odd) -> Encoded | N
         return None
 
 
-def _translated_ending(given: Given, raw: Raw, asked: Asked, odd: Odd) -> Encoded | None:
+def _translated_ending(given: Given, raw: Json, asked: Asked, odd: Odd) -> Encoded | None:
     """Like `_translated`, for a conversation that is plain only from some message on.
 
     The part before is only worth a head if it comes again.
@@ -195,7 +196,7 @@ def _translated_ending(given: Given, raw: Raw, asked: Asked, odd: Odd) -> Encode
     return _encoded(ending, head, marks, given.labels)
 
 
-def _ends_odd(raw: Raw, lane: Lane) -> bool:
+def _ends_odd(raw: Json, lane: Lane) -> bool:
     """Whether the last message of a long conversation can't be plain, so that reading is pointless.
 
     It begins after one of the last `},`, if the rest is one whole value; else it is unknown.
@@ -211,11 +212,11 @@ def _ends_odd(raw: Raw, lane: Lane) -> bool:
             is_whole = len(_elements(last)) == 1
         except msgspec.MsgspecError:
             continue
-        return is_whole and _is_odd(Raw(last), lane)
+        return is_whole and _is_odd(last, lane)
     return False
 
 
-def _is_odd(raw: Raw, lane: Lane) -> bool:
+def _is_odd(raw: Json, lane: Lane) -> bool:
     try:
         lane.read(raw)
     except msgspec.ValidationError:
@@ -225,12 +226,12 @@ def _is_odd(raw: Raw, lane: Lane) -> bool:
     return False
 
 
-def _translated(given: Given, raw: Raw, asked: Asked) -> Encoded | None:
+def _translated(given: Given, raw: Json, asked: Asked) -> Encoded | None:
     turns, marks = asked.source.read(raw)
     shape, names, leading = surveyed(turns)
     if not marks and not leading and not shape & ATTACHMENTS:  # most requests, so kept short
         head = HEADS.find((given.sample, b"", shape, (), asked.key), given.known)[0]
-        items: bytes | Raw | None = None
+        items: Json | None = None
         if head is None or given.labels:
             pass
         elif head.is_simple:
@@ -240,19 +241,20 @@ def _translated(given: Given, raw: Raw, asked: Asked) -> Encoded | None:
             items = raw
         if head is not None and items is not None:
             headers = head.headers
-            return Encoded.of_bytes(
-                b"".join((head.before, items, head.after)),
+            return Encoded(
+                None,
                 head.path,
                 headers.copy() if type(headers) is dict else headers,
                 head.losses.fixed,
                 head.repairs.fixed,
                 head.context,
+                b"".join((head.before, items, head.after)),
             )
     return _translated_specially(given, raw, asked, turns, marks, (shape, names, leading))
 
 
 def _translated_specially(
-    given: Given, raw: Raw, asked: Asked, turns: Turns, marks: Marks, survey: Survey
+    given: Given, raw: Json, asked: Asked, turns: Turns, marks: Marks, survey: Survey
 ) -> Encoded | None:
     """Translate a conversation with more than plain texts and calls, or whose head is new."""
     shape, names, leading = survey
@@ -307,21 +309,21 @@ def _translated_growth(
     before = kept.find(asked.key, given.known, raw)
     grown = None if before is None else growth(raw, before, asked.source)
     if before is None or grown is None:
-        turns, marks = asked.source.read(Raw(raw))
+        turns, marks = asked.source.read(raw)
         shape, names, leading = surveyed(turns)
         fresh = names
     else:
         turns, marks, names, leading = grown.turns, grown.marks, grown.names, before.leading
         shape, fresh = grown.shape, grown.fresh
     if shape & (ATTACHMENTS | OPENINGS):
-        return _translated(given, Raw(raw), asked)
+        return _translated(given, raw, asked)
     begun = leading
     given, leading = _with_text_label(given, leading)
     head = _head(given, leading, with_marks(shape, marks), (), names, asked, len(raw))
     if head is None:
         return None
     if head.vouch is not None or (fresh and not head.takes_ids(fresh)):
-        return _translated(given, Raw(raw), asked)
+        return _translated(given, raw, asked)
     if fresh and head.reads_arguments:
         _check_arguments(turns)
     if head.passes:
@@ -383,7 +385,7 @@ def _written(turns: Turns, leading: Turns, names: Names, head: Head) -> bytes:
     return encode(items)
 
 
-def _passed(body: bytes, given: Given, raw: Raw, asked: Asked) -> Encoded | None:
+def _passed(body: bytes, given: Given, raw: Json, asked: Asked) -> Encoded | None:
     """Pass a conversation on unchanged, within its dialect and for an unknown host.
 
     Its content is not inspected: numbers that no float can hold, and values that nest deeper than
@@ -429,11 +431,12 @@ def _encoded(items: bytes | memoryview, head: Head, marks: Marks, labels: Labels
     before, after = head.before, head.after
     if labels:
         before, after = labelled(before, labels), labelled(after, labels)
-    return Encoded.of_bytes(
-        b"".join((before, items, after)),
+    return Encoded(
+        None,
         head.path,
         headers.copy() if type(headers) is dict else headers,
         head.losses.of(marks) if marks else head.losses.fixed,
         head.repairs.of(marks) if marks else head.repairs.fixed,
         head.context,
+        b"".join((before, items, after)),
     )

@@ -13,19 +13,19 @@ import msgspec
 from msgspec import Raw, Struct
 
 from dragoman.wire.lane.heads import Asked, Given, given_in
-from dragoman.wire.lane.plain import Lane
+from dragoman.wire.lane.plain import Json, Lane
 
-_START, _END = 8, 32
-"""The number of bytes at each end of a body by which it is looked up."""
+_END = 32
+"""The number of bytes at the end of a body by which it is looked up."""
 _LARGE = 8 * 1024
 _MAX_ALIKE = 16
-"""Maximum number of surroundings with the same edges."""
+"""Maximum number of surroundings with the same end."""
 _CLOSING = {ord("["): ord("]"), ord('"'): ord('"')}
 """How a conversation begins and ends: whitespace is not part of it, nor are further fields."""
 _PROBE = b"0"
 """Takes the place of the conversation, which is never a number."""
 _split = msgspec.json.Decoder(dict[str, Raw]).decode
-_Key = tuple[object, bytes, bytes]
+_Key = tuple[object, bytes]
 
 
 class Surrounding(Struct, frozen=True, gc=False):
@@ -65,25 +65,25 @@ class Surroundings:
         """The number of bytes held."""
         return self._size
 
-    def find(self, body: bytes, source: Lane) -> tuple[Given, Raw] | None:
+    def find(self, body: bytes, source: Lane) -> tuple[Given, Json] | None:
         """The fields of a body, and what must be its conversation if it is a whole JSON value."""
-        kept, start = self._kept, body[:_START]
+        kept = self._kept
         whole = body if len(body) < _LARGE else memoryview(body)  # a copy would be large too
         for end in (body[-_END:], b""):
-            for each in kept.get((source, start, end), ()):
+            for each in kept.get((source, end), ()):
                 if body.startswith(each.before) and body.endswith(each.after):
                     raw = whole[each.between]
                     if raw and _CLOSING.get(raw[0]) == raw[-1]:
-                        return each.given, Raw(raw)
+                        return each.given, raw
         return None
 
-    def keep(self, body: bytes, raw: Raw, asked: Asked) -> None:
+    def keep(self, body: bytes, raw: Json, asked: Asked) -> None:
         """Remember what surrounds the conversation in a body."""
         made = _surrounding(body, bytes(raw), asked)
         if made is None or made.size > self._max_bytes // 4:
             return
         end = made.after[-_END:] if len(made.after) >= _END else b""
-        key = (asked.source, body[:_START], end)
+        key = (asked.source, end)
         with self._lock:
             before = self._kept.pop(key, ())
             others = [each for each in before if not each.is_like(made)][: _MAX_ALIKE - 1]

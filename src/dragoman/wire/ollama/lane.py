@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec import UNSET, Struct, UnsetType
 from msgspec.json import Decoder
 
 from dragoman.wire.call_ids import CallIds
@@ -17,6 +17,7 @@ from dragoman.wire.lane.plain import (
     Call,
     FailedResult,
     Function,
+    Json,
     Lane,
     Mark,
     Marks,
@@ -89,7 +90,7 @@ _decode = Decoder(
 ).decode
 
 
-def _read(raw: Raw) -> tuple[Turns, Marks]:
+def _read(raw: Json) -> tuple[Turns, Marks]:
     turns: Turns = []
     calls, names = CallIds(), Names()
     marks: list[Mark] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from msgspec import UNSET, Raw, Struct, UnsetType, ValidationError
+from msgspec import UNSET, Struct, UnsetType, ValidationError
 from msgspec.json import Decoder
 
 from dragoman.wire.envelope import PREFIX as ENVELOPE
@@ -34,6 +34,7 @@ from dragoman.wire.lane.plain import (
     Developer,
     FailedResult,
     Function,
+    Json,
     Lane,
     Mark,
     Marks,
@@ -191,7 +192,7 @@ _decode_marked = Decoder(
 ).decode
 
 
-def _read(raw: Raw) -> tuple[Turns, Marks]:
+def _read(raw: Json) -> tuple[Turns, Marks]:
     try:
         return _decode(raw), ()
     except ValidationError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
-from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec import UNSET, Struct, UnsetType
 from msgspec.json import Decoder
 
 from dragoman.wire.envelope import PREFIX
@@ -31,6 +31,7 @@ from dragoman.wire.lane.plain import (
     Developer,
     FailedResult,
     Function,
+    Json,
     Lane,
     Mark,
     Marks,
@@ -131,7 +132,7 @@ _SPEAKERS: dict[str, Callable[[Any], Turn]] = {
 }
 
 
-def _read(raw: Raw) -> tuple[Turns, Marks]:
+def _read(raw: Json) -> tuple[Turns, Marks]:
     items = _decode(raw)
     if type(items) is str:
         return [User(items)], ()
