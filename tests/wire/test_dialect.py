@@ -7,7 +7,6 @@ import pytest
 import dragoman
 from dragoman import Encoded, Loss, Message, Request, Thinking
 from dragoman.errors import ConfigError, LossError
-from dragoman.wire.context import NOTHING
 
 
 def test_dialects_are_found_by_their_folders() -> None:

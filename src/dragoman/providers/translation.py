@@ -42,7 +42,7 @@ def translate(
     {'contents': [{'role': 'user', 'parts': [{'text': 'Hi'}]}]}
     """
     encoded = None
-    if headers is None and (asked := _asked(source, target, path, bool(repair))) is not None:
+    if headers is None and (asked := _asked(source, target, path, repair=bool(repair))) is not None:
         encoded = translated(body, asked)
     if encoded is None:
         encoded = _general(body, source, target, path, headers, repair=repair).encoded
@@ -87,7 +87,7 @@ _keeping = Lock()
 
 
 def _asked(
-    source: str, target: str | Target | Provider, path: str | None, repair: bool
+    source: str, target: str | Target | Provider, path: str | None, *, repair: bool
 ) -> Asked | None:
     """Everything that determines the translation except the body; None if there is no lane."""
     if type(source) is not str or (path is not None and type(path) is not str):
