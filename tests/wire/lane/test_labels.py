@@ -84,6 +84,80 @@ def test_users_are_never_mixed_up() -> None:
         assert all(pool.map(sent, range(400)))
 
 
+# --- the values of metadata
+
+
+_TALKS: dict[str, tuple[str, bytes]] = {
+    "openai-chat": ("metadata", b'"model":"m","messages":[{"role":"user","content":"Hi"}]'),
+    "openai-responses": ("metadata", b'"model":"m","input":[{"role":"user","content":"Hi"}]'),
+    "anthropic": (
+        "metadata",
+        b'"model":"m","max_tokens":9,"messages":[{"role":"user","content":"Hi"}]',
+    ),
+    "gemini": ("labels", b'"contents":[{"role":"user","parts":[{"text":"Hi"}]}]'),
+}
+"""By dialect: the field of its metadata, and the rest of a request."""
+
+
+def _with_metadata(source: str, metadata: bytes, *more: bytes) -> bytes:
+    field, rest = _TALKS[source]
+    return b'{"%s":%s,%s}' % (field.encode(), metadata, b",".join((*more, rest)))
+
+
+def _any_metadata(rng: random.Random, number: int) -> bytes:
+    """An object as clients write it, or one that none would."""
+    keys = ("trace", "user_id", "a.b", "a b", "dragoman-label-0", "é", "\\ud800", "a", ":", "")
+    odd = ("t", f"t-{number}", "1:2", "a b", "dragoman-label-1", "\\u0041", "", "0" * 64, "x" * 65)
+    values = [*(f'"{text}"' for text in odd), "null", "5", "{}", '["x"]', '"\\udc00"']
+    plain = rng.random() < 0.5
+    members = [
+        rng.choice(('"%s":%s', '"%s" : %s'))
+        % (rng.choice(keys[:3] if plain else keys), rng.choice(values[:2] if plain else values))
+        for _ in range(rng.choice((0, 1, 1, 2, 3, 20)))
+    ]
+    return ("{" + rng.choice((",", ", ")).join(members) + "}").encode()
+
+
+@pytest.mark.parametrize("source", _TALKS)
+@pytest.mark.parametrize("target", lanes.TARGETS)
+def test_any_metadata_is_translated_alike(
+    source: str, target: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also keys that occur twice, values that are no strings, and texts like our placeholders."""
+    monkeypatch.setattr(lane, "LONG", 0)
+    rng = random.Random(f"{source} {target}")
+    for number in range(60):
+        more = [b'"user":"t"'] * (source.startswith("openai") and rng.random() < 0.3)
+        raw = _with_metadata(source, _any_metadata(rng, number), *more)
+        found = lanes.difference(raw, source, target, repair=rng.random() < 0.8)
+        assert not isinstance(found, str), (number, raw, found)
+
+
+@pytest.mark.parametrize("source", _TALKS)
+def test_new_metadata_takes_the_lane(source: str) -> None:
+    """From the second request on: an id for tracing needs no head of its own."""
+    for target in ("anthropic", "openai-responses", "gemini", "openai:gpt-5.1"):
+        took: list[bool] = []
+        for number in range(5):
+            raw = _with_metadata(source, b'{"trace": "t-%d", "app": "a"}' % number)
+            found = lanes.difference(raw, source, target)
+            assert not isinstance(found, str), found
+            took.append(found.took_lane)
+        assert took == [False] + [True] * 4, target
+    assert len(lane.HEADS) == 4
+
+
+def test_a_label_that_comes_again_is_found_with_what_surrounds_it() -> None:
+    """The first two bodies are split into their fields, later ones are not; new labels are."""
+    lane.SURROUNDINGS.clear()
+    for number in (1, 1, 1, 2, 1):
+        found = lanes.difference(
+            _raw("openai-chat", "Hi", user=f"user-{number}"), "openai-chat", "anthropic"
+        )
+        assert not isinstance(found, str), found
+    assert len(lane.SURROUNDINGS) == 1
+
+
 # --- the text of a system prompt
 
 

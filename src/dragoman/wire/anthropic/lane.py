@@ -300,5 +300,6 @@ LANE = Lane(
     groups_results=True,
     shows_calls=True,
     reads_arguments=True,
+    labels=frozenset(("metadata",)),
     summary=summary,
 )

@@ -469,5 +469,6 @@ LANE = Lane(
     shows_calls=True,
     reads_arguments=True,
     has_places=True,
+    labels=frozenset(("labels",)),
     vouch=_add_sentinels,
 )

@@ -249,7 +249,7 @@ class Lane(Struct, frozen=True, eq=False):
     has_places: bool = False
     """Whether the meaning of a message may depend on its position, as with derived ids."""
     labels: frozenset[str] = frozenset()
-    """Body fields that only identify requests: the user, the cache key."""
+    """Body fields that only identify requests: the user, the cache key, metadata."""
     vouch: Callable[[list[Any]], None] | None = None
     """Inserts placeholders for signatures into what `write` made, for targets that require them."""
     summary: Callable[[bytes], Summary | None] | None = None

@@ -130,7 +130,7 @@ def _split_and_tried(body: bytes, asked: Asked, split: Mapping[str, Raw] | None)
     except _ODD:
         BACKOFF.record_failure(given.sample)
         return None
-    if asked.repair and not given.labels:
+    if asked.repair and (not given.labels or HEADS.was_seen((given.sample, given.labels))):
         SURROUNDINGS.keep(body, raw, asked)
     return made
 

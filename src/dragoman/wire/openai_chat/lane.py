@@ -398,6 +398,6 @@ LANE = Lane(
     _read,
     _write,
     _mark,
-    labels=frozenset(("user", "safety_identifier", "prompt_cache_key")),
+    labels=frozenset(("user", "safety_identifier", "prompt_cache_key", "metadata")),
     summary=summary,
 )

@@ -382,6 +382,6 @@ LANE = Lane(
     _mark,
     takes_text=True,
     shows_calls=True,
-    labels=frozenset(("user", "safety_identifier", "prompt_cache_key")),
+    labels=frozenset(("user", "safety_identifier", "prompt_cache_key", "metadata")),
     summary=summary,
 )
