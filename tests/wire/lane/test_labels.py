@@ -84,6 +84,15 @@ def test_users_are_never_mixed_up() -> None:
         assert all(pool.map(sent, range(400)))
 
 
+def test_a_label_like_our_sample_has_a_head_of_its_own() -> None:
+    """What a client wrote like a sample is never replaced with another client's label."""
+    metadata = {"x": "dragoman-label-0"}
+    for user in ("dragoman-label-0", "dragoman-label-0", "user-1", "user-2"):
+        raw = _raw("openai-chat", "Hi", user=user, metadata=metadata)
+        found = lanes.difference(raw, "openai-chat", "openai-chat")
+        assert not isinstance(found, str), (user, found)
+
+
 # --- the values of metadata
 
 

@@ -100,7 +100,7 @@ class Given(Struct, gc=False):
 
     fields: dict[str, Raw]
     known: bytes
-    """The fields as bytes, by which a head is found."""
+    """The fields as bytes, by which a head is found, and the places of its labels."""
     sample: _Sample
     labels: Labels
 
@@ -110,6 +110,8 @@ def given_in(fields: dict[str, Raw], lane: Lane) -> Given:
     is_labelled = not lane.labels.isdisjoint(fields)
     labels = with_samples(fields, lane.labels) if is_labelled else NO_LABELS
     known = encode(fields)
+    if labels:  # a client may have sent the very samples: then the head is another one
+        known += b"".join([b"\0" + ".".join(path).encode() for path, _, _ in labels])
     return Given(fields, known, sample_of(known), labels)
 
 

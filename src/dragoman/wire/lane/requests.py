@@ -317,13 +317,13 @@ def _translated_growth(
         shape, fresh = grown.shape, grown.fresh
     if shape & (ATTACHMENTS | OPENINGS):
         return _translated(given, raw, asked)
-    begun = leading
+    begun, as_given = leading, given
     given, leading = _with_text_label(given, leading)
     head = _head(given, leading, with_marks(shape, marks), (), names, asked, len(raw))
     if head is None:
         return None
     if head.vouch is not None or (fresh and not head.takes_ids(fresh)):
-        return _translated(given, raw, asked)
+        return _translated(as_given, raw, asked)
     if fresh and head.reads_arguments:
         _check_arguments(turns)
     if head.passes:
