@@ -1,7 +1,8 @@
 """Cache of decoded tool definitions: a client sends the same tools with every request.
 
 The key is the serialised JSON, and the cached input must also equal the given one: values that JSON
-doesn't have (a `Decimal` in a dict) may serialise alike. As the same objects are returned each
+doesn't have (a `Decimal` in a dict) may serialise alike. Tools are cached when they come for the
+second time: those that never come again would only cost time and space. As the same objects are returned each
 time, other caches keyed by tools, such as the schema compiler's, also hit.
 """
 
@@ -18,6 +19,7 @@ from dragoman.model.requests import AnyTool
 Tools = tuple[AnyTool, ...]
 _MAX_ENTRIES = 256
 _MAX_BYTES = 4 * 2**20
+_MAX_SEEN = 4096
 _encode = Encoder().encode
 _decode = Decoder().decode
 
@@ -28,6 +30,8 @@ class KnownTools:
     def __init__(self, read: Callable[[Any], AnyTool]) -> None:
         self._read = read
         self._known: dict[bytes, tuple[Any, Tools]] = {}
+        self._seen: set[int] = set()
+        """The hashes of tools that came once."""
         self._size = 0
         self._lock = Lock()
 
@@ -45,8 +49,17 @@ class KnownTools:
             text = b""
         tools = tuple([self._read(tool) for tool in wire])
         if 0 < len(text) <= _MAX_BYTES // 4:
-            self._keep(text, tools)
+            hashed = hash(text)
+            if hashed in self._seen:
+                self._keep(text, tools)
+            else:
+                self._see(hashed)
         return tools
+
+    def _see(self, hashed: int) -> None:
+        if len(self._seen) >= _MAX_SEEN:
+            self._seen.clear()
+        self._seen.add(hashed)
 
     def _keep(self, text: bytes, tools: Tools) -> None:
         copy = _decode(text)  # a private copy
