@@ -2,8 +2,8 @@
 
 The key is the serialised JSON, and the cached input must also equal the given one: values that JSON
 doesn't have (a `Decimal` in a dict) may serialise alike. Tools are cached when they come for the
-second time: those that never come again would only cost time and space. As the same objects are returned each
-time, other caches keyed by tools, such as the schema compiler's, also hit.
+second time: those that never come again would only cost time and space. As the same objects are
+returned each time, other caches keyed by tools, such as the schema compiler's, also hit.
 """
 
 from __future__ import annotations
