@@ -36,7 +36,7 @@ _text_in = msgspec.json.Decoder(str).decode
 _RUN_BEFORE_BATCH, _MIN_BATCH = 16, 8  # frames; most recorded runs are about ten
 _BACKSLASH = 0x5C
 _STRING = rb'"[^"\\\x00-\x1f]*(?:\\.[^"\\\x00-\x1f]*)*"'
-_INTEGER = rb"(?:0|[1-9][0-9]{0,14}+)"
+_INTEGER = rb"(?!0[0-9])[0-9]{1,15}+"  # without alternatives, which take twice as long
 _REST_OF_STRING = re.compile(rb'[^"\\]*(?:\\.[^"\\]*)*', re.DOTALL)
 _COUNT = re.compile(rb"(:[ \t]*)(0|[1-9][0-9]{0,14})(?=[ \t,}])")
 _BLANK = b" \t"
