@@ -8,20 +8,37 @@ from __future__ import annotations
 
 import ast
 import os
+import sys
 from collections.abc import Mapping, Sequence
+from types import FrameType
 
 PLACE = "DRAGOMAN_TEST_PROBES"  # a name that `tests/environment.py` leaves alone
+_SOURCE = os.path.join("src", "dragoman")  # noqa: PTH118 - as above
 _seen: set[tuple[int, str]] = set()
 
 
+LOADING = "(loading)"
+"""In place of a test: the probe is reached while a module of the source is loaded."""
+
+
 def reached(number: int) -> None:
-    """Note that the current test has reached a probe."""
+    """Note that the current test has reached a probe, or that loading the source does."""
     test = os.environ.get("PYTEST_CURRENT_TEST", "")
+    if test and _is_loading(sys._getframe()):
+        test = LOADING
     place = os.environ.get(PLACE)
     if place and test and (number, test) not in _seen:
         _seen.add((number, test))
         with open(place, "a") as file:  # noqa: PTH123 - imported by all that a test starts
             file.write(f"{number} {test}\n")
+
+
+def _is_loading(frame: FrameType | None) -> bool:
+    while frame is not None:
+        code, frame = frame.f_code, frame.f_back
+        if code.co_name == "<module>" and _SOURCE in code.co_filename:
+            return True
+    return False
 
 
 def read(text: str) -> dict[int, list[str]]:
@@ -33,7 +50,8 @@ def read(text: str) -> dict[int, list[str]]:
     found: dict[int, dict[str, None]] = {}
     for line in text.splitlines():
         number, _, test = line.partition(" ")
-        found.setdefault(int(number), {})[test.rpartition(" (")[0]] = None
+        name = test if test == LOADING else test.rpartition(" (")[0]
+        found.setdefault(int(number), {})[name] = None
     return {number: list(tests) for number, tests in found.items()}
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from tests.mutation.__main__ import Sum, chosen, summed_up, told
 from tests.mutation.patching import patch
-from tests.mutation.probing import PLACE, probed, reached, read
+from tests.mutation.probing import LOADING, PLACE, probed, reached, read
 from tests.mutation.selection import lines_to_run, packages
 from tests.mutation.sites import sites
 from tests.mutation.trials import Mutant, Trial, Verdict, Workshop
@@ -258,6 +258,17 @@ def test_a_probe_is_noted_once_for_each_test(
     monkeypatch.delenv("PYTEST_CURRENT_TEST")
     reached(7)
     assert read((tmp_path / "probes").read_text()) == {7: ["a.py::b", "a.py::c[x y]"]}
+
+
+def test_a_probe_that_loading_reaches_belongs_to_no_test(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A function that makes a constant: whoever loads the module first runs it."""
+    monkeypatch.setenv(PLACE, str(tmp_path / "probes"))
+    monkeypatch.setenv("PYTEST_CURRENT_TEST", "a.py::b (call)")
+    code = compile("reached(8)", "/x/src/dragoman/a.py", "exec")
+    exec(code, {"reached": reached})  # noqa: S102 - as a module is loaded
+    assert read((tmp_path / "probes").read_text()) == {8: [LOADING]}
 
 
 @pytest.mark.parametrize(

@@ -162,8 +162,10 @@ class Workshop:
                     wanted.setdefault(file, {}).setdefault(line, []).append(number)
         took, reached = self._learned(mutants, wanted)
         for number, mutant in enumerate(mutants):
-            tests = [Test(test, took[test]) for test in reached.get(number, ()) if test in took]
+            names = reached.get(number, ())
+            tests = [Test(name, took[name]) for name in names if name in took]
             self._tests[mutant] = _ranked(tests)
+            self._is_early[mutant] |= probing.LOADING in names
         self._looked_at = {test.partition("::")[0] for test in took}
 
     def _learned(
@@ -251,12 +253,12 @@ class Workshop:
     def _unknown(self, mutant: Mutant) -> list[str]:
         """The files of tests of which nobody knows whether they reach a mutant.
 
-        If none does, it may be run while the source is loaded, and noticed all the same.
+        If it is run while the source is loaded, or by no test, any of them may notice it.
         """
         likely = self._likely[mutant]
         if mutant not in self._tests:
             return likely[:_NEAR]
-        is_lost = not self._tests[mutant]
+        is_lost = self._is_early[mutant] or not self._tests[mutant]
         return [file for file in likely if is_lost or file not in self._looked_at]
 
     def _write(self, file: Path, source: str) -> None:

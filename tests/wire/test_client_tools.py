@@ -386,3 +386,54 @@ def test_losses_of_tools_have_the_original_path() -> None:
     item = {"type": "additional_tools", "role": "developer", "tools": [search]}
     encoded = translate(body(CRM, search, items=[item]), source=RESPONSES, target="anthropic")
     assert [loss.path for loss in encoded.losses] == ["tools[1]", "messages[1].parts[0]"]
+
+
+_ANTHROPIC_TOOLS: dict[str, tuple[dict[str, Any], list[dict[str, Any]]]] = {
+    "bash": ({"type": "bash_20250124"}, [{"command": "ls"}, {"restart": True}]),
+    "str_replace_based_edit_tool": (
+        {"type": "text_editor_20250728"},
+        [
+            {"command": "view", "path": "a", "view_range": [1, -1]},
+            {"command": "str_replace", "path": "a", "old_str": "x", "new_str": "y"},
+            {"command": "insert", "path": "a", "insert_line": 0, "insert_text": "x"},
+        ],
+    ),
+    "memory": (
+        {"type": "memory_20250818"},
+        [{"command": "rename", "old_path": "a", "new_path": "b"}, {"command": "view", "path": "a"}],
+    ),
+    "computer": (
+        {"type": "computer_20250124", "display_width_px": 9, "display_height_px": 9},
+        [
+            {"action": "screenshot"},
+            {"action": "left_click_drag", "coordinate": [1, 2], "start_coordinate": [0, 0]},
+            {"action": "scroll", "scroll_direction": "down", "scroll_amount": 3},
+            {"action": "wait", "duration": 0.5},
+        ],
+    ),
+}
+"""By name: the tools that Claude's clients run, and arguments that Claude sends."""
+
+
+@pytest.mark.parametrize("name", _ANTHROPIC_TOOLS)
+def test_a_client_tool_of_anthropic_is_a_whole_function_elsewhere(name: str) -> None:
+    """It has its name, a sentence about it, and a schema that takes what Claude would send."""
+    import jsonschema
+
+    tool, calls = _ANTHROPIC_TOOLS[name]
+    said = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "Hi"}]}
+    made = translate(
+        {**said, "tools": [{**tool, "name": name}]}, source="anthropic", target="openai-chat"
+    )
+    (wire,) = made.body["tools"]
+    function, schema = wire["function"], wire["function"]["parameters"]
+    assert function["name"] == name
+    assert function["description"].endswith(".")
+    assert schema["type"] == "object"
+    assert set(schema.get("required", ())) <= set(schema["properties"])
+    jsonschema.Draft202012Validator.check_schema(schema)
+    for arguments in calls:
+        assert arguments.keys() <= schema["properties"].keys()
+        jsonschema.validate(arguments, schema)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate([], schema)
