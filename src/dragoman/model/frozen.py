@@ -7,10 +7,8 @@ JSON, so everything in a message can be stored.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from itertools import compress
+from collections.abc import Iterable, Mapping
 from math import isfinite
-from operator import not_
 from typing import TYPE_CHECKING, Any, Never
 
 from dragoman.errors import InvalidInputError
@@ -22,7 +20,6 @@ MAX_INTEGER_BITS = 4096
 """Maximum size of an integer: far above any real use, far below Python's limit for conversion."""
 
 _PLAIN = frozenset({str, bool, type(None)})
-_STRING = frozenset({str})
 _INT_LIMIT = 2**63  # smaller integers need no further check
 
 
@@ -128,10 +125,7 @@ def freeze(value: Any, what: str = "value", depth: int = 0) -> Any:
     if kind is dict:
         return _freeze_mapping(value, what, depth)
     if isinstance(value, (list, tuple)):
-        inner = depth + 1
-        return FrozenList(
-            [item if type(item) in _PLAIN else freeze(item, what, inner) for item in value]
-        )
+        return _freeze_list(value, what, depth)
     if kind is not float and isinstance(value, Mapping):  # six times as slow as an `is` check
         return _freeze_mapping(value, what, depth)
     return _freeze_scalar(value, what)
@@ -165,18 +159,37 @@ def freeze_mapping(value: Any, what: str = "value") -> FrozenDict:
     raise InvalidInputError(msg)
 
 
+def _freeze_list(value: Iterable[Any], what: str, depth: int) -> FrozenList:
+    frozen = FrozenList(value)
+    for index, item in enumerate(frozen):
+        if type(item) not in _PLAIN:
+            list.__setitem__(frozen, index, freeze(item, what, depth + 1))
+    return frozen
+
+
 def _freeze_mapping(value: Mapping[Any, Any], what: str, depth: int) -> FrozenDict:
-    if not _STRING.issuperset(map(type, value)):  # a subclass becomes a plain str
-        value = {_freeze_key(key, what): item for key, item in value.items()}
-    kinds = list(map(type, value.values()))
-    if _PLAIN.issuperset(kinds):
-        return FrozenDict(value) if kinds else EMPTY
-    frozen, is_other = dict(value), map(not_, map(_PLAIN.__contains__, kinds))
-    for key, item in compress(value.items(), is_other):
-        # As in `freeze`, without the call: the most frequent case.
-        if type(item) is not int or depth >= MAX_DEPTH or not -_INT_LIMIT < item < _INT_LIMIT:
+    frozen: dict[Any, Any] | None = None
+    for key, item in value.items():
+        kind = type(item)
+        if type(key) is not str:
+            return _freeze_mapping(_with_plain_keys(value, what), what, depth)
+        if kind in _PLAIN:
+            continue
+        # As in `freeze`, without the call: the most frequent cases.
+        if kind is int and depth < MAX_DEPTH and -_INT_LIMIT < item < _INT_LIMIT:
+            continue
+        if frozen is None:
+            frozen = dict(value)
+        if kind is dict and depth < MAX_DEPTH:
+            frozen[key] = _freeze_mapping(item, what, depth + 1)
+        else:
             frozen[key] = freeze(item, what, depth + 1)
-    return FrozenDict(frozen)
+    return FrozenDict(frozen or value) if value else EMPTY
+
+
+def _with_plain_keys(value: Mapping[Any, Any], what: str) -> dict[str, Any]:
+    """A copy in which keys of a subclass of `str` are plain ones."""
+    return {_freeze_key(key, what): item for key, item in value.items()}
 
 
 def _freeze_key(key: Any, what: str) -> str:
