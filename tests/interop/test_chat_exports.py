@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 from typing import Any
 
 import pytest
@@ -77,6 +78,19 @@ def test_chatgpt_shows_the_current_branch() -> None:
     assert answer.id == "answer"
     assert answer.origin is not None
     assert answer.origin.model == "gpt-5"
+
+
+def test_messages_without_a_usable_id_get_one_of_their_own() -> None:
+    """An id that is too long for a store is replaced with its digest; others are kept."""
+    names = ["x" * 128, "y" * 129, "z" * 129, "\ud800" * 200]
+    nodes = [
+        node(name, parent, "user", "Hi")
+        for name, parent in zip(names, ["root", *names], strict=False)
+    ]
+    ids = [message.id for message in from_chat_export(chatgpt(*nodes)).messages]
+    assert ids[0] == names[0]
+    assert len(set(ids)) == len(names)
+    assert all(re.fullmatch("[0-9a-f]{64}", each) for each in ids[1:])
 
 
 def test_chatgpt_other_branches_follow() -> None:

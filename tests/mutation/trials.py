@@ -160,18 +160,20 @@ class Workshop:
             for file, found in self._lines[mutant].items():
                 for line in found:
                     wanted.setdefault(file, {}).setdefault(line, []).append(number)
-        took, reached = self._learned(mutants, wanted)
+        took, reached, self._looked_at = self._learned(mutants, wanted)
         for number, mutant in enumerate(mutants):
             names = reached.get(number, ())
             tests = [Test(name, took[name]) for name in names if name in took]
             self._tests[mutant] = _ranked(tests)
             self._is_early[mutant] |= probing.LOADING in names
-        self._looked_at = {test.partition("::")[0] for test in took}
 
     def _learned(
         self, mutants: list[Mutant], wanted: Mapping[str, Mapping[int, list[int]]]
-    ) -> tuple[dict[str, float], dict[int, list[str]]]:
-        """Run the loaded tests with probes: how long each took, and which reached what."""
+    ) -> tuple[dict[str, float], dict[int, list[str]], set[str]]:
+        """Run the loaded tests with probes: how long each took, which reached what.
+
+        Also the files of which all tests were run.
+        """
         sources = self._sources
         changes = [
             [str(self.copy / file), sources[file], probing.probed(sources[file], lines)]
@@ -181,12 +183,12 @@ class Workshop:
         for place, _, text in changes:
             self._write(Path(place).relative_to(self.copy), text)
         try:
-            took = self._loaded.learn(changes, order, _LEARNING * len(mutants))
+            took, whole = self._loaded.learn(changes, order, _LEARNING * len(mutants))
         finally:
             for file in wanted:
                 self._write(Path(file), sources[file])
         noted = self._probes.read_text() if self._probes.exists() else ""
-        return took, probing.read(noted)
+        return took, probing.read(noted), whole
 
     def _server(self, files: Iterable[str], *, patches: bool = False) -> _Server:
         server = _Server(self.copy, sorted(set(files)), self._environment(), patches=patches)
@@ -328,12 +330,16 @@ class _Server:
         self._orders, self._answers = os.fdopen(orders, "w"), os.fdopen(answers)
         self._is_loaded = bool(self._answers.readline())
 
-    def learn(self, probes: list[list[str]], order: list[str], budget: float) -> dict[str, float]:
-        """Run tests on source with probes, until the time is up; the seconds that each took."""
+    def learn(
+        self, probes: list[list[str]], order: list[str], budget: float
+    ) -> tuple[dict[str, float], set[str]]:
+        """Run tests on source with probes, until the time is up.
+
+        The seconds that each took, and the files of which all were run.
+        """
         jobs = 1 + (os.cpu_count() or 1)  # some of them wait
         answer = self._asked({"probes": probes, "order": order, "jobs": jobs, "budget": budget})
-        took: dict[str, float] = answer.get("took", {})
-        return took
+        return answer.get("took", {}), set(answer.get("whole", ()))
 
     def ask(
         self,
