@@ -48,6 +48,10 @@ def _as_it_is(part: Thinking, _number: int, _message_id: Callable[[], str]) -> T
     return part
 
 
+def _accepts_all(_part: Part) -> bool:
+    return True
+
+
 class StateFields(NamedTuple):
     """The fields that a dialect's clients send back unchanged."""
 
@@ -65,6 +69,8 @@ class StateFields(NamedTuple):
     """Whether its clients send every text back as it was, apart from its neighbours."""
     complete_thinking: Callable[[Thinking, int, Callable[[], str]], Thinking] = _as_it_is
     """Adds what else thinking needs here, given its number in the message and the message's id."""
+    accepts: Callable[[Part], bool] = _accepts_all
+    """Whether its clients understand a part of their own dialect in the form in which it came."""
 
 
 def encoded_behind(
@@ -181,11 +187,14 @@ class Sealer:
         origin = part.origin if part.origin is not None else self.origin
         if origin is None:
             return None
-        if origin.dialect == self._front.origin.dialect and not (
-            is_sealed(part) or is_counterpart(part)
-        ):
+        if self.is_native(part, origin) and not (is_sealed(part) or is_counterpart(part)):
             return None  # an envelope here belongs to another gateway, which needs it back
         return origin if isinstance(part, (Thinking, *WHOLE)) or has_state(part, origin) else None
+
+    def is_native(self, part: Part, origin: Origin) -> bool:
+        """Whether a part is in the form that the front's clients understand."""
+        front = self._front
+        return origin.dialect == front.origin.dialect and front.accepts(part)
 
     def sealed(self, part: AnyPart) -> tuple[AnyPart, ...]:
         """The parts to send in place of a part."""

@@ -136,7 +136,7 @@ class SealingEncoder(FlowingEncoder, EventHandler):
     def _may_get_state(self, choice: OpenChoice, part: AnyPart) -> bool:
         """Whether a part is from another dialect, so that state may still arrive."""
         origin = part.origin or choice.sealer.origin
-        return origin is not None and origin.dialect != self._front.origin.dialect
+        return origin is not None and not choice.sealer.is_native(part, origin)
 
     def _begin(self, choice: OpenChoice, growing: OpenPart, part: AnyPart) -> bytes:
         """Start to show a part to the client."""

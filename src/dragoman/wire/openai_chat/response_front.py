@@ -9,7 +9,7 @@ from dragoman.model.events import StreamError
 from dragoman.model.responses import Response
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.front import AgentForm, Front, FrontForm
-from dragoman.wire.openai_chat.dialect import NAME
+from dragoman.wire.openai_chat.dialect import NAME, chunk_fields
 from dragoman.wire.openai_chat.request import asks_for_usage
 from dragoman.wire.openai_chat.usage_frames import WithoutUsage
 
@@ -56,6 +56,7 @@ _MISTRAL = AgentForm(
     stream_fields={
         "stream_options": b'{"include_usage":true}'
     },  # Mistral's streams always include it
+    state_fields=chunk_fields,
 )
 FRONT_FORM = FrontForm(
     id_prefix="chatcmpl-",
