@@ -78,6 +78,8 @@ class PassingFilter(Protocol):
 class AgentForm(NamedTuple):
     """What certain clients of a dialect expect; they are recognised by their user agent."""
 
+    name: str = ""
+    """Its name: what was written for it, such as a cached response, is not for other clients."""
     takes_pieces: bool = True
     """Whether tool calls may be streamed in pieces."""
     stream_fields: Mapping[str, bytes] = EMPTY

@@ -52,6 +52,7 @@ def stream_error(body: Mapping[str, Any], status: int, message: str) -> StreamEr
 
 
 _MISTRAL = AgentForm(
+    name="mistral",
     takes_pieces=False,  # its SDK refuses deltas of a call without a name
     stream_fields={
         "stream_options": b'{"include_usage":true}'
