@@ -197,7 +197,7 @@ class Exchange(UpstreamTask):
         self._is_same_dialect = dialect.name == client_request.front.name
         is_free = self.recorder is None and self.override is None and self._stamped() is None
         agent = client_request.agent
-        is_free = is_free and client_request.takes_pieces and agent.state_fields is None
+        is_free = is_free and client_request.takes_pieces and agent.takes_own
         self.passes = self._is_same_dialect and encoded.context.is_idle and is_free
         if self.filters is not None or self.filtered is not None:
             self.passes = False

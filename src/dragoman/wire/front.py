@@ -86,6 +86,8 @@ class AgentForm(NamedTuple):
     """Fields, as JSON, to assume in a request for a stream."""
     state_fields: Callable[[Request], StateFields] | None = None
     """Where it keeps thinking and state, by its request; None: as other clients do."""
+    takes_own: bool = True
+    """Whether it understands any response in its dialect, so that bytes may be passed through."""
 
 
 def _passes_as_it_is(_request: Request) -> None:

@@ -276,6 +276,13 @@ class SealingEncoder(FlowingEncoder, EventHandler):
     def _stop(self, choice: OpenChoice, growing: OpenPart) -> bytes:
         """End a part: its state is now known."""
         final, whole = growing.final, growing.whole()
+        written = self._stopped(choice, growing, final, whole)
+        choice.sealer.follow(whole)
+        return written
+
+    def _stopped(
+        self, choice: OpenChoice, growing: OpenPart, final: AnyPart | None, whole: AnyPart
+    ) -> bytes:
         choice.sealer.cite((whole,))
         home = choice.sealer.home_of(whole)
         if home is not None:

@@ -58,6 +58,7 @@ _MISTRAL = AgentForm(
         "stream_options": b'{"include_usage":true}'
     },  # Mistral's streams always include it
     state_fields=chunk_fields,
+    takes_own=False,  # it has no `reasoning_content`
 )
 FRONT_FORM = FrontForm(
     id_prefix="chatcmpl-",
