@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 import socket
 import time
@@ -100,14 +101,17 @@ class BatchKeys(ScriptedKeys):
 class Results:
     """A provider whose every answer is the same body, in pieces."""
 
-    def __init__(self, body: bytes, *, piece: int = 1000, wait: float = 0.0) -> None:
+    def __init__(
+        self, body: bytes, *, piece: int = 1000, wait: float = 0.0, **headers: str
+    ) -> None:
         self.body, self.piece, self.wait = body, piece, wait
+        self.headers = {name.replace("_", "-"): value for name, value in headers.items()}
         self.count = 0
 
     async def __call__(self, request: web.Request) -> web.StreamResponse:
         """Send it."""
         self.count += 1
-        reply = web.StreamResponse(headers={"content-type": "application/json"})
+        reply = web.StreamResponse(headers={"content-type": "application/json", **self.headers})
         await reply.prepare(request)
         for start in range(0, len(self.body), self.piece):
             await reply.write(self.body[start : start + self.piece])
@@ -164,6 +168,15 @@ def test_results_are_passed_and_charged(case: tuple[str, str, bytes, str, Any]) 
         [spent] = keys.batches[batch]
         assert (spent.route, spent.unknown) == (kind, 0)
         assert spent.nanos > 0
+
+
+def test_compressed_results_are_charged() -> None:
+    """They are decompressed on the way."""
+    body = lines(chat())
+    results = Results(gzip.compress(body), content_encoding="gzip")
+    with gateway_to(results, "openai") as (serving, keys):
+        assert read(serving, "/v1/files/file-1/content").content == body
+    assert keys.told("openai/file-1") == [(GPT, 1, 10, 5)]
 
 
 def test_a_list_of_operations_charges_each() -> None:
@@ -258,20 +271,33 @@ def _take(found: list[Summary], _: str, summary: Summary) -> None:
     found.append(summary)
 
 
-def test_lines_split_anywhere_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("size", [1, 100, 10_000])
+@pytest.mark.parametrize("is_long", ["010", "1001"])
+def test_lines_split_anywhere_are_read(
+    monkeypatch: pytest.MonkeyPatch, size: int, is_long: str
+) -> None:
     """Memory is bounded: a line that is too long is counted, and its usage is unknown."""
     long = chat()
     long["response"]["body"]["choices"] = ["a" * 5000]
-    body = lines(chat(), long, chat()).rstrip()
     monkeypatch.setattr(batch_results, "MAX_LINE", 2000)
-    for size in (1, 100, 10_000):
-        found: list[Summary] = []
-        results = LineResults("openai-chat", "f", partial(_take, found))
-        for start in range(0, len(body), size):
-            results.feed(body[start : start + size])
-            assert sum(map(len, results._rest)) <= 2000
-        results.close()
-        assert [each.model for each in found] == [GPT, None, GPT]
+    body = lines(*(long if each == "1" else chat() for each in is_long)).rstrip()
+    found: list[Summary] = []
+    results = LineResults("openai-chat", "f", partial(_take, found))
+    for start in range(0, len(body), size):
+        results.feed(body[start : start + size])
+        assert sum(map(len, results._rest)) <= 2000
+    results.close()
+    assert [each.model for each in found] == [None if each == "1" else GPT for each in is_long]
+
+
+def test_a_long_first_line_of_another_file_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing of the file is kept."""
+    monkeypatch.setattr(batch_results, "MAX_LINE", 2000)
+    found: list[Summary] = []
+    results = LineResults("openai-chat", "f", partial(_take, found))
+    results.feed(b"a" * 3000 + b"\n" + lines(chat()))
+    results.close()
+    assert (results.may_have_results, results._rest, found) == (False, [], [])
 
 
 def test_operations_that_are_too_long_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,6 +21,8 @@ MAX_LINE = 16 * 1024 * 1024
 """Bytes of a result; the usage of a longer one is unknown."""
 MAX_OPERATION = 64 * 1024 * 1024
 """Bytes of an operation with its results (Gemini); a longer one is not read."""
+_HEAD = 4096
+_MARKS = (b'"custom_id"', b'"key"', b'"response"')
 _UNKNOWN = Summary(None, None)
 _NULL = Raw(b"null")
 _FAILURES = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
@@ -121,6 +123,8 @@ class LineResults:
         self._add(first)
         for line in more:
             self._end_line()
+            if not self.may_have_results:
+                return
             self._add(line)
 
     def close(self) -> None:
@@ -132,10 +136,15 @@ class LineResults:
         self._size += len(part)
         if self._size <= MAX_LINE:
             self._rest.append(part)
-        elif self._is_first:
+            return
+        if self._is_first and not self._begins_a_result(part):
             self._stop()
-        else:
-            self._rest = []
+        self._is_first, self._rest = False, []
+
+    def _begins_a_result(self, part: bytes) -> bool:
+        """Whether a first line that is too long looks like a result."""
+        head = b"".join([*self._rest, part])[:_HEAD].lstrip()
+        return head.startswith(b"{") and any(mark in head for mark in _MARKS)
 
     def _end_line(self) -> None:
         line, size = b"".join(self._rest).strip(), self._size
