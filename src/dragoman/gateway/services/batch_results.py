@@ -122,8 +122,7 @@ class LineResults:
         first, *more = piece.split(b"\n")
         self._add(first)
         for line in more:
-            self._end_line()
-            if not self.may_have_results:
+            if not self._end_line():
                 return
             self._add(line)
 
@@ -146,14 +145,17 @@ class LineResults:
         head = b"".join([*self._rest, part])[:_HEAD].lstrip()
         return head.startswith(b"{") and any(mark in head for mark in _MARKS)
 
-    def _end_line(self) -> None:
+    def _end_line(self) -> bool:
+        """Read a line; returns whether to read on."""
         line, size = b"".join(self._rest).strip(), self._size
         self._rest, self._size = [], 0
-        if not self.may_have_results or not (line or size > MAX_LINE):
-            return
-        if size > MAX_LINE:
+        if self.may_have_results and size > MAX_LINE:
             self._found(self._name, _UNKNOWN)
-            return
+        elif self.may_have_results and line:
+            self._read_line(line)
+        return self.may_have_results
+
+    def _read_line(self, line: bytes) -> None:
         try:
             summary = self._read(line)
         except _FAILURES:
