@@ -283,10 +283,10 @@ def test_thinking_is_shown_in_the_client_s_own_field(front: str, *, is_stream: b
 
 
 def test_text_is_first_and_calls_are_last() -> None:
-    """A call's carrier is before the call, a text's id after it unless thinking comes first."""
+    """A call's carrier is before the call, a text's state after it unless something comes first."""
     response = decoded("gemini", ANSWERS["gemini: signed text"][1])
     content = dragoman.dialect("anthropic").encode_response(response).body["content"]
-    assert [block["type"] for block in content] == ["thinking", "text", "text", "redacted_thinking"]
+    assert [block["type"] for block in content] == ["thinking", "text", "redacted_thinking", "text"]
     response = decoded("openai-responses", _responses(_reasoning(1, "Hm."), _said(2, "Hello.")))
     content = dragoman.dialect("anthropic").encode_response(response).body["content"]
     assert [block["type"] for block in content] == ["thinking", "redacted_thinking", "text"]

@@ -55,6 +55,7 @@ class ClientRequest:
             self._check_messages()
         self.model = model if model is not None else _model(self.fields.get("model"))
         self.stream = stream if stream is not None else self._streams()
+        self.agent = agent
         self.takes_pieces = agent.takes_pieces or not self.stream
         """Whether the client reads tool calls that are streamed in pieces."""
         if self.stream and agent.stream_fields:

@@ -196,7 +196,8 @@ class Exchange(UpstreamTask):
         client_request = self.client_request
         self._is_same_dialect = dialect.name == client_request.front.name
         is_free = self.recorder is None and self.override is None and self._stamped() is None
-        is_free = is_free and client_request.takes_pieces
+        agent = client_request.agent
+        is_free = is_free and client_request.takes_pieces and agent.takes_own
         self.passes = self._is_same_dialect and encoded.context.is_idle and is_free
         if self.filters is not None or self.filtered is not None:
             self.passes = False
@@ -260,15 +261,16 @@ class Exchange(UpstreamTask):
     def front(self) -> Front:
         """The encoder for this client's dialect."""
         client_request, stamp = self.client_request, self._stamped()
-        request = self.override or client_request.settings
+        request, agent = self.override or client_request.settings, client_request.agent
         if stamp is None:
-            return Front(client_request.front, request, path=client_request.path)
+            return Front(client_request.front, request, path=client_request.path, agent=agent)
         return Front(
             client_request.front,
             request,
             path=client_request.path,
             response_id=stamp.id,
             response_fields=stamp.says,
+            agent=agent,
         )
 
     def _stamped(self) -> Stamp | None:

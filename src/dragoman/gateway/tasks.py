@@ -16,6 +16,13 @@ class Tasks:
     def __len__(self) -> int:
         return len(self._tasks)
 
+    def __contains__(self, name: str) -> bool:
+        return name in self._tasks
+
+    def count(self, prefix: str) -> int:
+        """How many running tasks have names that begin so."""
+        return sum(name.startswith(prefix) for name in self._tasks)
+
     def start(self, name: str, coroutine: Coroutine[Any, Any, None]) -> None:
         """Run a coroutine as a named task."""
         task = asyncio.get_running_loop().create_task(coroutine)

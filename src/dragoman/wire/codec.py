@@ -278,13 +278,14 @@ class Codec:
     def encode_response(
         self,
         response: Response,
-        context: Context | None = None,  # noqa: ARG002 - no non-streamed response depends on it yet
+        context: Context | None = None,
     ) -> Encoded:
         """Encode a response as the body to return to a client."""
-        if self._state_fields is None:
+        fields = self._fields_for(context)
+        if fields is None:
             encoded = self._functions.encode_response(response)
         else:
-            encoded = encoded_behind(self._state_fields, response, self._functions.encode_response)
+            encoded = encoded_behind(fields, response, self._functions.encode_response)
         encoded.losses += tuple(response_losses(response, self._limits))
         return encoded
 
@@ -319,10 +320,10 @@ class Codec:
 
     def stream_encoder(
         self,
-        context: Context | None = None,  # noqa: ARG002 - most streams don't depend on the client
+        context: Context | None = None,
     ) -> StreamEncoder:
         """An encoder that writes one response as a stream."""
-        return self._sealing(self._functions.stream_encoder())
+        return self._sealing(self._functions.stream_encoder(), context)
 
     @cached_property
     def lane(self) -> Lane | None:
@@ -345,14 +346,18 @@ class Codec:
         """A stream encoder that also writes everything the dialect's clients expect."""
         make = front.form.stream_encoder
         if make is None:
-            return self.stream_encoder(Context(request=front.request))
-        return self._sealing(make(front))
+            return self.stream_encoder(front.context)
+        return self._sealing(make(front), front.context)
 
-    def _sealing(self, encoder: StreamEncoder) -> StreamEncoder:
-        sealing = (
-            encoder if self._state_fields is None else SealingEncoder(encoder, self._state_fields)
-        )
+    def _sealing(self, encoder: StreamEncoder, context: Context | None = None) -> StreamEncoder:
+        fields = self._fields_for(context)
+        sealing = encoder if fields is None else SealingEncoder(encoder, fields)
         return ReportingEncoder(sealing, self._limits)
+
+    def _fields_for(self, context: Context | None) -> StateFields | None:
+        """Where the client of a response keeps thinking and state."""
+        known = None if context is None else context.state_fields
+        return self._state_fields if known is None else known
 
     # --- errors, rules and services
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dragoman.errors import InvalidInputError
 from dragoman.model.content import AnyPart
@@ -16,6 +16,9 @@ from dragoman.model.responses import Choice, Response
 from dragoman.model.tools import ToolCall
 from dragoman.model.usage import FinishReason, Usage
 from dragoman.wire.text_tools import as_text
+
+if TYPE_CHECKING:
+    from dragoman.wire.fronts import StateFields
 
 Undo = Callable[[Any], Any]
 """Converts a value that fits the schema as sent into one that fits the original schema."""
@@ -32,7 +35,8 @@ class CallForm(NamedTuple):
 class Context:
     """What one request changed: tool names, schemas, and how its response is expected to end."""
 
-    __slots__ = ("calls", "ends_with_done", "limit", "names", "output", "request", "undos")
+    __slots__ = ("calls", "ends_with_done", "limit", "names", "output", "request", "state_fields",
+                 "undos")  # fmt: skip
 
     def __init__(
         self,
@@ -44,6 +48,7 @@ class Context:
         ends_with_done: bool = True,
         limit: int | None = None,
         request: Request | None = None,
+        state_fields: StateFields | None = None,
     ) -> None:
         self.names = names
         """Original tool names, by the alias sent to the target."""
@@ -59,6 +64,8 @@ class Context:
         """The output token limit, for a host that doesn't report when it truncates there."""
         self.request = request
         """The client's request, when a response is encoded for a client."""
+        self.state_fields = state_fields
+        """Where this client keeps thinking and state; None: where its dialect's clients do."""
 
     @property
     def is_idle(self) -> bool:

@@ -56,6 +56,8 @@ class Seal(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_field
     """How many characters of text the client is shown; the client may join or split them."""
     shown: str | None = None
     """The id of the item shown to the client in place of a provider's call (`shown_calls`)."""
+    after: str | None = None
+    """The fingerprint of the text that precedes a whole part: clients may have it elsewhere."""
 
     @property
     def is_sound(self) -> bool:

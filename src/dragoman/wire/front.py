@@ -35,6 +35,7 @@ from dragoman.wire.encoded import Encoded
 from dragoman.wire.error_classification import decode_failure
 from dragoman.wire.error_reporting import reported
 from dragoman.wire.front_settings import client_settings
+from dragoman.wire.fronts import StateFields
 from dragoman.wire.lane.flows import Delta, Flow, FlowingEncoder, general_path, inner_flow
 from dragoman.wire.losses import Loss, Repair
 from dragoman.wire.streams import StreamEncoder
@@ -77,10 +78,16 @@ class PassingFilter(Protocol):
 class AgentForm(NamedTuple):
     """What certain clients of a dialect expect; they are recognised by their user agent."""
 
+    name: str = ""
+    """Its name: what was written for it, such as a cached response, is not for other clients."""
     takes_pieces: bool = True
     """Whether tool calls may be streamed in pieces."""
     stream_fields: Mapping[str, bytes] = EMPTY
     """Fields, as JSON, to assume in a request for a stream."""
+    state_fields: Callable[[Request], StateFields] | None = None
+    """Where it keeps thinking and state, by its request; None: as other clients do."""
+    takes_own: bool = True
+    """Whether it understands any response in its dialect, so that bytes may be passed through."""
 
 
 def _passes_as_it_is(_request: Request) -> None:
@@ -160,12 +167,14 @@ class Front:
         clock: Callable[[], float] = time.time,
         response_id: str | None = None,
         response_fields: Mapping[str, Any] = EMPTY,
+        agent: AgentForm | None = None,
     ) -> None:
         """For a dialect and a request decoded from it; `path` is the path of the request.
 
         Gemini's clients choose the stream format in the path's query. A server that stores
         responses gives them its own ids (`response_id`, which replaces the model's) and sets fields
-        itself (`response_fields`, for Responses: `store`, `previous_response_id` …).
+        itself (`response_fields`, for Responses: `store`, `previous_response_id` …). `agent` is
+        for clients that expect something else than others of the dialect (`FrontForm.agents`).
         """
         self.dialect = dialect(name) if isinstance(name, str) else name
         self.request = Request() if request is None else request
@@ -173,6 +182,7 @@ class Front:
         self.response_id = response_id
         self.response_fields = response_fields
         self.form = self._form()
+        self._agent = agent
         self._id: str | None = None
         self._request_id: str | None = None
         self._clock = clock
@@ -218,6 +228,13 @@ class Front:
         name = self.form.request_id_header
         return {} if name is None else {name: self.request_id}
 
+    @cached_property
+    def context(self) -> Context:
+        """What the dialect's encoders need to know about the client."""
+        find = None if self._agent is None else self._agent.state_fields
+        fields = None if find is None else find(self.request)
+        return Context(request=self.request, state_fields=fields)
+
     # --- non-streamed responses
 
     def response(self, response: Response) -> Encoded:
@@ -238,7 +255,7 @@ class Front:
         else:
             choices = tuple(map(self._named, response.choices))
             stamped = response.replace(**stamp, choices=choices)
-        encoded = self.dialect.encode_response(stamped, Context(request=self.request))
+        encoded = self.dialect.encode_response(stamped, self.context)
         self.form.complete(encoded, stamped, self)
         encoded.headers = {"content-type": _JSON, **self.headers, **encoded.headers}
         return encoded
@@ -263,7 +280,7 @@ class Front:
         """An encoder that writes one response as a stream, with every frame complete."""
         make = getattr(self.dialect, "front_encoder", None)
         if make is None:
-            return FrontEncoder(self, self.dialect.stream_encoder(Context(request=self.request)))
+            return FrontEncoder(self, self.dialect.stream_encoder(self.context))
         return FrontEncoder(self, make(self))
 
     # --- errors

@@ -48,6 +48,10 @@ def _as_it_is(part: Thinking, _number: int, _message_id: Callable[[], str]) -> T
     return part
 
 
+def _accepts_all(_part: Part) -> bool:
+    return True
+
+
 class StateFields(NamedTuple):
     """The fields that a dialect's clients send back unchanged."""
 
@@ -63,8 +67,12 @@ class StateFields(NamedTuple):
     """Whether a message is one text beside its thinking and its calls, without an order."""
     keeps_texts: bool = False
     """Whether its clients send every text back as it was, apart from its neighbours."""
+    ends_with_text: bool = False
+    """Whether a response must end with its text, even if nothing precedes the text then."""
     complete_thinking: Callable[[Thinking, int, Callable[[], str]], Thinking] = _as_it_is
     """Adds what else thinking needs here, given its number in the message and the message's id."""
+    accepts: Callable[[Part], bool] = _accepts_all
+    """Whether its clients understand a part of their own dialect in the form in which it came."""
 
 
 def encoded_behind(
@@ -92,12 +100,39 @@ def _sealed_choice(choice: Choice, front: StateFields) -> tuple[Choice, list[int
         parts += made
         places += [index] * len(made)
         sealer.count(part)
+        sealer.follow(part)
+    if front.keeps_texts:
+        _put_text_last(parts, places, front)
     sealer.cite(message.parts)
     beside = [made for part in sealer.beside(choice.extras) for made in sealer.sealed(part)]
     parts, places = beside + parts, [0] * len(beside) + places  # a search precedes the response
     if not sealer.has_sealed:
         return choice, None
     return choice.replace(message=message.replace_unchecked(parts=tuple(parts))), places
+
+
+def _put_text_last(parts: list[AnyPart], places: list[int], front: StateFields) -> None:
+    """Move the state that follows the last text before it.
+
+    Clients take the last part for the answer. A text that comes first stays there, since many
+    clients look for it only there.
+    """
+    end = len(parts)
+    while end and _is_carrier(parts[end - 1], front):
+        end -= 1
+    last = end - 1
+    if (
+        end < len(parts)
+        and last >= (0 if front.ends_with_text else 1)
+        and type(parts[last]) is Text
+    ):
+        parts.append(parts.pop(last))
+        places.append(places.pop(last))
+
+
+def _is_carrier(part: AnyPart, front: StateFields) -> bool:
+    is_hidden = isinstance(part, Thinking) and not part.text
+    return is_hidden and part.origin is front.origin and is_sealed(part)
 
 
 def pointed_back(losses: Iterable[N], places: Mapping[int, Sequence[int]]) -> list[N]:
@@ -121,8 +156,8 @@ class Sealer:
     """Seals the parts of one message, in order."""
 
     __slots__ = (
-        "_calls", "_chars", "_cited", "_front", "_message_id", "_number", "_shown", "has_sealed",
-        "origin",
+        "_after", "_calls", "_chars", "_cited", "_front", "_message_id", "_number", "_shown",
+        "has_sealed", "origin",
     )  # fmt: skip
 
     def __init__(
@@ -138,6 +173,12 @@ class Sealer:
         self._shown: ShownCalls | None = None  # created for the first call of a provider tool
         self._chars = 0
         self._calls = 0
+        self._after: str | None = None  # the fingerprint of the text before the next part
+
+    def follow(self, part: AnyPart) -> None:
+        """Record a complete part that precedes the next one."""
+        if self._front.keeps_texts:
+            self._after = fingerprint(part) if isinstance(part, Text) and part.text else None
 
     def count(self, part: AnyPart) -> None:
         """Record content that precedes the following parts."""
@@ -155,6 +196,7 @@ class Sealer:
     def count_call(self) -> None:
         """Record a call."""
         self._calls += 1
+        self._after = None
 
     @property
     def place(self) -> tuple[int, int] | None:
@@ -181,11 +223,14 @@ class Sealer:
         origin = part.origin if part.origin is not None else self.origin
         if origin is None:
             return None
-        if origin.dialect == self._front.origin.dialect and not (
-            is_sealed(part) or is_counterpart(part)
-        ):
+        if self.is_native(part, origin) and not (is_sealed(part) or is_counterpart(part)):
             return None  # an envelope here belongs to another gateway, which needs it back
         return origin if isinstance(part, (Thinking, *WHOLE)) or has_state(part, origin) else None
+
+    def is_native(self, part: Part, origin: Origin) -> bool:
+        """Whether a part is in the form that the front's clients understand."""
+        front = self._front
+        return origin.dialect == front.origin.dialect and front.accepts(part)
 
     def sealed(self, part: AnyPart) -> tuple[AnyPart, ...]:
         """The parts to send in place of a part."""
@@ -204,7 +249,7 @@ class Sealer:
         """A carrier for an unreadable part, and its counterpart; empty if it is too large."""
         calls = self._shown_calls if isinstance(part, CALLS) else None
         shown, shown_id = ((), None) if calls is None else calls.of(part, home)
-        envelope = whole_envelope(part, home, place, shown_id)
+        envelope = whole_envelope(part, home, place, shown_id, None if shown else self._after)
         if envelope is None:
             return ()
         if shown and calls is not None and calls.are_signed:
@@ -302,11 +347,15 @@ def stateless(part: AnyPart, origin: Origin | None = None) -> AnyPart:
 
 
 def whole_envelope(
-    part: AnyPart, home: Origin, place: tuple[int, int] | None, shown_id: str | None = None
+    part: AnyPart,
+    home: Origin,
+    place: tuple[int, int] | None,
+    shown_id: str | None = None,
+    after: str | None = None,
 ) -> str | None:
     """The envelope for a part that the client is not shown, except perhaps as a counterpart."""
-    extras = own_extras(part.extras, home.dialect)
-    return wrap(Seal(home, part.replace(origin=None, extras=extras), at=place, shown=shown_id))
+    whole = part.replace(origin=None, extras=own_extras(part.extras, home.dialect))
+    return wrap(Seal(home, whole, at=place, shown=shown_id, after=after))
 
 
 def _unsaid(part: AnyPart, home: Origin) -> AnyPart:

@@ -136,7 +136,7 @@ class SealingEncoder(FlowingEncoder, EventHandler):
     def _may_get_state(self, choice: OpenChoice, part: AnyPart) -> bool:
         """Whether a part is from another dialect, so that state may still arrive."""
         origin = part.origin or choice.sealer.origin
-        return origin is not None and origin.dialect != self._front.origin.dialect
+        return origin is not None and not choice.sealer.is_native(part, origin)
 
     def _begin(self, choice: OpenChoice, growing: OpenPart, part: AnyPart) -> bytes:
         """Start to show a part to the client."""
@@ -276,6 +276,13 @@ class SealingEncoder(FlowingEncoder, EventHandler):
     def _stop(self, choice: OpenChoice, growing: OpenPart) -> bytes:
         """End a part: its state is now known."""
         final, whole = growing.final, growing.whole()
+        written = self._stopped(choice, growing, final, whole)
+        choice.sealer.follow(whole)
+        return written
+
+    def _stopped(
+        self, choice: OpenChoice, growing: OpenPart, final: AnyPart | None, whole: AnyPart
+    ) -> bytes:
         choice.sealer.cite((whole,))
         home = choice.sealer.home_of(whole)
         if home is not None:

@@ -129,6 +129,7 @@ class _Carried:
 
 def _restored(pairs: _Pairs) -> list[AnyPart]:
     """Restore the parts, in the order in which they came."""
+    pairs = _behind_their_texts(pairs)
     carried = _Carried(pairs)
     made: list[AnyPart] = []
     pieces = 0  # how many of the last parts came without a seal
@@ -157,6 +158,33 @@ def _restored(pairs: _Pairs) -> list[AnyPart]:
         made += found
         pieces = 0 if found else pieces
     return made
+
+
+def _behind_their_texts(pairs: _Pairs) -> _Pairs:
+    """Move whole parts to where they were: behind the text that they followed.
+
+    A front may put them before it, so that the text is the last thing that a client sees.
+    """
+    if not any(seal is not None and seal.after is not None for _, seal in pairs):
+        return pairs
+    said = [fingerprint(part) if seal is None and type(part) is Text else None
+            for part, seal in pairs]  # fmt: skip
+    following: dict[str, int] = {}  # the next place of each text
+    places = list(range(len(pairs)))
+    for number in reversed(places):
+        part, seal = pairs[number]
+        if (own := said[number]) is not None:
+            following[own] = number
+        elif seal is not None and seal.after is not None and _is_carrier(part):
+            places[number] = following.get(seal.after, number)
+    last: str | None = None  # the text that nothing but state has followed so far
+    for number, (part, seal) in enumerate(pairs):
+        if seal is None or not _is_carrier(part):
+            last = said[number]
+        elif seal.after == last:
+            places[number] = number  # it is there already
+    order = sorted(range(len(pairs)), key=lambda number: (places[number], number != places[number]))
+    return [pairs[number] for number in order]
 
 
 def _gathered(made: list[AnyPart], pieces: int, holder: AnyPart, seal: Seal) -> AnyPart | None:

@@ -121,7 +121,9 @@ class Coder:
                 return self._said(*self._thought(), call, finish=FinishReason.TOOL_CALLS), False
             case _:
                 is_cut, self.cuts = self.cuts > 0, self.cuts - 1
-                return self._said(Text(f"{OPENING} {words}")), is_cut
+                # Gemini signs a streamed text in a part of its own.
+                signed = (Text("", signature=SEALED),) if self.name == "gemini" else ()
+                return self._said(Text(f"{OPENING} {words}"), *signed), is_cut
 
     def _said(self, *parts: Any, finish: FinishReason = FinishReason.STOP) -> Response:
         # Claude Code takes answers of one id for one message.
@@ -182,7 +184,7 @@ def _in_pieces(response: Response) -> list[Any]:
     events: list[Any] = []
     for event in events_of(response):
         match event:
-            case PartStart(index=index, part=Text(text=text)):
+            case PartStart(index=index, part=Text(text=text, signature=None)):
                 middle = text.find(" ", len(OPENING)) + 1
                 pieces = (text[:middle], text[middle:])
                 events.append(PartStart(index, Text("")))

@@ -12,10 +12,10 @@ from secrets import token_hex
 import pytest
 
 from dragoman.errors import Corrupt, StoreError
-from dragoman.gateway.keys import Budget, Keys, Spent, UsageRow
+from dragoman.gateway.keys import BatchSpent, Budget, Keys, Spent, UsageRow
 from dragoman.gateway.keys.admission import Refusal
 from dragoman.gateway.keys.records import Reservation
-from dragoman.gateway.keys.store import Charge, Found
+from dragoman.gateway.keys.store import Bill, Charge, Found
 from dragoman.gateway.keys.stores.sqlite import MEMORY, SQLiteKeyStore
 from dragoman.gateway.keys.urls import store_at
 from tests.gateway.keys.conftest import Clock, Place
@@ -53,6 +53,12 @@ class FailingStore(SQLiteKeyStore):
     async def settle(self, charge: Charge, now: float) -> bool:
         """Settle; while it is down the answer is lost."""
         done = await super().settle(charge, now)
+        self.expect_up()
+        return done
+
+    async def charge_batch(self, bill: Bill) -> bool:
+        """Charge; while it is down the answer is lost."""
+        done = await super().charge_batch(bill)
         self.expect_up()
         return done
 
@@ -98,6 +104,29 @@ async def test_a_charge_is_retried_and_made_once(caplog: pytest.LogCaptureFixtur
             assert (keys._unsettled, keys._live) == ({}, {})
             assert (await keys.standing(key)).spent["total"] == (1, 500_000_000)
     assert "charging a request to its key failed" in caplog.text
+
+
+async def test_a_batch_is_charged_once_after_an_outage(caplog: pytest.LogCaptureFixture) -> None:
+    """It is retried until the store answers, or reported when the gateway ends."""
+    store = FailingStore()
+    spent = BatchSpent(model="m", route="r")
+    spent.add(TOOK)
+    with caplog.at_level(logging.WARNING, "dragoman.gateway"):
+        async with Keys(store, clock=Clock()) as keys:
+            key, _ = await keys.create(budgets=[Budget("cost", Decimal(1))])
+            store.is_down = True
+            for _ in range(2):
+                await keys.charge_batch(key, "openai/f", [spent])
+            await keys._write_pending()
+            assert list(keys._unpaid) == ["openai/f"]
+            store.is_down = False
+            await keys._write_pending()
+            assert keys._unpaid == {}
+            assert (await keys.standing(key)).spent["total"] == (1, 500_000_000)
+            store.is_down = True
+            await keys.charge_batch(key, "openai/g", [spent])
+    assert caplog.text.count("charging a batch to its key failed") == 2
+    assert "1 requests could not be charged" in caplog.text
 
 
 async def test_usage_that_was_sent_twice_counts_once(place: Place) -> None:

@@ -16,7 +16,7 @@ from dragoman.errors import (
     QuotaExceeded,
     RateLimited,
 )
-from dragoman.gateway.keys import Budget, KeyRecord, Keys, Reservation, Spent
+from dragoman.gateway.keys import BatchSpent, Budget, KeyRecord, Keys, Reservation, Spent
 from dragoman.gateway.keys.store import KEPT, LEASE
 from tests.gateway.keys.conftest import NOON, Place
 
@@ -486,3 +486,56 @@ async def _damage(keys: Keys, id: str) -> None:
         case _:
             await store._run(lambda on: on.execute("UPDATE keys SET record = '{' WHERE id = ?",
                                                    (id,)))  # fmt: skip
+
+
+# --- batches
+
+
+def batch_spent(cost: Decimal | None = CENT, *, model: str = "m", count: int = 2) -> BatchSpent:
+    """The usage of a batch."""
+    made = BatchSpent(model=model, route="openai")
+    for _ in range(count):
+        made.add(Spent(tokens_in=3, tokens_out=2, tokens_cached=1, tokens_reasoning=1, cost=cost))
+    return made
+
+
+async def test_a_batch_is_charged_once(place: Place) -> None:
+    """Whoever reads its results again, at the same time or later, pays nothing."""
+    async with place.opened() as one, place.opened() as other:
+        key = await limited(one, Budget("cost", Decimal("0.05")))
+        second = await limited(other, Budget("tokens", Decimal(100)))
+        used = (batch_spent(), batch_spent(None, model="n", count=1))
+        await asyncio.gather(*(keys.charge_batch(key, "openai/file-1", used)
+                               for keys in (one, other) for _ in range(5)))  # fmt: skip
+        place.clock.now += 400 * DAY
+        await one._store.sweep(place.clock.now)
+        await other.charge_batch(second, "openai/file-1", used)
+        rows = [(row.model, row.route, row.requests, row.tokens_in, row.tokens_out, row.cost,
+                 row.unknown) for row in await other.usage()]  # fmt: skip
+        assert rows == [("m", "openai", 2, 6, 4, 2 * CENT, 0), ("n", "openai", 1, 3, 2, 0, 1)]
+        assert not (await one.standing(second)).spent
+        windows = ("total", "2026-11", "2026-11-17")
+        assert (await one.standing(key)).spent == dict.fromkeys(windows, (15, 20_000_000))
+        await other.charge_batch(second, "gemini/file-1", used)
+        assert (await one.standing(second)).spent["total"] == (15, 20_000_000)
+
+
+async def test_a_batch_counts_against_the_budget(place: Place) -> None:
+    """It may overdraw it; then nothing else is admitted."""
+    async with place.opened() as keys:
+        key = await limited(keys, Budget("cost", 3 * CENT))
+        await keys.charge_batch(key, "openai/file-1", [batch_spent(count=5)])
+        with pytest.raises(QuotaExceeded):
+            await reserve(keys, key)
+
+
+async def test_a_key_without_limits_has_the_usage_of_its_batches(place: Place) -> None:
+    """Absurd counts become the largest."""
+    async with place.opened() as keys:
+        key = await limited(keys)
+        huge = BatchSpent(model="m" * 300, route="r")
+        for _ in range(3):
+            huge.add(Spent(tokens_in=10**12, cost=Decimal(1_000_000)))
+        await keys.charge_batch(key, "anthropic/b1", [huge])
+        [row] = await keys.usage(key.id)
+        assert (row.requests, row.tokens_in, row.cost) == (3, 10**12, Decimal(1_000_000))

@@ -21,10 +21,6 @@ class Known(NamedTuple):
 
 _THINKING = ("thinking", "thinking and tools")
 _OWN_COUNTS = "Ollama only counts prompt and output tokens"
-_DROPPED = (
-    "the SDK drops `reasoning_content` and `reasoning_details`; Mistral's own format, a "
-    "`ThinkChunk` in the content, is not supported yet"
-)
 LOSSES = (
     Known("ollama", _THINKING, "sealed state",
           "Ollama's messages have no field that clients send back unchanged", _TELLING),
@@ -32,8 +28,6 @@ LOSSES = (
     Known("ollama", ("usage",), "reasoning tokens", _OWN_COUNTS, _TELLING),
     Known("ollama", ("errors",), "time to wait",
           "the SDK's `ResponseError` has a message and a status, but no headers"),
-    Known("mistralai", _THINKING, "thinking", _DROPPED),
-    Known("mistralai", _THINKING, "sealed state", _DROPPED, _TELLING),
 )  # fmt: skip
 
 

@@ -41,7 +41,8 @@ class MistralAI(OpenAIChat):
         """Request the model's response."""
         message, usage = self._asked(stream=stream)
         self.turns.append(message)
-        return Seen(message.get("content") or "", "", calls_in(message), _counted(usage))
+        text, thinking = _read(message.get("content") or "")
+        return Seen(text, thinking, calls_in(message), _counted(usage))
 
     def _asked(self, *, stream: bool, **more: Any) -> tuple[dict[str, Any], Any]:
         fields = {**self._fields(), **more}
@@ -53,7 +54,7 @@ class MistralAI(OpenAIChat):
         choices = [choice for chunk in chunks for choice in chunk.choices]
         assert choices[-1].finish_reason
         usage = [chunk.usage for chunk in chunks if chunk.usage]
-        message = merged([_dumped(choice.delta) for choice in choices])
+        message = _merged([_dumped(choice.delta) for choice in choices])
         return message, usage[-1] if usage else None
 
     def parse(self, kind: type[BaseModel], *, stream: bool) -> BaseModel:
@@ -85,6 +86,40 @@ class MistralAI(OpenAIChat):
         """The `Retry-After` of an error."""
         found: str | None = error.headers.get("retry-after")
         return found
+
+
+def _merged(deltas: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Join the deltas; neighbouring chunks of one type are one chunk."""
+    contents = [delta.pop("content") for delta in deltas if "content" in delta]
+    message = merged(deltas)
+    if all(isinstance(content, str) for content in contents):
+        return {**message, "content": "".join(contents)} if contents else message
+    chunks: list[dict[str, Any]] = []
+    for content in contents:
+        for chunk in [{"type": "text", "text": content}] if isinstance(content, str) else content:
+            _add_chunk(chunks, chunk)
+    return {**message, "content": chunks}
+
+
+def _add_chunk(chunks: list[dict[str, Any]], chunk: dict[str, Any]) -> None:
+    last = chunks[-1] if chunks else {}
+    is_more = last.get("type") == chunk["type"] and "signature" not in last
+    if is_more and chunk["type"] == "text":
+        last["text"] += chunk["text"]
+    elif is_more and chunk["type"] == "thinking":
+        last["thinking"] += chunk["thinking"]
+        last.update({key: chunk[key] for key in chunk if key not in ("type", "thinking")})
+    else:
+        chunks.append(chunk)
+
+
+def _read(content: str | list[dict[str, Any]]) -> tuple[str, str]:
+    """The text and the thinking of a message."""
+    if isinstance(content, str):
+        return content, ""
+    thoughts = [chunk["thinking"] for chunk in content if chunk["type"] == "thinking"]
+    text = "".join(chunk["text"] for chunk in content if chunk["type"] == "text")
+    return text, "\n".join("".join(piece["text"] for piece in pieces) for pieces in thoughts)
 
 
 def _dumped(message: Any) -> dict[str, Any]:

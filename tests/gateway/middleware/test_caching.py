@@ -86,6 +86,7 @@ def test_requests_that_differ_in_anything_are_not_the_same(stage: Stage) -> None
         _raw(stage, plain, anthropic_beta="another"),
         _raw(stage, plain, "/v1/messages?beta=true"),
         _raw(stage, plain, "/v1/chat/completions"),
+        _raw(stage, plain, "/v1/chat/completions", user_agent="mistral-client-python/3.7.0"),
         _raw(stage, plain.replace(b"cached-anthropic", b"cached-both")),
     ]
     assert [answer.headers.get(HEADER) for answer in asked] == ["miss"] * len(asked)

@@ -73,6 +73,7 @@ def key_of(
         None if key is None else [key.id],
         endpoint.kind,
         client_request.front.name,
+        client_request.agent.name,
         inbound.path,
         client_request.path,
         client_request.stream,

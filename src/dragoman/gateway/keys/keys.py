@@ -18,12 +18,19 @@ from dragoman.gateway.keys.admission import Refusal, error_of, expect_possible
 from dragoman.gateway.keys.amounts import expect_tokens, nanos_of
 from dragoman.gateway.keys.authentication import REMEMBERED, Authenticator
 from dragoman.gateway.keys.patterns import may_use
-from dragoman.gateway.keys.records import Budget, KeyRecord, Reservation, Spent, UsageRow
+from dragoman.gateway.keys.records import (
+    BatchSpent,
+    Budget,
+    KeyRecord,
+    Reservation,
+    Spent,
+    UsageRow,
+)
 from dragoman.gateway.keys.secret_form import digest_of, is_id, new_id, new_secret
-from dragoman.gateway.keys.store import LEASE, Charge, Found, KeyStore, Standing
+from dragoman.gateway.keys.store import LEASE, Bill, Charge, Found, KeyStore, Standing
 from dragoman.gateway.keys.throttling import Throttle
 from dragoman.gateway.keys.urls import store_at
-from dragoman.gateway.keys.usage_sums import By, Pending, grouped, row_for
+from dragoman.gateway.keys.usage_sums import By, Pending, grouped, row_for, rows_of
 
 T = TypeVar("T")
 _LOG = logging.getLogger("dragoman.gateway")
@@ -49,6 +56,7 @@ class Keys:
         self._pending = Pending()
         self._live: dict[str, Reservation] = {}
         self._unsettled: dict[str, Charge] = {}
+        self._unpaid: dict[str, Bill] = {}  # by batch
         # By token, so that a batch is not added twice if the store's response was lost.
         self._batches: dict[str, Sequence[UsageRow]] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -80,8 +88,8 @@ class Keys:
         if self._tasks:
             await asyncio.wait(self._tasks)
         await self._write_pending()
-        if self._unsettled:
-            _LOG.error("%d requests could not be charged to their keys", len(self._unsettled))
+        if lost := len(self._unsettled) + len(self._unpaid):
+            _LOG.error("%d requests could not be charged to their keys", lost)
         await self._store.close()
 
     async def __aenter__(self) -> Self:
@@ -175,6 +183,26 @@ class Keys:
         if reservation.id:
             await asyncio.shield(self._start(self._give_back(reservation)))
 
+    async def charge_batch(self, key: KeyRecord, batch: str, spent: Sequence[BatchSpent]) -> None:
+        """Charge what a provider's batch used to a key: once, whoever reads the results again.
+
+        `batch` is unique among all providers, and has a slash. The charge is made even if the
+        caller is cancelled, and retried if the store fails.
+        """
+        day = self._day(self._clock())
+        bill = Bill(batch, key.id, day, rows_of(key.id, day, spent, self._pending))
+        await asyncio.shield(self._start(self._charge_bill(bill)))
+
+    async def _charge_bill(self, bill: Bill) -> None:
+        try:
+            await self._store.charge_batch(bill)
+        except StoreError as error:
+            if bill.batch not in self._unpaid:
+                _LOG.warning("charging a batch to its key failed, will retry: %s", error)
+            self._unpaid.setdefault(bill.batch, bill)
+            return
+        self._unpaid.pop(bill.batch, None)
+
     async def _charge(self, charge: Charge) -> None:
         id = charge.reservation.id
         try:
@@ -242,6 +270,10 @@ class Keys:
             await self._charge(charge)
             if id in self._unsettled:
                 break  # the store is still unreachable
+        for bill in tuple(self._unpaid.values()):
+            await self._charge_bill(bill)
+            if bill.batch in self._unpaid:
+                break
         rows = self._pending.take()
         if rows:
             self._batches[token_hex(12)] = rows

@@ -30,6 +30,7 @@ _MAX_PER_MINUTE = 10**9
 _MAX_CONCURRENT = 1_000_000
 _USUAL_TOKENS = 10**9  # no more than `expect_tokens` allows
 _WHOLE = {int}
+_MAX_BATCH_NANOS = 10**15  # a million dollars, as for a request
 
 
 class Budget(msgspec.Struct, frozen=True):
@@ -140,6 +141,32 @@ class Spent(msgspec.Struct, frozen=True, kw_only=True):
             tokens_reasoning=clipped_tokens(usage.thinking),
             cost=clipped_cost(cost), model=model, route=route,
         )  # fmt: skip
+
+
+class BatchSpent(msgspec.Struct, kw_only=True):
+    """What the results of a batch used, for one model."""
+
+    model: str
+    route: str
+    requests: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    tokens_cached: int = 0
+    tokens_reasoning: int = 0
+    nanos: int = 0
+    unknown: int = 0
+    """The number of results whose cost is unknown."""
+
+    def add(self, spent: Spent) -> None:
+        """Add one result."""
+        self.requests += 1
+        self.tokens_in = clipped_tokens(self.tokens_in + spent.tokens_in)
+        self.tokens_out = clipped_tokens(self.tokens_out + spent.tokens_out)
+        self.tokens_cached = clipped_tokens(self.tokens_cached + spent.tokens_cached)
+        self.tokens_reasoning = clipped_tokens(self.tokens_reasoning + spent.tokens_reasoning)
+        nanos = 0 if spent.cost is None else nanos_of(spent.cost)
+        self.nanos = min(self.nanos + nanos, _MAX_BATCH_NANOS)
+        self.unknown += spent.cost is None
 
 
 class Reservation(msgspec.Struct, kw_only=True):

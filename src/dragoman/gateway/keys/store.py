@@ -44,6 +44,28 @@ class Charge(NamedTuple):
         return self.row.tokens_in + self.row.tokens_out
 
 
+class Bill(NamedTuple):
+    """The charge for a provider's batch."""
+
+    batch: str
+    """The batch's name. It has a slash, so it differs from every key's id."""
+    key: str
+    """The id of the key that pays."""
+    day: str
+    rows: Sequence[UsageRow]
+    """Its usage by model, of this key and day."""
+
+    @property
+    def tokens(self) -> int:
+        """The tokens that count against budgets."""
+        return sum(row.tokens_in + row.tokens_out for row in self.rows)
+
+    @property
+    def nanos(self) -> int:
+        """The charged amount."""
+        return sum(row.nanos for row in self.rows)
+
+
 class Standing(NamedTuple):
     """A key's spending by window, and its live reservations."""
 
@@ -112,6 +134,10 @@ class KeyStore(Protocol):
 
     async def add_usage(self, rows: Sequence[UsageRow], token: str, now: float) -> None:
         """Add usage atomically; repeated calls with the same token add it only once."""
+        ...
+
+    async def charge_batch(self, bill: Bill) -> bool:
+        """Charge a batch once, for all time; returns False, without a charge, if it was charged."""
         ...
 
     async def usage(self, key: str | None, since: str | None) -> list[UsageRow]:

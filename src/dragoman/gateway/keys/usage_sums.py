@@ -7,7 +7,14 @@ from functools import lru_cache
 from typing import Literal
 
 from dragoman.gateway.keys.amounts import nanos_of
-from dragoman.gateway.keys.records import MAX_NAME_LENGTH, SUMS, Reservation, Spent, UsageRow
+from dragoman.gateway.keys.records import (
+    MAX_NAME_LENGTH,
+    SUMS,
+    BatchSpent,
+    Reservation,
+    Spent,
+    UsageRow,
+)
 from dragoman.gateway.keys.store import added_up, row_of, values_of
 
 By = Literal["key", "day", "model", "route"]
@@ -98,6 +105,16 @@ def row_for(
         tokens_cached=spent.tokens_cached, tokens_reasoning=spent.tokens_reasoning,
         nanos=nanos, unknown=int(spent.cost is None),
     )  # fmt: skip
+
+
+def rows_of(key: str, day: str, batch: Iterable[BatchSpent], pending: Pending) -> list[UsageRow]:
+    """The usage rows of a batch."""
+    rows: list[UsageRow] = []
+    for each in batch:
+        labels = pending.labels_of(Spent(model=each.model, route=each.route))
+        counts = [getattr(each, name) for name in SUMS]
+        rows.append(row_of((key, day, *labels, *counts)))
+    return added_up(rows)
 
 
 def grouped(rows: Iterable[UsageRow], by: Sequence[By]) -> list[UsageRow]:

@@ -6,6 +6,7 @@ through unchanged, except for URLs that would bypass the gateway.
 
 from __future__ import annotations
 
+from asyncio import CancelledError
 from collections.abc import AsyncIterator, Mapping
 from decimal import Decimal
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ from dragoman.errors import ConfigError, DragomanError, InvalidRequest
 from dragoman.gateway.endpoints import ANTHROPIC
 from dragoman.gateway.http import Disconnected
 from dragoman.gateway.inbound import InboundRequest
+from dragoman.gateway.services.batch_costs import BatchMeter, batch_meter, read_to_the_end
 from dragoman.gateway.services.hosted_paths import (
     UPLOAD_URL,
     Allowed,
@@ -77,7 +79,7 @@ async def hosted(inbound: InboundRequest) -> None:
 
 
 async def _settle(inbound: InboundRequest, held: Reservation, place: str) -> None:
-    """Counts the request; the cost of a batch is charged to the operator only."""
+    """Counts the request; a batch is charged when its results are read."""
     from dragoman.gateway.keys import Spent
 
     keys = inbound.gateway.keys
@@ -201,10 +203,35 @@ async def _answer(
         return
     if "content-length" in reply.headers and "content-encoding" not in reply.headers:
         headers["content-length"] = reply.headers["content-length"]
+    meter = batch_meter(inbound, upstream, reply.status)
     await inbound.call.begin(headers, reply.status)
-    async for piece in reply.chunks():
-        await inbound.call.write(piece)
+    if meter is None:
+        async for piece in reply.chunks():
+            await inbound.call.write(piece)
+    else:
+        await _send_results(inbound, upstream, message, reply, meter)
     await inbound.call.end()
+
+
+async def _send_results(
+    inbound: InboundRequest,
+    upstream: Upstream,
+    message: HttpRequest,
+    reply: Reply,
+    meter: BatchMeter,
+) -> None:
+    """Sends what may be the results of batches, and charges them."""
+    keys, key = inbound.gateway.keys, inbound.key
+    assert keys is not None and key is not None  # noqa: S101, PT018 - otherwise there is no meter
+    try:
+        async for piece in reply.chunks():
+            meter.feed(piece)
+            await inbound.call.write(piece)
+        await meter.charge(keys, key)
+    except (CancelledError, Disconnected):
+        if meter.may_have_results:
+            read_to_the_end(inbound, upstream, message)
+        raise
 
 
 def _has_result_urls(inbound: InboundRequest, headers: Mapping[str, str]) -> bool:

@@ -176,3 +176,5 @@ TARGET = Target(
 # --- state of other providers in this dialect: signed thinking, with redacted thinking as carrier
 
 STATE_FIELDS = StateFields(ORIGIN, keeps_texts=True)
+LAST_TEXT_FIELDS = STATE_FIELDS._replace(ends_with_text=True)
+"""For Claude Code, which takes the last block for the answer."""

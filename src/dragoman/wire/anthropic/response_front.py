@@ -12,13 +12,15 @@ from dragoman.model.media import Media
 from dragoman.model.parts import Thinking
 from dragoman.model.responses import Response
 from dragoman.model.usage import Usage
-from dragoman.wire.anthropic.dialect import NAME, is_own
+from dragoman.wire.anthropic.dialect import LAST_TEXT_FIELDS, NAME, is_own
 from dragoman.wire.anthropic.response import DETAILS, decode_usage, encode_usage
 from dragoman.wire.anthropic.stream_encoder import StreamEncoder
+from dragoman.wire.anthropic.stream_stops import TextStopsLast
 from dragoman.wire.encoded import Encoded
-from dragoman.wire.front import Front, FrontForm
+from dragoman.wire.front import AgentForm, Front, FrontForm
 from dragoman.wire.losses import Loss
 from dragoman.wire.overlay import fields_of
+from dragoman.wire.streams import StreamEncoder as AnyEncoder
 
 _NO_MEDIA = "responses can't contain images or files"
 _MEDIA = frozenset({"image", "document"})
@@ -116,11 +118,18 @@ class FrontStreamEncoder(StreamEncoder):
         return super()._usage_update(event)
 
 
+def _stream_encoder(front: Front) -> AnyEncoder:
+    encoder, fields = FrontStreamEncoder(), front.context.state_fields
+    return TextStopsLast(encoder) if fields is not None and fields.ends_with_text else encoder
+
+
+_CLAUDE_CODE = AgentForm(name="claude-code", state_fields=lambda _request: LAST_TEXT_FIELDS)
 FRONT_FORM = FrontForm(
     id_prefix="msg_",
     complete=complete,
-    stream_encoder=lambda _front: FrontStreamEncoder(),
+    stream_encoder=_stream_encoder,
     request_id_header="request-id",
     content=("content", b"[]"),
     request_headers=("anthropic-beta",),
+    agents={b"claude-cli/": _CLAUDE_CODE},
 )

@@ -40,7 +40,7 @@ class OpenAIChat(Codec):
         """A stream encoder, with the usage if the client requested it (W9)."""
         request = None if context is None else context.request
         is_requested = include_usage or (request is not None and asks_for_usage(request))
-        return self._sealing(_stream_encoder(include_usage=is_requested))
+        return self._sealing(_stream_encoder(include_usage=is_requested), context)
 
     def with_usage_requested(
         self, request: Request, target: Target, *, always: bool = False

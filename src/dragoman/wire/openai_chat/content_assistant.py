@@ -36,7 +36,7 @@ from dragoman.wire.openai_chat.content_thinking import (
     decode_reasoning,
     encode_reasoning,
     encode_thinking,
-    is_sealed_thinking,
+    is_lost_in_chunk,
 )
 from dragoman.wire.openai_chat.dialect import (
     NAME,
@@ -190,6 +190,8 @@ def _decode_any(wire: dict[str, Any], reading: Reading, *, is_response: bool) ->
     if isinstance(content, str) or (is_list(content) and content):
         used.add("content")
         parts += _decode_content(content, reading.origin)
+        if not isinstance(content, str) and any(map(is_sealed, parts)):
+            reading.has_envelopes = True
     if any(map(wire.get, _RARE)):
         _decode_rare(wire, reading.origin, parts, used, is_response=is_response)
     calls = wire.get("tool_calls")
@@ -353,7 +355,7 @@ class _Writer:
                 self._thinking.append(part)
                 return
             encode_thinking(part, self._content)
-            if is_sealed_thinking(part):
+            if is_lost_in_chunk(part):
                 self._writing.lose_here(SEALED_THINKING)
         elif self._writing.is_response and part.text:
             self._thinking.append(Thinking(part.text))

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from typing import Any, Literal
 
 from dragoman.model.parts import Origin, Thinking
-from dragoman.wire.envelope import is_sealed
+from dragoman.wire.envelope import PREFIX, is_sealed
 from dragoman.wire.json_values import is_list, is_object
-from dragoman.wire.openai_chat.dialect import DETAILS, NAME, SHOWN
+from dragoman.wire.openai_chat.dialect import BARE, DETAILS, NAME, SHOWN
 from dragoman.wire.overlay import extras_of, overlay_of, with_overlay, with_word, words_of
 
 SEALED_THINKING = "signed or encrypted thinking is not supported in this field"
@@ -157,9 +157,13 @@ def _encode_detail(part: Thinking) -> dict[str, Any]:
 
 
 def decode_thinking(wire: dict[str, Any], origin: Origin | None) -> list[Thinking] | None:
-    """Decode Mistral's `thinking` part, one for each of its texts; None if it is malformed."""
-    pieces = wire.get("thinking")
-    if not is_list(pieces) or not pieces:
+    """Decode Mistral's `thinking` part, one for each of its texts; None if it is malformed.
+
+    An envelope in its `signature` belongs to all of the texts, so the last one holds it.
+    """
+    pieces, signature = wire.get("thinking"), wire.get("signature")
+    seal = signature if isinstance(signature, str) and signature.startswith(PREFIX) else None
+    if not is_list(pieces) or not (pieces or seal):
         return None
     texts: list[str] = []
     for piece in pieces:
@@ -168,16 +172,30 @@ def decode_thinking(wire: dict[str, Any], origin: Origin | None) -> list[Thinkin
         if not isinstance(text := piece.get("text"), str):
             return None
         texts.append(text)
-    extras = overlay_of(wire, ("type", "thinking"), NAME, words=("content",))
+    known = ("type", "thinking") if seal is None else ("type", "thinking", "signature")
+    words = ("content",) if texts else ("content", BARE)
+    extras = overlay_of(wire, known, NAME, words=words)
     more = extras_of({}, NAME, ("content", "more"))
-    first = Thinking(texts[0], origin=origin, extras=extras)
-    return [first, *(Thinking(text, origin=origin, extras=more) for text in texts[1:])]
+    made = [Thinking(text, origin=origin, extras=more) for text in texts[1:]]
+    made.insert(0, Thinking(texts[0] if texts else "", origin=origin, extras=extras))
+    if seal is not None:
+        made[-1] = made[-1].replace(signature=seal)
+    return made
 
 
 def encode_thinking(part: Thinking, content: list[dict[str, Any]]) -> None:
     """Add a `thinking` part to the content, or its text to the previous one."""
-    piece = {"type": "text", "text": part.text}
-    if content and "more" in words_of(part.extras, NAME) and is_list(content[-1].get("thinking")):
-        content[-1]["thinking"].append(piece)
+    words = words_of(part.extras, NAME)
+    pieces = [] if BARE in words and not part.text else [{"type": "text", "text": part.text}]
+    seal = {"signature": part.signature} if is_sealed(part) and part.data is None else {}
+    if content and "more" in words and is_list(content[-1].get("thinking")):
+        content[-1]["thinking"] += pieces
+        content[-1].update(seal)
     else:
-        content.append(with_overlay({"type": "thinking", "thinking": [piece]}, part.extras, NAME))
+        chunk = {"type": "thinking", "thinking": pieces, **seal}
+        content.append(with_overlay(chunk, part.extras, NAME))
+
+
+def is_lost_in_chunk(part: Thinking) -> bool:
+    """Whether thinking has state that a `thinking` part can't hold: all but an envelope."""
+    return part.data is not None or (part.signature is not None and not is_sealed(part))

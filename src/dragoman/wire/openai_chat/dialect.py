@@ -12,7 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
+from dragoman.model.frozen import EMPTY
 from dragoman.model.parts import Origin, Part, Thinking
+from dragoman.model.requests import Request
 from dragoman.model.tools import ToolCall
 from dragoman.wire.description import Description, MessageForm, Readable, SdkModule, Wire
 from dragoman.wire.flags import FieldFlags, IdFlags
@@ -165,6 +167,55 @@ def _as_detail(part: Thinking, number: int, _message_id: Callable[[], str]) -> T
 
 
 STATE_FIELDS = StateFields(ORIGIN, native=(ToolCall,), is_flat=True, complete_thinking=_as_detail)
+
+
+# --- the same for clients of Mistral's SDK, whose types drop both fields
+#
+# They have thinking as parts of the content, whose `signature` they send back.
+
+BARE = "bare"
+"""The overlay word for a `thinking` part of the content without a text."""
+_CHUNK = extras_of({}, NAME, ("content",))
+_BARE_CHUNK = extras_of({}, NAME, ("content", BARE))
+
+
+def _as_chunk(part: Thinking, _number: int, _message_id: Callable[[], str]) -> Thinking:
+    return part.replace(extras=_CHUNK if part.text else _BARE_CHUNK)
+
+
+def _as_chunk_if_readable(part: Thinking, number: int, message_id: Callable[[], str]) -> Thinking:
+    return part.replace(extras=_CHUNK) if part.text else _as_detail(part, number, message_id)
+
+
+def _is_no_thought(part: Part) -> bool:
+    return not isinstance(part, Thinking) or "content" in words_of(part.extras, NAME)
+
+
+def _is_stateless(part: Part) -> bool:
+    return _is_no_thought(part) and not (isinstance(part, ToolCall) and part.signature is not None)
+
+
+_CHUNKS = StateFields(
+    ORIGIN, carriers="signature", complete_thinking=_as_chunk, accepts=_is_stateless
+)
+_READABLE_CHUNKS = StateFields(
+    ORIGIN,
+    native=(ToolCall,),
+    complete_thinking=_as_chunk_if_readable,
+    accepts=_is_no_thought,
+)
+
+
+def chunk_fields(request: Request) -> StateFields:
+    """Where a Mistral client keeps thinking and state.
+
+    With thinking, the content of a message is a list. A client that didn't ask for thinking may
+    expect a string, so it gets a list only if there is something to read in it.
+    """
+    thinking = request.thinking
+    is_asked = thinking is not None and thinking.enabled is not False and thinking.effort != "none"
+    mode = request.extras.get(NAME, EMPTY).get("prompt_mode")
+    return _CHUNKS if is_asked or mode == "reasoning" else _READABLE_CHUNKS
 
 
 # --- overlay words for missing fields

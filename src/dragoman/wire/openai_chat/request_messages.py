@@ -29,7 +29,7 @@ from dragoman.wire.openai_chat.content_assistant import (
     decode_assistant,
     encode_assistant,
 )
-from dragoman.wire.openai_chat.content_thinking import encode_thinking
+from dragoman.wire.openai_chat.content_thinking import encode_thinking, is_lost_in_chunk
 from dragoman.wire.openai_chat.dialect import NAME, ORIGIN, ChatWriting
 from dragoman.wire.openai_chat.settings import message_without_refused_fields
 from dragoman.wire.openai_chat.tools import encode_call
@@ -378,7 +378,7 @@ def _encode_into(part: AnyPart, content: list[Any], writing: ChatWriting) -> Non
     """Add a part of a non-assistant message to the content."""
     if type(part) is Thinking and writing.is_own(part):
         encode_thinking(part, content)  # Mistral allows it in any role
-        if part.signature is not None or part.data is not None:
+        if is_lost_in_chunk(part):
             writing.lose_here("signed or encrypted thinking is not supported in this field")
         return
     content += encode_part(part, writing)

@@ -16,6 +16,7 @@ from dragoman.wire.openai_chat.content_thinking import (
     NOT_WRITTEN,
     SEALED_THINKING,
     TEXT_FIELDS,
+    is_lost_in_chunk,
     is_sealed_thinking,
 )
 from dragoman.wire.openai_chat.dialect import DETAILS, NAME, TARGET, is_own
@@ -79,7 +80,8 @@ def _in_known_field(
         notes.append(Repair(path, "W115", "moved", _SUPPORTED_FIELD))
     is_redacted = part.data is not None and field == "reasoning_content"
     is_written = bool(part.text) or (may_be_empty and not is_redacted)
-    if is_sealed_thinking(part) and field != DETAILS:
+    is_lost = is_lost_in_chunk(part) or came != "content"
+    if is_sealed_thinking(part) and field != DETAILS and (field != "content" or is_lost):
         notes.append(Loss(path, SEALED_THINKING))
         part = part.replace(signature=None, data=None)
     gone = [*_FIELDS, *[f"={name}" for name in TEXT_FIELDS if name not in known]]

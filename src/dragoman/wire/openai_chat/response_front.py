@@ -9,7 +9,7 @@ from dragoman.model.events import StreamError
 from dragoman.model.responses import Response
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.front import AgentForm, Front, FrontForm
-from dragoman.wire.openai_chat.dialect import NAME
+from dragoman.wire.openai_chat.dialect import NAME, chunk_fields
 from dragoman.wire.openai_chat.request import asks_for_usage
 from dragoman.wire.openai_chat.usage_frames import WithoutUsage
 
@@ -52,10 +52,13 @@ def stream_error(body: Mapping[str, Any], status: int, message: str) -> StreamEr
 
 
 _MISTRAL = AgentForm(
+    name="mistral",
     takes_pieces=False,  # its SDK refuses deltas of a call without a name
     stream_fields={
         "stream_options": b'{"include_usage":true}'
     },  # Mistral's streams always include it
+    state_fields=chunk_fields,
+    takes_own=False,  # it has no `reasoning_content`
 )
 FRONT_FORM = FrontForm(
     id_prefix="chatcmpl-",

@@ -19,6 +19,7 @@ from dragoman.gateway.keys.records import Reservation, UsageRow
 from dragoman.gateway.keys.store import (
     KEPT,
     LEASE,
+    Bill,
     Charge,
     Found,
     Records,
@@ -151,6 +152,15 @@ class PostgresKeyStore:
         """Add usage, once per token."""
         columns = zip(*sorted(values_of(row) for row in rows), strict=True)
         await self._link.change(sql.ADD_USAGE, (token, now, *map(list, columns)))
+
+    async def charge_batch(self, bill: Bill) -> bool:
+        """Charge a batch once."""
+        windows = list(windows_of(bill.day).values())
+        columns = zip(*sorted(values_of(row) for row in bill.rows), strict=True)
+        amount = (bill.tokens, bill.nanos)
+        values = (bill.batch, *amount, bill.key, windows, *map(list, columns))
+        [(charged,)] = await self._link.fetch(sql.CHARGE_BATCH, values)
+        return bool(charged)
 
     async def usage(self, key: str | None, since: str | None) -> list[UsageRow]:
         """The usage."""

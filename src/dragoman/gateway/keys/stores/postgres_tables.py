@@ -126,6 +126,26 @@ SELECT r.* FROM fresh, unnest(
 ON CONFLICT (key, day, model, route) DO UPDATE SET"""
     + _SUMS
 )
+# The spending of a batch is kept under its name, and so is the fact that it was charged.
+CHARGE_BATCH = (
+    """
+WITH fresh AS (
+  INSERT INTO our.spent VALUES (%s, 'batch', %s, %s) ON CONFLICT DO NOTHING RETURNING tokens, nanos
+), charged AS (
+  INSERT INTO our.spent AS s (key, span, tokens, nanos)
+  SELECT %s, span, tokens, nanos FROM fresh, unnest(%s::text[]) AS span
+  ON CONFLICT (key, span) DO UPDATE SET
+    tokens = s.tokens + excluded.tokens, nanos = s.nanos + excluded.nanos
+), used AS (
+  INSERT INTO our.usage AS u
+  SELECT r.* FROM fresh, unnest(
+    %s::text[], %s::text[], %s::text[], %s::text[], %s::bigint[], %s::bigint[], %s::bigint[],
+    %s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[]) AS r
+  ON CONFLICT (key, day, model, route) DO UPDATE SET"""
+    + _SUMS
+    + """)
+SELECT count(*) FROM fresh"""
+)
 USAGE = """
 SELECT key, day, model, route, requests, tokens_in, tokens_out, tokens_cached, tokens_reasoning,
   nanos, unknown

@@ -13,6 +13,7 @@ from dragoman.gateway.keys.records import SUMS, Reservation, UsageRow
 from dragoman.gateway.keys.store import (
     KEPT,
     LEASE,
+    Bill,
     Charge,
     Found,
     Records,
@@ -151,6 +152,18 @@ class RedisKeyStore:
             keys.append(self._usage(id, day))
             values += [f"{id} {day}", len(pairs) // 2, *pairs]
         await self._link.run(scripts.ADD_USAGE, keys, values)
+
+    async def charge_batch(self, bill: Bill) -> bool:
+        """Charge a batch once."""
+        usage = self._usage(bill.key, bill.day)
+        keys = [self._at("batches"), self._held(bill.key)[0], usage, self._at("days")]
+        values: list[str | int] = [bill.batch, f"{bill.tokens} {bill.nanos}"]
+        values.append(f"{bill.key} {bill.day}")
+        for window in windows_of(bill.day).values():
+            values += [f"tokens:{window}", bill.tokens, f"nanos:{window}", bill.nanos]
+        for row in bill.rows:
+            values += _pairs(row)
+        return bool(await self._link.run(scripts.CHARGE_BATCH, keys, values))
 
     async def usage(self, key: str | None, since: str | None) -> list[UsageRow]:
         """The usage."""

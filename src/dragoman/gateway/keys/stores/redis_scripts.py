@@ -10,6 +10,7 @@
     <prefix>:holding                   set     ids of keys that may have reservations
     <prefix>:days                      set     "<id> <day>" for each hash of usage
     <prefix>:done:<token>              string  usage that was added, for ten minutes
+    <prefix>:batches                   hash    batch → "<tokens> <nanos>" that were charged for it
 
 A reservation or usage that is sent again because its reply was lost is not applied twice.
 
@@ -123,6 +124,15 @@ for i = 3, #KEYS do
   for j = at + 2, last, 2 do redis.call('HINCRBY', KEYS[i], ARGV[j], ARGV[j + 1]) end
   at = last + 1
 end
+return 1
+"""
+
+CHARGE_BATCH = """
+local batches, meter, usage, days = unpack(KEYS)
+if redis.call('HSETNX', batches, ARGV[1], ARGV[2]) == 0 then return 0 end
+redis.call('SADD', days, ARGV[3])
+for i = 4, 15, 2 do redis.call('HINCRBY', meter, ARGV[i], ARGV[i + 1]) end -- three windows
+for i = 16, #ARGV, 2 do redis.call('HINCRBY', usage, ARGV[i], ARGV[i + 1]) end
 return 1
 """
 

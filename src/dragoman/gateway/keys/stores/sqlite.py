@@ -17,6 +17,7 @@ from dragoman.gateway.keys.records import Reservation, UsageRow
 from dragoman.gateway.keys.store import (
     KEPT,
     LEASE,
+    Bill,
     Charge,
     Found,
     Records,
@@ -115,6 +116,10 @@ class SQLiteKeyStore:
         """Add usage."""
         values = [values_of(row) for row in rows]
         await self._run(lambda on: on.executemany(sql.ADD_USAGE, values))
+
+    async def charge_batch(self, bill: Bill) -> bool:
+        """Charge a batch once."""
+        return await self._run(_charge_batch, bill)
 
     async def usage(self, key: str | None, since: str | None) -> list[UsageRow]:
         """The usage."""
@@ -241,6 +246,16 @@ def _settle(on: sqlite3.Connection, charge: Charge, now: float) -> bool:
     on.executemany(sql.SPEND, values)
     on.execute(sql.ADD_USAGE, values_of(row))
     _correct(on, reservation, charge.tokens, now)
+    return True
+
+
+def _charge_batch(on: sqlite3.Connection, bill: Bill) -> bool:
+    amount = (bill.tokens, bill.nanos)
+    if on.execute(sql.CHARGE_BATCH, (bill.batch, *amount)).rowcount != 1:
+        return False
+    windows = windows_of(bill.day).values()
+    on.executemany(sql.SPEND, [(bill.key, window, *amount) for window in windows])
+    on.executemany(sql.ADD_USAGE, [values_of(row) for row in bill.rows])
     return True
 
 

@@ -54,6 +54,8 @@ SPEND = (
     "INSERT INTO spent (key, span, tokens, nanos) VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE"
     " SET tokens = tokens + excluded.tokens, nanos = nanos + excluded.nanos"
 )
+# The spending of a batch is kept under its name, and so is the fact that it was charged.
+CHARGE_BATCH = "INSERT INTO spent VALUES (?, 'batch', ?, ?) ON CONFLICT DO NOTHING"
 RENEW = "UPDATE reservations SET until = ? WHERE key = ? AND id = ?"
 SWEEP = "DELETE FROM reservations WHERE until < ?"
 
