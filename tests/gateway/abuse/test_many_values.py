@@ -204,7 +204,9 @@ def test_permitted_tools_are_not_compared_with_each_other(back: str) -> None:
     names = [_Name(f"f{at}") for at in range(200)]
     tools = [make_definition(name, "d", {"type": "object"}) for name in names]
     request = Request(
-        messages=(Message.user("x"),), tools=tuple(tools), tool_choice=ToolChoice("allowed", names)
+        messages=(Message.user("x"),),
+        tools=tuple(tools),
+        tool_choice=ToolChoice("allowed", tuple(names)),
     )
     _Name.compared = 0
     encoded = encoded_for(request, BACKS[back], "m").encoded
