@@ -157,7 +157,8 @@ def test_odd_properties_take_limited_steps(name: str) -> None:
     try:
         steps = projected(schema, PROFILES[name]).cost.steps
     except InvalidInputError as error:
-        assert _is_refused(error)
+        if not _is_refused(error):
+            raise
         steps = MAX_STEPS + len(json.dumps(schema)) // BYTES_PER_STEP
     assert steps < 200_000
 

@@ -57,7 +57,7 @@ def too_expensive(where: str) -> InvalidInputError:
     """The error for a schema that needs too much work."""
     msg = (
         f"{where}: the schema is too complex for this target: compiling it exceeds {MAX_STEPS} "
-        f"steps (beyond one for every {BYTES_PER_STEP} bytes, alone or with the schemas before it); "
+        f"steps (beyond one per {BYTES_PER_STEP} bytes, alone or with the schemas before it); "
         "simplify it: fewer alternatives, fewer nested references, or several tools instead of one"
     )
     return InvalidInputError(msg)
