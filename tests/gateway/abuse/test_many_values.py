@@ -22,6 +22,8 @@ from dragoman.gateway.upstreams import Upstream
 from dragoman.model.messages import Message
 from dragoman.model.requests import Request
 from dragoman.model.tools import ToolChoice, make_definition
+from dragoman.wire.dialect import dialect
+from dragoman.wire.front import Front
 from tests.gateway.abuse.stage import Stage, refused
 from tests.gateway.answers import KINDS
 from tests.gateway.client_requests import FRONTS, body_for
@@ -221,6 +223,26 @@ def _expect_linear(shape: str, back: str, number: int) -> None:
         _instructions(partial(_translate, front, made(n), back))
         for n in (number, 2 * number, 4 * number)
     )
+    assert fourfold - twice < 2.4 * (twice - once), (once, twice, fourfold)
+
+
+def test_many_pieces_of_audio_take_linear_work() -> None:
+    """A part that can't be sent in pieces is not built anew for each of them."""
+    audio = {"id": "a", "data": "AAAA", "transcript": "a"}
+    chunk = {"choices": [{"index": 0, "delta": {"audio": audio}, "finish_reason": None}]}
+    piece = b"data: " + json.dumps(chunk).encode() + b"\n\n"
+
+    def stream(number: int) -> None:
+        decoder, encoder = (
+            dialect("openai-chat").stream_decoder(),
+            Front("openai-responses").stream(),
+        )
+        for event in [*decoder.feed(piece * number + b"data: [DONE]\n\n"), *decoder.close()]:
+            encoder.feed(event)
+        encoder.close()
+
+    stream(25)
+    once, twice, fourfold = (_instructions(partial(stream, n)) for n in (50, 100, 200))
     assert fourfold - twice < 2.4 * (twice - once), (once, twice, fourfold)
 
 
