@@ -691,3 +691,22 @@ def test_a_call_in_a_user_message_moves_to_the_assistant(name: str) -> None:
     assert "look" in encoded.to_bytes().decode()
     moved = [each.path for each in encoded.repairs if each.rule == "shape"]
     assert moved == ["messages[0].parts[1]"]
+
+
+def test_a_part_that_two_steps_changed_is_reported_where_it_was() -> None:
+    """First its image is replaced, then a message before it is dropped, then it becomes text."""
+    result = ToolResult("nobody", (Text("x"), Image(url="https://example.com/a.png")))
+    messages = (
+        Message.user("a"),
+        make_message(Role.ASSISTANT, (Text(""),)),
+        Message.user("b"),
+        make_message(Role.TOOL, (result,)),
+        Message.user("c"),
+    )
+    speaker = dialect("anthropic")
+    target = speaker.target.with_flags({"media.takes_image_urls": False})
+    done = speaker.encode_request(Request(model="m", messages=messages), target)
+    assert [loss.path for loss in done.losses] == [
+        "messages[3].parts[0].content[1]",
+        "messages[3].parts[0]",
+    ]

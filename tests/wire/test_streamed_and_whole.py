@@ -174,6 +174,28 @@ def test_an_answer_without_a_finish_reason_is_complete() -> None:
     assert seen.choices[0].finish is FinishReason.TOOL_CALLS
 
 
+@pytest.mark.parametrize("home", [None, *FRONTS])
+@pytest.mark.parametrize("name", FRONTS)
+def test_an_answer_with_two_audios(name: str, home: str | None) -> None:
+    """Both forms have the same ones, and both report what is left out."""
+    origin = None if home is None else Origin(dialect=home)
+    made = [
+        Audio(data=data, transcript=data, item_id=f"audio_{data}", mime=mime, origin=origin)
+        for data in ("AAAA", "BBBB")
+        for mime in ([None] if home == "openai-chat" else ["audio/wav"])
+    ]
+    message = Message(Role.ASSISTANT, (Text("Hear:"), *made), origin=origin)
+    response = Response(choices=(Choice(0, message, FinishReason.STOP),))
+    check(name, response, list(events_of(response)))
+    whole = Front(name, request_to(name)).response(response)
+    _, streamed = seen_streamed(Front(name, request_to(name)), events_of(response))
+    for at, audio in enumerate(made, 1):
+        path = f"choices[0].message.parts[{at}]"
+        is_sent = str(audio.data) in whole.to_bytes().decode()
+        for losses in (whole.losses, streamed):
+            assert is_sent or any(loss.path == path for loss in losses)
+
+
 _words = st.text('ab é\n\u2028<{"\\', max_size=12)
 _places = st.sampled_from(FRONTS).map(lambda name: Origin(dialect=name))
 _homes = st.none() | _places

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
-from typing import Self
 
 from dragoman.errors import (
     AllFailed,
     DragomanError,
-    InvalidInputError,
     ProviderError,
     TransportError,
 )
 from dragoman.model.events import Event, OpaqueEvent, ResponseStart
 from dragoman.model.requests import Request
 from dragoman.model.responses import Response
+from dragoman.transport.event_stream import EventStream
 from dragoman.transport.model import Model, ModelStream
-from dragoman.transport.streaming import ResponseStream
 
 _BEFORE_ANSWER = (ResponseStart, OpaqueEvent)
 
 
-class FallbackStream:
+class FallbackStream(EventStream):
     """A response stream from one of several models, usable once."""
 
     def __init__(
@@ -33,14 +30,13 @@ class FallbackStream:
         *,
         interrupted: bool,
     ) -> None:
+        super().__init__()
         self._models, self._request = models, request
         self._when, self._interrupted = when, interrupted
         self._causes: list[DragomanError] = []
         self._stream: ModelStream | None = None
         self._events: AsyncIterator[Event] | None = None
-        self._is_taken = self._has_begun = self._is_over = False
-        self._has_answered = self._is_again = False
-        self._ready: deque[Event] = deque()
+        self._has_begun = self._has_answered = self._is_again = False
 
     @property
     def name(self) -> str:
@@ -62,55 +58,12 @@ class FallbackStream:
         """Whether a request was sent."""
         return self._stream is not None
 
-    @property
-    def is_over(self) -> bool:
-        """Whether nothing more will come, for whatever reason."""
-        return self._is_over
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_error: object) -> None:
-        await self.close()
-
     async def close(self) -> None:
         """Stop reading; the connection is closed. Calling it again has no effect."""
         self._is_taken = self._is_over = True
         self._ready.clear()
         if self._stream is not None:
             await self._stream.close()
-
-    aclose = close  # for `contextlib.aclosing`
-
-    async def collect(self) -> Response:
-        """Read to the end, and return the whole response."""
-        async with self:
-            async for _ in self:
-                pass
-        return self.response
-
-    def __aiter__(self) -> Self:
-        if self._is_taken:
-            msg = "a stream can be iterated only once; `response` has what arrived"
-            raise InvalidInputError(msg)
-        self._is_taken = True
-        return self
-
-    async def batch(self) -> list[Event]:
-        """The next event and those that came with it; empty at the end."""
-        while not self._ready and not self._is_over:
-            await self._advance()
-        events = list(self._ready)
-        self._ready.clear()
-        return events
-
-    async def __anext__(self) -> Event:
-        ready = self._ready
-        while not ready:
-            if self._is_over:
-                raise StopAsyncIteration
-            await self._advance()
-        return ready.popleft()
 
     async def _advance(self) -> None:
         """Read what comes next, or fall back to the next model."""
@@ -132,7 +85,7 @@ class FallbackStream:
             model = self._models[len(self._causes)]
             self._stream = model.stream(request_for(model, self._request))
             self._events = aiter(self._stream)
-        if isinstance(self._stream, (ResponseStream, FallbackStream)):
+        if isinstance(self._stream, EventStream):
             return await self._stream.batch()  # together: each coroutine costs time
         try:
             return [await anext(self._events)]

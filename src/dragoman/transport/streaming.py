@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Awaitable, Callable
 from decimal import Decimal
-from types import TracebackType
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 from dragoman.errors import DragomanError, InvalidInputError, ProviderError
 from dragoman.model.events import Event
 from dragoman.model.requests import Request
 from dragoman.model.responses import Response
 from dragoman.tracing.spans import ModelCall
+from dragoman.transport.event_stream import EventStream
 from dragoman.transport.protocol import within
 from dragoman.transport.rejected_reasoning import verified
 from dragoman.transport.retries import Retries
@@ -36,7 +35,7 @@ class Source(NamedTuple):
     cost: Callable[[Response], Decimal | None]
 
 
-class ResponseStream:
+class ResponseStream(EventStream):
     """A response stream, usable once; `response` is the response so far.
 
     Leaving it early closes the connection at once. If the stream breaks off, it raises
@@ -44,16 +43,16 @@ class ResponseStream:
     """
 
     def __init__(self, source: Source, request: Request) -> None:
+        super().__init__()
         self._source = source
         self._request = request
-        self._ready: deque[Event] = deque()
         self._incoming: Incoming | None = None
         self._live: Incoming | None = None  # the same, until its failure has been handled
         self._attempts = 0
         self._deadline: float | None = None
         self._call: ModelCall | None = None
         self._final: Response | None = None  # built once, when nothing more can come
-        self._is_taken = self._is_waiting = self._has_begun = self._is_over = False
+        self._is_waiting = self._has_begun = False
 
     @property
     def response(self) -> Response:
@@ -72,20 +71,6 @@ class ResponseStream:
         """Whether a request was sent."""
         return self._attempts > 0
 
-    @property
-    def is_over(self) -> bool:
-        """Whether nothing more will come, for whatever reason."""
-        return self._is_over
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, _kind: type[BaseException] | None, _error: BaseException | None,
-        _trace: TracebackType | None,
-    ) -> None:  # fmt: skip
-        await self.close()
-
     async def close(self) -> None:
         """Stop reading; the connection is closed. Calling it again has no effect."""
         self._is_taken = self._is_over = True
@@ -94,41 +79,6 @@ class ResponseStream:
             self._call.answered(self.response, self._source.cost)
         if self._incoming is not None:
             await self._incoming.close()
-
-    aclose = close  # for `contextlib.aclosing`
-
-    async def collect(self) -> Response:
-        """Read to the end, and return the whole response."""
-        aiter(self)  # raises if it is already being iterated
-        async with self:
-            while await self.batch():
-                pass
-        return self.response
-
-    def __aiter__(self) -> Self:
-        if self._is_taken:
-            msg = "a stream can be iterated only once; `response` has what arrived"
-            raise InvalidInputError(msg)
-        self._is_taken = True
-        return self
-
-    async def batch(self) -> list[Event]:
-        """The next event and those that came with it; empty at the end."""
-        while not self._ready and not self._is_over:
-            await self._advance()
-        events = list(self._ready)
-        self._ready.clear()
-        return events
-
-    async def __anext__(self) -> Event:
-        # A class, not nested generators: most events are already here, and a dropped stream leaves
-        # nothing for the loop to finalise.
-        ready = self._ready
-        while not ready:
-            if self._is_over:
-                raise StopAsyncIteration
-            await self._advance()
-        return ready.popleft()
 
     # --- one step: read a chunk, open a connection, or handle a failure
 

@@ -19,6 +19,11 @@ from dragoman.gateway.client_request import ClientRequest
 from dragoman.gateway.large_bodies import MANY, MAX_MESSAGES, check_values, has_more_values
 from dragoman.gateway.translation import Translations, encoded_for
 from dragoman.gateway.upstreams import Upstream
+from dragoman.model.messages import Message
+from dragoman.model.requests import Request
+from dragoman.model.tools import ToolChoice, make_definition
+from dragoman.wire.dialect import dialect
+from dragoman.wire.front import Front
 from tests.gateway.abuse.stage import Stage, refused
 from tests.gateway.answers import KINDS
 from tests.gateway.client_requests import FRONTS, body_for
@@ -124,6 +129,16 @@ SHAPES: dict[str, tuple[str, Callable[[int], Doc]]] = {
             {"role": "model", "parts": [{"functionCall": {"name": "f", "args": {}}}] * n},
         ]},
     ),
+    "permitted tools": (
+        "gemini",
+        lambda n: {
+            "contents": [{"role": "user", "parts": [{"text": "x"}]}],
+            "tools": [{"functionDeclarations": [{"name": f"f{i}"} for i in range(n)]}],
+            "toolConfig": {"functionCallingConfig": {
+                "mode": "ANY", "allowedFunctionNames": [f"f{i}" for i in range(n)],
+            }},
+        },
+    ),
     "results without a name": ("ollama", lambda n: _chat([_USER, *[{"role": "tool"}] * n])),
 }  # fmt: skip
 
@@ -166,6 +181,41 @@ def test_calls_without_results_take_linear_work() -> None:
     _expect_linear("calls without a result", "anthropic", 50)
 
 
+@pytest.mark.parametrize("back", ["openai-chat", "openai-responses"])
+def test_permitted_tools_take_linear_work(back: str) -> None:
+    """Another one: each name was looked for among all tools."""
+    _expect_linear("permitted tools", back, 50)
+
+
+class _Name(str):
+    """A name that counts how often it is compared."""
+
+    __slots__ = ()
+    compared = 0
+
+    def __eq__(self, other: object) -> bool:
+        _Name.compared += 1
+        return str.__eq__(self, other)
+
+    __hash__ = str.__hash__
+
+
+@pytest.mark.parametrize("back", FRONTS)
+def test_permitted_tools_are_not_compared_with_each_other(back: str) -> None:
+    """Instructions don't show what `in` does with a tuple; comparisons do."""
+    names = [_Name(f"f{at}") for at in range(200)]
+    tools = [make_definition(name, "d", {"type": "object"}) for name in names]
+    request = Request(
+        messages=(Message.user("x"),),
+        tools=tuple(tools),
+        tool_choice=ToolChoice("allowed", tuple(names)),
+    )
+    _Name.compared = 0
+    encoded = encoded_for(request, BACKS[back], "m").encoded
+    assert "f199" in str(encoded.body["tools"])
+    assert _Name.compared < 10 * len(names)
+
+
 def _expect_linear(shape: str, back: str, number: int) -> None:
     front, made = SHAPES[shape]
     _translate(front, made(number // 2), back)  # imports and caches
@@ -173,6 +223,26 @@ def _expect_linear(shape: str, back: str, number: int) -> None:
         _instructions(partial(_translate, front, made(n), back))
         for n in (number, 2 * number, 4 * number)
     )
+    assert fourfold - twice < 2.4 * (twice - once), (once, twice, fourfold)
+
+
+def test_many_pieces_of_audio_take_linear_work() -> None:
+    """A part that can't be sent in pieces is not built anew for each of them."""
+    audio = {"id": "a", "data": "AAAA", "transcript": "a"}
+    chunk = {"choices": [{"index": 0, "delta": {"audio": audio}, "finish_reason": None}]}
+    piece = b"data: " + json.dumps(chunk).encode() + b"\n\n"
+
+    def stream(number: int) -> None:
+        decoder, encoder = (
+            dialect("openai-chat").stream_decoder(),
+            Front("openai-responses").stream(),
+        )
+        for event in [*decoder.feed(piece * number + b"data: [DONE]\n\n"), *decoder.close()]:
+            encoder.feed(event)
+        encoder.close()
+
+    stream(25)
+    once, twice, fourfold = (_instructions(partial(stream, n)) for n in (50, 100, 200))
     assert fourfold - twice < 2.4 * (twice - once), (once, twice, fourfold)
 
 

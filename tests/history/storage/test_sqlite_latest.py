@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from random import Random
 
@@ -71,7 +72,7 @@ async def test_damaged_session_ends_no_list(tmp_path: Path, damage: str) -> None
     storage = await _filled(path)
     middle = (await storage.sessions_by_time(limit=20))[-1].session.identity.digest
     await storage.close()
-    with sqlite3.connect(path) as file:
+    with closing(sqlite3.connect(path)) as file, file:
         file.execute(f"UPDATE heads SET {damage} WHERE digest = ?", (middle,))  # noqa: S608
     storage = SQLiteStorage(path, blocking=True)
     await storage.open()

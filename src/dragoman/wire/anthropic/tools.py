@@ -49,7 +49,8 @@ def permitted_tools(tools: tuple[AnyTool, ...], choice: ToolChoice | None) -> di
     numbered = dict(enumerate(tools))
     if choice is None or choice.mode != "allowed":
         return numbered
-    return {index: tool for index, tool in numbered.items() if tool.name in choice.names}
+    names = frozenset(choice.names)
+    return {index: tool for index, tool in numbered.items() if tool.name in names}
 
 
 def _decode_tool(wire: Any) -> AnyTool:

@@ -211,13 +211,18 @@ def fitted(
     messages = request.messages
     asked, target = target, _for_conversation(target, request, seen)
     has_extra_fields = seen.has_extra_fields or seen.has_media or seen.has_hints
-    messages, seen = _with_fitted_messages(messages, seen, given, target, notes, keeps)
+    placed = left(given, given, messages)
+    messages, placed, seen = _with_fitted_messages(
+        messages, placed, seen, given, target, notes, keeps
+    )
     if not messages and (given or request.system):
-        messages = with_opening((), target, notes, is_instructed=True)
-    if target.turns.prefill != "free" and not (messages and keeps(messages[-1])):
-        messages = _with_ending(messages, given, target, notes)
-    placed = messages  # from here on, positions don't change
+        placed = messages = with_opening((), target, notes, is_instructed=True)
     found: list[Note] = []
+    if target.turns.prefill != "free" and not (messages and keeps(messages[-1])):
+        after = with_ending(messages, target, found)
+        notes += restored(found, given, placed)
+        messages, placed, found = after, left(placed, messages, after), []
+    # From here on, positions don't change.
     kept = NOTHING_KEPT if keeps is keep_nothing else Kept(messages, request.tools, target, keeps)
     if seen.calls:
         messages = with_accepted_ids(messages, target, seen.calls, found, kept.ids)
@@ -252,15 +257,6 @@ def _with_first_steps(
     if seen.extended:
         notes += foreign_message_losses(given, seen.extended, target.dialect)
     return request, seen
-
-
-def _with_ending(
-    messages: Messages, given: Messages, target: Target, notes: list[Note]
-) -> Messages:
-    found: list[Note] = []
-    after = with_ending(messages, target, found)
-    notes += restored(found, given, messages)
-    return after
 
 
 def _with_fitted_settings(
@@ -304,13 +300,18 @@ def _has_extra_fields(part: Part) -> bool:
 
 def _with_fitted_messages(
     messages: Messages,
+    placed: Messages,
     seen: Contents,
     given: Messages,
     target: Target,
     notes: list[Note],
     keeps: Keeps,
-) -> tuple[Messages, Contents]:
-    """Run `MESSAGES` until nothing changes; also returns a summary of the result."""
+) -> tuple[Messages, Messages, Contents]:
+    """Run `MESSAGES` until nothing changes.
+
+    `placed` has the given parts at the positions of the current ones. Also returns those of the
+    result, and a summary of it.
+    """
     for _ in range(_MAX_ROUNDS):
         before = messages
         steps, place = steps_for(MESSAGES, seen, target), 0
@@ -322,13 +323,14 @@ def _with_fitted_messages(
             found: list[Note] = []
             after = fit_messages(step, messages, target, found, keeps)
             if after is not messages:
-                notes += restored(found, given, messages)
+                notes += restored(found, given, placed)
+                placed = left(placed, messages, after)
                 messages, seen = after, Contents(after)
                 steps = steps_for(MESSAGES, seen, target)
                 place = _number_until(step, steps)
         if messages is before:
             break
-    return messages, seen
+    return messages, placed, seen
 
 
 def _number_until(step: Step[Messages], steps: tuple[Step[Messages], ...]) -> int:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import TypeVar
 
 from dragoman.model.content import AnyPart
+from dragoman.model.messages import Message
 from dragoman.model.tools import ToolResult
 from dragoman.wire.fitting.pairing import PLACEHOLDERS
 from dragoman.wire.fitting.steps import Messages
@@ -70,24 +71,33 @@ def restored(notes: Iterable[N], given: Messages, fitted: Messages) -> tuple[N, 
 
 
 def left(placed: Messages, before: Messages, after: Messages) -> Messages:
-    """Apply to `placed` what a step dropped when it turned `before` into `after`."""
+    """Apply to `placed` what a step moved or dropped when it turned `before` into `after`.
+
+    A part that the step replaced is recognised by its position, if the step changed none.
+    """
     if after is before:
         return placed
-    if [len(message.parts) for message in after] == [len(message.parts) for message in before]:
-        return placed  # parts may have changed, but not their positions
+    sizes = [len(message.parts) for message in after]
+    in_place = sizes == [len(message.parts) for message in before]
     whole = {id(new): old for new, old in zip(before, placed, strict=False)}
     known = {
         id(part): given
         for new, old in zip(before, placed, strict=False)
         for part, given in zip(new.parts, old.parts, strict=False)
     }
-    return tuple(
-        [
-            whole.get(id(message))
-            or message.replace_unchecked(parts=tuple(known.get(id(p), p) for p in message.parts))
-            for message in after
-        ]
-    )
+    result: list[Message] = []
+    for index, message in enumerate(after):
+        there = placed[index] if in_place and index < len(placed) else message
+        if in_place and message is before[index]:
+            found = there
+        elif id(message) in whole:
+            found = whole[id(message)]
+        else:
+            parts = zip(message.parts, there.parts, strict=True)
+            kept = tuple([known.get(id(part), given) for part, given in parts])
+            found = message.replace_unchecked(parts=kept)
+        result.append(found)
+    return tuple(result)
 
 
 def renumbered(notes: Iterable[N], kept: Numbers | None) -> tuple[N, ...]:

@@ -93,17 +93,16 @@ def _filtered(
     """Remove unwanted thinking, and report each part."""
     kept: list[Message] = []
     for index, message in enumerate(messages):
-        unwanted = [
-            place
-            for place, part in enumerate(message.parts)
-            if isinstance(part, Thinking) and is_unwanted(part, message)
-        ]
-        notes.extend(Loss(f"messages[{index}].parts[{p}]", f"thinking, {why}") for p in unwanted)
-        parts = tuple(part for p, part in enumerate(message.parts) if p not in unwanted)
-        if not unwanted:
+        parts: list[AnyPart] = []
+        for place, part in enumerate(message.parts):
+            if isinstance(part, Thinking) and is_unwanted(part, message):
+                notes.append(Loss(f"messages[{index}].parts[{place}]", f"thinking, {why}"))
+            else:
+                parts.append(part)
+        if len(parts) == len(message.parts):
             kept.append(message)
         elif parts:
-            kept.append(message.replace_unchecked(parts=parts))
+            kept.append(message.replace_unchecked(parts=tuple(parts)))
     return unless_same(kept, messages)
 
 

@@ -35,7 +35,7 @@ def with_supported_choice(
     if choice.mode == "required":  # can't be expressed by a selection of tools
         auto = ToolChoice("auto", parallel=choice.parallel)
         return request.replace_trusted(tool_choice=auto) if is_refused else request, None
-    names = () if choice.mode == "none" else choice.names
+    names = frozenset(() if choice.mode == "none" else choice.names)
     kept = tuple(i for i, tool in enumerate(request.tools) if tool.name in names)
     if not kept and choice.mode != "none":
         return request, None  # an unknown name: left to the target to refuse
@@ -46,8 +46,8 @@ def with_supported_choice(
     notes.append(Repair("tool_choice", "W74", "retyped", reason))
     notes.extend(
         Repair(f"tools[{index}]", "W74", "dropped", "excluded by the tool choice")
-        for index in range(len(request.tools))
-        if index not in kept
+        for index, tool in enumerate(request.tools)
+        if tool.name not in names
     )
     return request.replace_trusted(tools=tools, tool_choice=_choice(choice)), kept
 

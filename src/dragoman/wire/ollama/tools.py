@@ -181,10 +181,11 @@ def encode_tools(request: Request, writing: Writing) -> list[Any]:
     choice = request.tool_choice
     if choice is not None:
         _report_choice(choice, writing)
+    permitted = None if choice is None else _permitted(choice)
     written: list[Any] = []
     for index, tool in enumerate(request.tools):
         path = f"tools[{index}]"
-        if choice is not None and not _is_permitted(tool, choice):
+        if permitted is not None and tool.name not in permitted:
             writing.lose(path, "a tool that must not be called is left out")
         elif isinstance(tool, ToolDefinition):
             written.append(_encode_tool(tool, writing, path))
@@ -200,10 +201,11 @@ def encode_tools(request: Request, writing: Writing) -> list[Any]:
     return written
 
 
-def _is_permitted(tool: AnyTool, choice: ToolChoice) -> bool:
+def _permitted(choice: ToolChoice) -> frozenset[str] | None:
+    """The names of the tools that may be called; None for all."""
     if choice.mode == "none":
-        return False
-    return choice.mode != "allowed" or tool.name in choice.names
+        return frozenset()
+    return frozenset(choice.names) if choice.mode == "allowed" else None
 
 
 def _report_choice(choice: ToolChoice, writing: Writing) -> None:

@@ -62,6 +62,7 @@ from dragoman.wire.unsealing import unsealed_message
 # --- audio output: whole in a response, by its id in later requests
 
 _CONTENT = frozenset({"flat", "-format"})  # overlay words of content parts only
+SECOND_AUDIO = "a message can have only one audio output: the first one is sent"
 
 
 def decode_speech(wire: Any, origin: Origin | None, *, is_response: bool) -> list[AnyPart]:
@@ -376,7 +377,9 @@ class _Writer:
 
     def put_audio(self, part: Any) -> None:
         speech = encode_speech(part, self._writing, is_own=self._writing.is_own(part))
-        if speech is not None:
+        if speech is not None and "audio" in self._body:
+            self._writing.lose_here(SECOND_AUDIO)
+        elif speech is not None:
             self._body["audio"] = speech
             if part.cache is not None:
                 self._writing.lose_here("cache hints are not supported on audio output", ".cache")

@@ -27,6 +27,7 @@ from dragoman.wire.json_values import is_list, is_object
 from dragoman.wire.lane.flows import Flow, Writer, around_mark
 from dragoman.wire.losses import Loss
 from dragoman.wire.openai_chat.content_assistant import (
+    SECOND_AUDIO,
     encode_assistant,
     encode_speech_delta,
     is_speech,
@@ -232,6 +233,8 @@ class ChoiceEncoder:
         self._has_text = False
         self._thoughts = 0
         self._executed: SentPart | None = None
+        self._audio: SentPart | None = None
+        self._left_out: set[int] = set()
         self._finished: events.ChoiceFinish | None = None
 
     def restart(self, start: events.ResponseStart) -> None:
@@ -360,7 +363,7 @@ class ChoiceEncoder:
         part, begun = parts[-1], sent.part
         is_ours = self._is_own(part)
         if isinstance(part, Audio) and is_ours and isinstance(begun, Audio) and is_speech(begun):
-            return [{"audio": encode_speech_delta(part)}]
+            return self._one_audio(sent, {"audio": encode_speech_delta(part)})
         if isinstance(part, Opaque) and part.dialect == NAME and is_object(part.payload):
             if "tool_calls" in words_of(part.extras, NAME):
                 number = self._add_call(("place", len(self._calls)), "function").number
@@ -376,7 +379,20 @@ class ChoiceEncoder:
             self._has_text = True
             if part.citations and not part.text:
                 body.pop("content", None)
+        if "audio" in body:
+            return self._one_audio(sent, body)
         return [body] if body else []
+
+    def _one_audio(self, sent: SentPart, delta: Delta) -> list[Delta]:
+        """The delta, if it belongs to the first audio output: clients join all that they get."""
+        if self._audio is None:
+            self._audio = sent
+        if self._audio is sent:
+            return [delta]
+        if sent.number not in self._left_out:
+            self._left_out.add(sent.number)
+            self._lose(sent, SECOND_AUDIO)
+        return []
 
     def _apart(self, sent: SentPart, part: Thinking) -> Thinking:
         """Separate other dialects' thinking parts by newlines, since they share one field."""

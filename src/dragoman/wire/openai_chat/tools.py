@@ -230,7 +230,9 @@ def encode_choice(
         )
         return
     if choice.mode == "named":
-        body["tool_choice"] = _named(choice.names[0], tools, words)
+        kind = next((word for word in ("function", "custom") if word in words), None)
+        name = choice.names[0]
+        body["tool_choice"] = _named(name, kind or _kinds(tools).get(name, "function"))
     elif choice.mode == "allowed":
         body["tool_choice"] = _allowed(choice.names, tools, is_required=choice.is_required)
     elif choice.mode != "auto" or "auto" in words:
@@ -280,25 +282,22 @@ def _name_in(tool: Any) -> str | None:
     return name if isinstance(name, str) else None
 
 
-def _named(name: str, tools: tuple[AnyTool, ...], words: Any) -> dict[str, Any]:
-    kind = next((word for word in ("function", "custom") if word in words), None)
-    kind = kind or _kind_of(name, tools)
+def _named(name: str, kind: str) -> dict[str, Any]:
     return {"type": kind, kind: {"name": name}}
 
 
 def _allowed(
     names: tuple[str, ...], tools: tuple[AnyTool, ...], *, is_required: bool
 ) -> dict[str, Any]:
-    listed = [_named(name, tools, ()) for name in names]
+    kinds = _kinds(tools)
+    listed = [_named(name, kinds.get(name, "function")) for name in names]
     mode = "required" if is_required else "auto"
     return {"type": "allowed_tools", "allowed_tools": {"mode": mode, "tools": listed}}
 
 
-def _kind_of(name: str, tools: tuple[AnyTool, ...]) -> str:
-    for tool in tools:
-        if isinstance(tool, ToolDefinition) and tool.name == name:
-            return tool.kind
-    return "function"
+def _kinds(tools: tuple[AnyTool, ...]) -> dict[str, str]:
+    """The kinds of tools by name; of several with one name, the first counts."""
+    return {tool.name: tool.kind for tool in reversed(tools) if isinstance(tool, ToolDefinition)}
 
 
 def _decode_function_call(wire: Any) -> ToolChoice | None:

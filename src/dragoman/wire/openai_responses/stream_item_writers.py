@@ -269,7 +269,9 @@ class ItemWriter:
         part.grown.grow(delta)
         text = delta.text
         if part.index is None:
-            return self._part_begin(part, part.state) if text else b""
+            # Without deltas (audio), it is written when it ends, and not built for each piece.
+            is_due = bool(text) and bool(part.kind.delta)
+            return self._part_begin(part, part.state) if is_due else b""
         written = self._delta(part, text, delta.extras) if text else b""
         for citation in delta.citations:
             annotation = encode_citation(citation)

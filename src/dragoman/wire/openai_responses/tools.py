@@ -163,9 +163,9 @@ def encode_choice(choice: ToolChoice, tools: Sequence[AnyTool]) -> dict[str, Any
 
 def _encode_chosen(choice: ToolChoice, tools: Sequence[AnyTool]) -> str | dict[str, Any]:
     if choice.mode == "named":
-        return {**_reference(choice.names[0], tools), **encode_form(choice.extras, EMPTY)}
+        return {**_references(choice.names, tools)[0], **encode_form(choice.extras, EMPTY)}
     if choice.mode == "allowed":
-        references = [_reference(name, tools) for name in choice.names]
+        references = _references(choice.names, tools)
         form = dict(encode_form(choice.extras, _ANY))
         if choice.is_required:
             form |= _MUST
@@ -175,14 +175,16 @@ def _encode_chosen(choice: ToolChoice, tools: Sequence[AnyTool]) -> str | dict[s
     return choice.mode
 
 
-def _reference(name: str, tools: Sequence[AnyTool]) -> dict[str, Any]:
-    """The reference to a tool by name."""
+def _references(names: Sequence[str], tools: Sequence[AnyTool]) -> list[dict[str, Any]]:
+    """References to tools by name: functions before built-in tools, then the first of a name."""
+    defined: dict[str, dict[str, Any]] = {}
+    built_in: dict[str, dict[str, Any]] = {}
     for tool in tools:
-        if isinstance(tool, ToolDefinition) and tool.name == name:
-            return {"type": tool.kind, "name": name}
-    for tool in tools:
-        if isinstance(tool, ServerTool) and tool.payload.get("server_label") == name:
-            return {"type": tool.name, "server_label": name}
-        if isinstance(tool, ServerTool) and tool.name == name:
-            return {"type": name}
-    return {"type": "function", "name": name}
+        if isinstance(tool, ToolDefinition):
+            defined.setdefault(tool.name, {"type": tool.kind, "name": tool.name})
+        else:
+            if type(label := tool.payload.get("server_label")) is str:
+                built_in.setdefault(label, {"type": tool.name, "server_label": label})
+            built_in.setdefault(tool.name, {"type": tool.name})
+    known = {**built_in, **defined}
+    return [known.get(name) or {"type": "function", "name": name} for name in names]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
@@ -11,7 +11,7 @@ from dragoman.model.validation.budget import Budget
 from dragoman.model.validation.problems import Validation
 from dragoman.model.validation.words import is_number
 from dragoman.wire.losses import Loss
-from dragoman.wire.schemas.keywords import Node, as_list, as_map
+from dragoman.wire.schemas.keywords import TYPES, Node, as_list, as_map
 from dragoman.wire.schemas.profiles import Profile
 from dragoman.wire.schemas.references import Pointer, References
 from dragoman.wire.schemas.undo import Plan
@@ -115,6 +115,7 @@ _WORDS: dict[str, Callable[[Any], str]] = {
 
 # --- compilation
 
+_NOT_NULL = TYPES - {"null"}
 _NODE = 10
 """The work for a schema, without its subschemas."""
 MAX_LEVELS = 45
@@ -142,6 +143,14 @@ class Place(NamedTuple):
         return Place(path, self.level + 1, self.objects, is_optional, home=self.home)
 
 
+def _has_other_type(schema: Any) -> bool:
+    """Whether a schema obviously doesn't allow null: the question asked of every property."""
+    if not isinstance(schema, dict):
+        return False
+    types = schema.get("type")
+    return isinstance(types, str) and types in _NOT_NULL and "nullable" not in schema
+
+
 class Run:
     """The state shared by all steps."""
 
@@ -161,6 +170,8 @@ class Run:
         self.inside: Counter[Pointer] = Counter()
         """The definitions that are currently being inlined, with nesting counts."""
         self.losses: list[Loss] = []
+        self._lost = deque[tuple[str, str]](maxlen=3)
+        """The last of them: a step may report the same one again."""
         self.is_faithful = True
         self.has_undo = False
         """Whether values must be converted back."""
@@ -191,12 +202,15 @@ class Run:
     def lose(self, path: str, reason: str, *, is_unfaithful: bool = False) -> None:
         """Report a loss; `is_unfaithful` if the target forbids what the original allows."""
         self.is_faithful = self.is_faithful and not is_unfaithful
-        loss = Loss(path, reason)
-        if loss not in self.losses[-3:]:
-            self.losses.append(loss)
+        loss = (path, reason)
+        if loss not in self._lost:
+            self._lost.append(loss)
+            self.losses.append(Loss(path, reason))
 
     def fits(self, schema: Any, value: Any) -> bool:
         """Whether a value fits a schema of the original."""
+        if value is None and _has_other_type(schema):
+            return False
         return self._validation.holds(schema, value)
 
 

@@ -28,7 +28,7 @@ from dragoman.wire.schemas.merging import cut, intersected, merge_all, open_refe
 from dragoman.wire.schemas.profiles import Profile
 from dragoman.wire.schemas.references import Pointer
 from dragoman.wire.schemas.types import is_null, literal_step, type_step
-from dragoman.wire.schemas.undo import CUT, Plan
+from dragoman.wire.schemas.undo import CUT, IDLE, Plan
 from dragoman.wire.schemas.unions import is_object_like, malformed_step, union_step
 
 # --- the root of a schema: must be a plain object (W15, W62)
@@ -352,6 +352,13 @@ class Compiler:
     def compile(self, schema: Any, place: Place) -> tuple[Any, Plan]:
         """A subschema for the target, and how to convert values back."""
         run = self.run
+        if (
+            isinstance(schema, dict)
+            and run.profile.takes_as_it_is(schema)
+            and 0 < place.level <= MAX_LEVELS
+        ):
+            run.budget.spend()
+            return schema, IDLE
         run.spend()
         if isinstance(schema, bool) and run.profile.keywords is None:
             return schema, Plan()

@@ -127,6 +127,8 @@ def type_of(value: Any) -> str:
 def declared(node: Node) -> list[str]:
     """The types that a schema declares, in lower case (Gemini's are not); empty if none."""
     types = node.get("type")
+    if types is None:
+        return []
     if isinstance(types, str):
         return [types.lower()]
     return [each.lower() for each in texts_in(types)]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
 import msgspec
 
@@ -22,6 +23,8 @@ FORMATS = frozenset(
 )
 SCALARS = frozenset({"string", "integer", "number", "boolean", "null"})
 ANNOTATIONS = frozenset({"title", "description"})
+_PLAIN = ANNOTATIONS | {"type"}
+_PLAIN_TYPES = SCALARS - {"null"}
 
 
 class Profile(msgspec.Struct, frozen=True, kw_only=True, eq=False):
@@ -74,6 +77,24 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     def takes(self, keyword: str) -> bool:
         """Whether it supports a keyword."""
         return self.keywords is None or keyword in self.keywords
+
+    def takes_as_it_is(self, schema: Mapping[str, Any]) -> bool:
+        """Whether a schema has just a type, and labels, that it supports. Most schemas do."""
+        types = schema.get("type")
+        for key, value in schema.items():
+            if key not in _PLAIN or not self.takes(key):
+                return False
+            if value is not types and not isinstance(value, str):
+                return False
+        if isinstance(types, str):
+            return types in _PLAIN_TYPES
+        return (
+            isinstance(types, list)
+            and not self.has_single_types
+            and 0 < len(types) <= len(SCALARS)
+            and all(isinstance(each, str) and each in SCALARS for each in types)
+            and len({*types}) == len(types)
+        )
 
     def __repr__(self) -> str:
         return f"Profile({self.name!r})"

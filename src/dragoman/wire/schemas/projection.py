@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 # --- limits on the work for the schemas of one request
 
-FREE_STEPS = 2
-"""Free steps per byte of a schema: ordinary schemas need fewer."""
-MAX_STEPS = 250_000
-"""Maximum steps beyond those, for all schemas of a request: well under a second."""
+BYTES_PER_STEP = 3
+"""A step is free for every three bytes of a schema: ordinary schemas hardly need more."""
+MAX_STEPS = 100_000
+"""Maximum steps beyond those, for all schemas of a request: less than half a second."""
 
 
 class Cost(NamedTuple):
@@ -35,7 +35,7 @@ class Cost(NamedTuple):
     @property
     def excess(self) -> int:
         """The steps beyond the free ones."""
-        return max(0, self.steps - FREE_STEPS * self.size)
+        return max(0, self.steps - self.size // BYTES_PER_STEP)
 
 
 class Costs:
@@ -57,8 +57,8 @@ def too_expensive(where: str) -> InvalidInputError:
     """The error for a schema that needs too much work."""
     msg = (
         f"{where}: the schema is too complex for this target: compiling it exceeds {MAX_STEPS} "
-        f"steps (beyond {FREE_STEPS} per byte, alone or with the schemas before it); simplify it: "
-        "fewer alternatives, fewer nested references, or several tools instead of one"
+        f"steps (beyond one per {BYTES_PER_STEP} bytes, alone or with the schemas before it); "
+        "simplify it: fewer alternatives, fewer nested references, or several tools instead of one"
     )
     return InvalidInputError(msg)
 
@@ -234,7 +234,7 @@ def _compiled(raw: bytes, profile: Profile) -> Projection:
     from dragoman.wire.schemas.compiler import Compiler
     from dragoman.wire.schemas.undo import Undo
 
-    budget = Budget(FREE_STEPS * len(raw) + MAX_STEPS)  # the request's total is checked later
+    budget = Budget(len(raw) // BYTES_PER_STEP + MAX_STEPS)  # the request's total is checked later
     original: Any = loads(raw)
     schema, losses, undos, is_faithful = original, list[Loss](), list[Undo](), True
     for _ in range(_MAX_ROUNDS):

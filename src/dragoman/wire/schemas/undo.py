@@ -39,6 +39,8 @@ class Plan:
         ) and (self.rest is None and self.items is None and self.same is None)
 
 
+IDLE = Plan()
+"""For schemas whose values are the same in the original."""
 CUT = Plan()
 """For the placeholder of levels that were cut off, which is dropped where possible."""
 
