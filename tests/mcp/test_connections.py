@@ -8,9 +8,11 @@ import os
 import subprocess
 import sys
 import textwrap
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from threading import Thread
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,6 +20,7 @@ import pytest
 from dragoman import Agent, Message, run_sync
 from dragoman.errors import ConfigError, ConnectError, InvalidInputError, TimeoutError  # noqa: A004 - ours
 from dragoman.mcp import MCPServer
+from dragoman.mcp.connection import Connection
 from dragoman.model.tools import make_call
 from dragoman.testing import ScriptedModel
 from tests.mcp.servers import Scripted, calling, process, text_result, tools_listed
@@ -460,3 +463,36 @@ def test_invalid_arguments_are_rejected(make: Callable[[], Any], problem: str) -
     with pytest.raises(InvalidInputError, match=problem) as caught:
         make()
     assert "sk-1" not in str(caught.value)
+
+
+async def test_lists_are_read_again_when_the_subscription_to_changes_ends() -> None:
+    """As long as it holds, a list is reused; afterwards nobody would tell of a change."""
+    opened = asyncio.Event()
+    ended = asyncio.Event()
+
+    @asynccontextmanager
+    async def listen(**_kinds: bool) -> AsyncGenerator[AsyncIterator[object]]:
+        async def changes() -> AsyncIterator[object]:
+            opened.set()
+            await ended.wait()
+            for _ in ():
+                yield
+
+        yield changes()
+
+    capable = SimpleNamespace(list_changed=True)
+    client: Any = SimpleNamespace(
+        server_capabilities=SimpleNamespace(tools=capable, prompts=None, resources=None),
+        session=SimpleNamespace(initialize_result=None),
+        listen=listen,
+    )
+    transport: Any = SimpleNamespace(notes=lambda: None)
+    connection = Connection("a", transport, lambda _connection: {})
+    following = asyncio.create_task(connection._follow_changes(client))
+    await opened.wait()
+    assert connection.is_told_of_changes
+    connection.listed["tools"] = object()
+    ended.set()
+    await following
+    assert not connection.is_told_of_changes
+    assert not connection.listed

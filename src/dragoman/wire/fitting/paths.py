@@ -93,6 +93,7 @@ def left(placed: Messages, before: Messages, after: Messages) -> Messages:
         elif id(message) in whole:
             found = whole[id(message)]
         else:
+            there = there if len(there.parts) == len(message.parts) else message
             parts = zip(message.parts, there.parts, strict=True)
             kept = tuple([known.get(id(part), given) for part, given in parts])
             found = message.replace_unchecked(parts=kept)
