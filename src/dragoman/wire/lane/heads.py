@@ -404,10 +404,13 @@ def _first(written: Any, items: list[Any]) -> list[Any] | None:
     return written[: -len(items)] if written[-len(items) :] == items else None
 
 
-class _Kept(Struct, eq=False):
+class KeptHead(Struct, eq=False):
+    """A cached head, and the bytes that it is for."""
+
     fields: bytes
     leading: bytes
     head: Head | None
+    """None: its conversations can't use the lane."""
     size: int
     was_used: bool = False
     """Whether it was used since it was added or last spared from eviction."""
@@ -422,7 +425,7 @@ class Heads:
         self._max_heads = max_heads
         self._max_bytes = max_bytes
         self._max_seen = max_seen
-        self._heads: dict[Hashable, _Kept] = {}
+        self._heads: dict[Hashable, KeptHead] = {}
         self._seen: set[int] = set()
         self._size = 0
         self._lock = Lock()
@@ -435,13 +438,13 @@ class Heads:
         """The number of bytes held, keys included."""
         return self._size
 
-    def find(self, key: Hashable, fields: bytes, leading: bytes = b"") -> tuple[Head | None, bool]:
-        """The head of exactly these bytes (None: it has no lane), and whether it is known."""
+    def find(self, key: Hashable, fields: bytes, leading: bytes = b"") -> KeptHead | None:
+        """What is known of exactly these bytes."""
         kept = self._heads.get(key)
         if kept is None or kept.fields != fields or kept.leading != leading:
-            return None, False
+            return None
         kept.was_used = True
-        return kept.head, True
+        return kept
 
     def was_seen(self, key: Hashable) -> bool:
         """Whether this key was looked up before: single requests are not worth a head."""
@@ -463,7 +466,7 @@ class Heads:
         with self._lock:
             replaced = self._heads.pop(key, None)
             self._size += size - (0 if replaced is None else replaced.size)
-            self._heads[key] = _Kept(fields, leading, head, size)
+            self._heads[key] = KeptHead(fields, leading, head, size)
             while len(self._heads) > self._max_heads or self._size > self._max_bytes:
                 self._drop_oldest()
 

@@ -230,7 +230,8 @@ def _translated(given: Given, raw: Json, asked: Asked) -> Encoded | None:
     turns, marks = asked.source.read(raw)
     shape, names, leading = surveyed(turns)
     if not marks and not leading and not shape & ATTACHMENTS:  # most requests, so kept short
-        head = HEADS.find((given.sample, b"", shape, (), asked.key), given.known)[0]
+        kept = HEADS.find((given.sample, b"", shape, (), asked.key), given.known)
+        head = None if kept is None else kept.head
         items: Json | None = None
         if head is None or given.labels:
             pass
@@ -354,8 +355,9 @@ def _head(
     before = encode(leading) if leading else b""
     led = sample_of(before) if leading else b""
     key: tuple[Hashable, ...] = (given.sample, led, shape, forms, asked.key)
-    head, is_known = HEADS.find(key, given.known, before)
-    if not is_known:
+    kept = HEADS.find(key, given.known, before)
+    head = None if kept is None else kept.head
+    if kept is None:
         if leading and length < LONG and not HEADS.was_seen(key):
             return None
         head = build_head(given, leading, shape, forms, called_first(names, given), asked)
@@ -364,10 +366,11 @@ def _head(
         return head
     functions = tuple(sorted(set(names.values())))  # some are undeclared
     key = (*key, functions)
-    head, is_known = HEADS.find(key, given.known, before)
-    if not is_known:
-        head = build_head(given, leading, shape, forms, functions, asked)
-        HEADS.keep(key, given.known, head, before)
+    kept = HEADS.find(key, given.known, before)
+    if kept is not None:
+        return kept.head
+    head = build_head(given, leading, shape, forms, functions, asked)
+    HEADS.keep(key, given.known, head, before)
     return head
 
 
@@ -393,8 +396,9 @@ def _passed(body: bytes, given: Given, raw: Json, asked: Asked) -> Encoded | Non
     signed.
     """
     key = (given.sample, PASSING, asked.key)
-    head, is_known = HEADS.find(key, given.known)
-    if not is_known:
+    kept = HEADS.find(key, given.known)
+    head = None if kept is None else kept.head
+    if kept is None:
         head = build_head(given, [], 0, (), (), asked)
         HEADS.keep(key, given.known, head)
     if head is None or not head.passes or head.is_named:

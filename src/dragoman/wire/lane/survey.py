@@ -80,11 +80,8 @@ def surveyed(turns: Turns) -> Survey:
 
     Raises `NotPlain`. A list of a single text is replaced by that text.
     """
-    leading: Turns = []
-    said = turns
-    if turns and type(turns[0]) is not User:
-        leading = _leading(turns)
-        said = turns[len(leading) :]
+    leading = [] if turns and type(turns[0]) is User else _leading(turns)
+    said = turns[len(leading) :] if leading else turns
     if not said:
         raise NotPlain
     names: Names = {}
