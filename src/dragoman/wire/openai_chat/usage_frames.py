@@ -11,10 +11,12 @@ from typing import Any
 
 import msgspec
 
+from dragoman.wire.framing import CR
 from dragoman.wire.whole_frames import WholeFrames
 
 _value = msgspec.json.Decoder().decode
-_NO_CHOICES = re.compile(rb'"choices"\s*:\s*\[\s*\]')
+_USAGE = b'"usage"'
+_EMPTY_LIST = re.compile(rb"\[\s*\]")  # as the choices are; begins with one byte, so it is fast
 _FRAME = re.compile(rb"\r?\n\r?\n")
 _ENDS = (b"\n\n", b"\n\r\n")
 
@@ -33,12 +35,15 @@ class WithoutUsage(WholeFrames):
 
 def _without(data: bytes) -> bytes:
     """The frames without usage frames. Only frames that look like one are read."""
+    if _USAGE not in data:
+        return data
     kept: list[bytes] = []
     done = 0
-    for found in _NO_CHOICES.finditer(data):
+    for found in _EMPTY_LIST.finditer(data):
         if found.start() < done:
             continue
-        before = [(data.rfind(end, done, found.start()), len(end)) for end in _ENDS]
+        ends = [end for end in _ENDS if CR not in end or CR in data]
+        before = [(data.rfind(end, done, found.start()), len(end)) for end in ends]
         start = max([at + size for at, size in before if at >= 0], default=done)
         ending = _FRAME.search(data, found.end())
         stop = len(data) if ending is None else ending.end()
