@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -428,7 +429,7 @@ def test_a_client_tool_of_anthropic_is_a_whole_function_elsewhere(name: str) -> 
     (wire,) = made.body["tools"]
     function, schema = wire["function"], wire["function"]["parameters"]
     assert function["name"] == name
-    assert function["description"].endswith(".")
+    assert re.match(r"[A-Z]\w* .*\.", function["description"])
     assert schema["type"] == "object"
     assert set(schema.get("required", ())) <= set(schema["properties"])
     jsonschema.Draft202012Validator.check_schema(schema)
