@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import pickle
+from collections import UserDict
 from collections.abc import Callable
 from enum import IntEnum, StrEnum
 from types import MappingProxyType
@@ -182,3 +183,14 @@ def test_there_is_one_empty_mapping() -> None:
     assert freeze_mapping(None) is EMPTY
     assert freeze_mapping({}) is EMPTY
     assert pickle.loads(pickle.dumps(EMPTY)) is EMPTY  # noqa: S301 - our own bytes
+
+
+def test_a_mapping_that_calls_itself_false_keeps_its_content() -> None:
+    """Objects of other libraries may define what their truth means."""
+
+    class Unset(UserDict[str, int]):
+        def __bool__(self) -> bool:
+            return False
+
+    assert freeze_mapping(Unset(a=1)) == {"a": 1}
+    assert freeze_mapping(Unset()) is EMPTY

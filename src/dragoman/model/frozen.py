@@ -184,7 +184,7 @@ def _freeze_mapping(value: Mapping[Any, Any], what: str, depth: int) -> FrozenDi
             frozen[key] = _freeze_mapping(item, what, depth + 1)
         else:
             frozen[key] = freeze(item, what, depth + 1)
-    return FrozenDict(frozen or value) if value else EMPTY
+    return FrozenDict(value if frozen is None else frozen) or EMPTY
 
 
 def _with_plain_keys(value: Mapping[Any, Any], what: str) -> dict[str, Any]:

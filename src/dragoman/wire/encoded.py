@@ -15,7 +15,7 @@ from dragoman.wire.context import NOTHING, Context
 from dragoman.wire.losses import Loss, Repair
 
 
-class Encoded(Struct, eq=False, weakref=True):
+class Encoded(Struct, eq=False):
     """A body ready to send, with its path and headers, and what was lost or repaired in it.
 
     Created with the body, the rest by name: `Encoded({"model": "m"}, path="/v1/messages")`.

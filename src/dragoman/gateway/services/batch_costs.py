@@ -44,8 +44,12 @@ _MAX_TASKS = 8
 class BatchMeter:
     """Adds up what the results of batches used while they pass through."""
 
-    def __init__(self, gateway: Gateway, upstream: Upstream, front: str, path: str) -> None:
+    def __init__(
+        self, gateway: Gateway, payer: tuple[Keys, KeyRecord], upstream: Upstream, front: str,
+        path: str,
+    ) -> None:  # fmt: skip
         self._gateway = gateway
+        self._keys, self._key = payer
         self._upstream = upstream
         self._spent: dict[tuple[str, str], BatchSpent] = {}
         self._size = 0
@@ -66,7 +70,7 @@ class BatchMeter:
         self._size += len(piece)
         self._results.feed(piece)
 
-    async def charge(self, keys: Keys, key: KeyRecord) -> None:
+    async def charge(self) -> None:
         """Charge the results of a complete response."""
         if isinstance(self._results, OperationResults) and self._size > _MANY_BYTES:
             await asyncio.to_thread(self._results.close)
@@ -76,7 +80,7 @@ class BatchMeter:
         for (name, _), spent in self._spent.items():
             by_batch.setdefault(name, []).append(spent)
         for name, all_spent in by_batch.items():
-            await keys.charge_batch(key, f"{self._upstream.name}/{name}", all_spent)
+            await self._keys.charge_batch(self._key, f"{self._upstream.name}/{name}", all_spent)
 
     def _add(self, name: str, summary: Summary) -> None:
         from dragoman.gateway.keys import BatchSpent, Spent
@@ -101,7 +105,8 @@ class BatchMeter:
 
 def batch_meter(inbound: InboundRequest, upstream: Upstream, status: int) -> BatchMeter | None:
     """A meter for a response that may have the results of batches; None: there are none."""
-    if inbound.gateway.keys is None or inbound.key is None:
+    keys, key = inbound.gateway.keys, inbound.key
+    if keys is None or key is None:
         return None
     if inbound.method != "GET" or status != _OK:
         return None
@@ -109,24 +114,22 @@ def batch_meter(inbound: InboundRequest, upstream: Upstream, status: int) -> Bat
     is_operation = front == GEMINI and _OPERATIONS.fullmatch(path) is not None
     if not is_operation and (front not in _FILES or _FILES[front].fullmatch(path) is None):
         return None
-    return BatchMeter(inbound.gateway, upstream, front, path)
+    return BatchMeter(inbound.gateway, (keys, key), upstream, front, path)
 
 
 def read_to_the_end(inbound: InboundRequest, upstream: Upstream, message: HttpRequest) -> None:
     """Read the results again in the background: the client left before it had all of them."""
-    gateway, keys, key = inbound.gateway, inbound.gateway.keys, inbound.key
-    meter, name = batch_meter(inbound, upstream, _OK), f"{_TASK}{upstream.name} {message.url}"
-    if meter is None or keys is None or key is None or name in gateway.background:
+    gateway, name = inbound.gateway, f"{_TASK}{upstream.name} {message.url}"
+    meter = batch_meter(inbound, upstream, _OK)
+    if meter is None or name in gateway.background:
         return
     if gateway.background.count(_TASK) >= _MAX_TASKS:
         _LOG.warning("a batch is not charged yet: too many clients left before its end")
         return
-    gateway.background.start(name, _read(meter, upstream, message, keys, key))
+    gateway.background.start(name, _read(meter, upstream, message))
 
 
-async def _read(
-    meter: BatchMeter, upstream: Upstream, message: HttpRequest, keys: Keys, key: KeyRecord
-) -> None:
+async def _read(meter: BatchMeter, upstream: Upstream, message: HttpRequest) -> None:
     try:
         reply = await upstream.accept(message, upstream.place.timeouts, None)
         try:
@@ -134,6 +137,6 @@ async def _read(
                 meter.feed(piece)
         finally:
             await reply.close()
-        await meter.charge(keys, key)
+        await meter.charge()
     except DragomanError as error:
         _LOG.warning("a batch is not charged until its results are read again: %s", error)

@@ -221,13 +221,11 @@ async def _send_results(
     meter: BatchMeter,
 ) -> None:
     """Sends what may be the results of batches, and charges them."""
-    keys, key = inbound.gateway.keys, inbound.key
-    assert keys is not None and key is not None  # noqa: S101, PT018 - otherwise there is no meter
     try:
         async for piece in reply.chunks():
             meter.feed(piece)
             await inbound.call.write(piece)
-        await meter.charge(keys, key)
+        await meter.charge()
     except (CancelledError, Disconnected):
         if meter.may_have_results:
             read_to_the_end(inbound, upstream, message)
