@@ -52,6 +52,10 @@ class SteppedFraming(Framing[FrameT], Protocol[FrameT]):
         """Whether the stream has begun, and no part of the next frame has arrived."""
         ...
 
+    def single(self, data: bytes) -> FrameT | None:
+        """The frame, if these bytes are exactly one in the usual form; otherwise feed them."""
+        ...
+
     def mark(self, data: bytes) -> bytes:
         """The bytes that probably end each frame in this data; a hint for splitting it."""
         ...
@@ -64,10 +68,10 @@ class SteppedFraming(Framing[FrameT], Protocol[FrameT]):
 class _Lines:
     """Splits bytes into lines, which end in LF, CR or CRLF; a CRLF may be split between chunks."""
 
-    __slots__ = ("_limit", "_pieces", "_size", "_skip_lf")
+    __slots__ = ("_pieces", "_size", "_skip_lf", "limit")
 
     def __init__(self, limit: int) -> None:
-        self._limit = limit
+        self.limit = limit
         self._pieces: list[bytes] = []
         self._size = 0
         self._skip_lf = False
@@ -97,8 +101,8 @@ class _Lines:
 
     def _keep(self, piece: bytes) -> None:
         self._size += len(piece)
-        if self._size > self._limit:
-            msg = f"a line in the stream exceeds {self._limit} bytes"
+        if self._size > self.limit:
+            msg = f"a line in the stream exceeds {self.limit} bytes"
             raise WireError(msg)
         self._pieces.append(piece)
 
@@ -133,6 +137,25 @@ class SseParser:
         """Whether the stream has begun, and no part of the next event has arrived."""
         return self._started and not self._is_open
 
+    def single(self, data: bytes) -> SseEvent | None:
+        """The event, if these bytes are exactly one: a name, if any, then one line of data.
+
+        Searching is ten times as fast as a regular expression.
+        """
+        if self._is_open or data[-2:] != _END or len(data) > self._limit:
+            return None
+        start, name = 0, None
+        if data.startswith(_EVENT_FIELD):
+            start = data.find(b"\n") + 1
+            name = data[len(_EVENT_FIELD) : start - 1].decode("utf-8", "replace") or None
+        if not data.startswith(_DATA_FIELD, start):
+            return None
+        start, end = start + len(_DATA_FIELD), len(data) - len(_END)
+        if data.find(b"\n", start) != end or CR in data:
+            return None
+        self._started = True
+        return SseEvent(name, data[start:end].decode("utf-8", "replace"))
+
     def mark(self, data: bytes) -> bytes:
         """The bytes that end an event."""
         return _END_OF_CRLF if CR in data else _END
@@ -144,13 +167,11 @@ class SseParser:
 
     def feed(self, data: bytes) -> list[SseEvent]:
         """The events completed by these bytes."""
-        if not self._is_open and data[-2:] == _END and len(data) <= self._limit:
-            event = _single(data)
-            if event is not None:  # the usual case
-                self._started = True
-                return [event]
-            if self._started and CR not in data:
-                return self._whole(data)
+        event = self.single(data)
+        if event is not None:
+            return [event]
+        if self._started and not self._is_open and data[-2:] == _END and CR not in data:
+            return self._whole(data)
         if CR in data and data.count(b"\r") == data.count(b"\r\n"):
             data = data.replace(b"\r\n", b"\n")
         if CR in data or (not self._started and data[:1] == _BOM[:1]):
@@ -216,26 +237,6 @@ class SseParser:
         return SseEvent(event, "\n".join(data)) if data else None
 
 
-def _single(data: bytes) -> SseEvent | None:
-    """The event, if these bytes are exactly one in the usual form: a name, then one data line.
-
-    They end in a blank line. Searching is ten times as fast as a regular expression.
-    """
-    start, name = 0, None
-    if data.startswith(_EVENT_FIELD):
-        start = data.find(b"\n") + 1
-        name = data[len(_EVENT_FIELD) : start - 1]
-    if not data.startswith(_DATA_FIELD, start):
-        return None
-    start, end = start + len(_DATA_FIELD), len(data) - len(_END)
-    if CR in data or data.find(b"\n", start) != end:
-        return None
-    try:
-        return SseEvent(name.decode() if name else None, data[start:end].decode())
-    except UnicodeDecodeError:
-        return None
-
-
 def _events(text: str) -> list[SseEvent]:
     """Parse events as `SseParser` does line by line, in a third of the time."""
     events: list[SseEvent] = []
@@ -275,6 +276,13 @@ class NdjsonParser:
     def is_between(self) -> bool:
         """Whether the stream has begun, and no part of the next line has arrived."""
         return self._started and not self._lines.is_open
+
+    def single(self, data: bytes) -> bytes | None:
+        """The line, if these bytes are exactly one."""
+        if not self._started or self._lines.is_open or len(data) > self._lines.limit:
+            return None
+        is_one = data.find(b"\n") == len(data) - 1 and CR not in data
+        return data.strip() or None if is_one else None
 
     def mark(self, data: bytes) -> bytes:  # noqa: ARG002 - LF and CRLF both end in it
         """The byte that ends a line."""

@@ -123,6 +123,17 @@ class FrameDecoder(Generic[FrameT]):
     def _step(self, data: bytes) -> None:
         """Decode frame by frame; frames that repeat the previous one are handled as bytes."""
         frames: SteppedFraming[FrameT] = self._frames  # type: ignore[assignment]  # see `_noise`
+        self._growth = self._ready = None
+        single = frames.single(data)
+        if single is not None:  # the usual case
+            self._take(single)
+            self._budget -= 1
+            if self._growth is not None or self._grown_at is not None:
+                self._remember(data)
+                if self._template is not None:
+                    self._ready = self._template
+                    self._folded.assemble()  # the texts follow those of the events so far
+            return
         position, size, mark = 0, len(data), frames.mark(data)
         while position < size:
             found = data.find(mark, position)

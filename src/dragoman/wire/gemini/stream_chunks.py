@@ -55,6 +55,11 @@ class ChunkReader:
         """Whether the stream consists of events and is between two of them."""
         return self._has_begun and self._array is None and self._is_between
 
+    def single(self, data: bytes) -> str | bytes | None:
+        """The chunk, if these bytes are exactly one event."""
+        found = _whole_events(data) if self.is_between else None
+        return found[0] if found is not None and len(found) == 1 else None
+
     def mark(self, data: bytes) -> bytes:
         """The last bytes of an event; empty for an array."""
         return _NONE if self._array is not None else _SSE.mark(data)
