@@ -222,8 +222,9 @@ class MessageAccumulator:
         if type(event) not in self._HANDLERS:
             msg = f"expected an event, not {type(event).__name__}"
             raise InvalidInputError(msg)
-        self._pending.append(event)
-        if len(self._pending) > _MAX_PENDING:
+        pending = self._pending
+        pending.append(event)
+        if len(pending) > _MAX_PENDING:
             self.assemble()
 
     def assemble(self) -> None:

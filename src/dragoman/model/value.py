@@ -74,7 +74,7 @@ class Value(
 
     def _compared_fields(self) -> tuple[Any, ...]:
         """The fields compared by `==`; all of them by default."""
-        return tuple(getattr(self, name) for name in self.__struct_fields__)
+        return msgspec.structs.astuple(self)
 
     def __eq__(self, other: object) -> bool:
         if self is other:

@@ -38,6 +38,7 @@ from dragoman.wire.shown_calls import ShownCalls, is_counterpart
 CALLS = (ServerToolCall, ServerToolResult)
 WHOLE = (*CALLS, Opaque)
 """Parts that a client of another dialect can't be shown as they are: they are sealed whole."""
+_STATEFUL = (Thinking, *WHOLE)
 _SHOWN = (Text, Refusal, ToolCall, Media)
 N = TypeVar("N", Loss, Repair)
 _PATH = re.compile(r"choices\[(\d+)\]\.message\.parts\[(\d+)\]")
@@ -173,12 +174,12 @@ class Sealer:
         self._shown: ShownCalls | None = None  # created for the first call of a provider tool
         self._chars = 0
         self._calls = 0
-        self._after: str | None = None  # the fingerprint of the text before the next part
+        self._after: Text | None = None  # the text before the next part
 
     def follow(self, part: AnyPart) -> None:
         """Record a complete part that precedes the next one."""
         if self._front.keeps_texts:
-            self._after = fingerprint(part) if isinstance(part, Text) and part.text else None
+            self._after = part if isinstance(part, Text) and part.text else None
 
     def count(self, part: AnyPart) -> None:
         """Record content that precedes the following parts."""
@@ -221,11 +222,11 @@ class Sealer:
     def home_of(self, part: Part) -> Origin | None:
         """The origin that a part's state must return to; None if the front can show it as it is."""
         origin = part.origin if part.origin is not None else self.origin
-        if origin is None:
+        if origin is None or _is_bare(part):
             return None
         if self.is_native(part, origin) and not (is_sealed(part) or is_counterpart(part)):
             return None  # an envelope here belongs to another gateway, which needs it back
-        return origin if isinstance(part, (Thinking, *WHOLE)) or has_state(part, origin) else None
+        return origin if isinstance(part, _STATEFUL) or has_state(part, origin) else None
 
     def is_native(self, part: Part, origin: Origin) -> bool:
         """Whether a part is in the form that the front's clients understand."""
@@ -249,7 +250,8 @@ class Sealer:
         """A carrier for an unreadable part, and its counterpart; empty if it is too large."""
         calls = self._shown_calls if isinstance(part, CALLS) else None
         shown, shown_id = ((), None) if calls is None else calls.of(part, home)
-        envelope = whole_envelope(part, home, place, shown_id, None if shown else self._after)
+        after = None if shown or self._after is None else fingerprint(self._after)
+        envelope = whole_envelope(part, home, place, shown_id, after)
         if envelope is None:
             return ()
         if shown and calls is not None and calls.are_signed:
@@ -290,20 +292,19 @@ class Sealer:
             self.has_sealed = True
             return (stateless(part, front.origin).replace(signature=envelope),)
         is_led = self._number > 0
-        announced = self.announcement(part, fingerprint(part)) if is_led else None
+        announced = self.announcement(part, home, fingerprint(part)) if is_led else None
         carrier, shown = self.carrier(announced or envelope), stateless(part)
         # Clients look for a call at the end of a message, and for text at its beginning, or at its
         # end if thinking comes first.
         is_last = isinstance(part, ToolCall) or announced is not None
         return (carrier, shown) if is_last else (shown, carrier)
 
-    def announcement(self, part: AnyPart, owner: str = ANNOUNCED) -> str | None:
+    def announcement(self, part: AnyPart, home: Origin, owner: str = ANNOUNCED) -> str | None:
         """The envelope for a text that follows it; None: it can't precede its part.
 
         A signature vouches for the text, so it needs an owner; an id may be that of an edited text.
         """
-        home = self.home_of(part)
-        if home is None or not self._front.keeps_texts or type(part) is not Text or part.signature:
+        if not self._front.keeps_texts or type(part) is not Text or part.signature:
             return None
         return wrap(Seal(home, _unsaid(part, home), owner))
 
@@ -313,15 +314,21 @@ class Sealer:
         return wrap(Seal(home, _unsaid(part, home), fingerprint(part), place, length))
 
 
+def _is_bare(part: Part) -> bool:
+    """Whether a part is a text without state, as most are: a quick answer for `has_state`."""
+    is_text = type(part) is Text and not part.citations
+    return is_text and part.signature is None and part.item_id is None
+
+
 def has_state(part: Part, origin: Origin) -> bool:
     """Whether a part shown to a client also has state that is not shown."""
     if part.signature is not None:
         return True
-    if isinstance(part, Text) and any(
-        has_overlay(c.extras, origin.dialect) for c in part.citations
-    ):
-        return True  # W71: encrypted references
-    if isinstance(part, ToolCall) and has_overlay(part.extras, origin.dialect):
+    if isinstance(part, Text):
+        cited = part.citations
+        if cited and any(has_overlay(each.extras, origin.dialect) for each in cited):
+            return True  # W71: encrypted references
+    elif isinstance(part, ToolCall) and has_overlay(part.extras, origin.dialect):
         return True  # such as which provider tool called it
     return part.item_id is not None and not isinstance(part, Media)
 

@@ -124,7 +124,7 @@ class SealingEncoder(FlowingEncoder, EventHandler):
             elif home is not None and not is_shown(part):
                 written = b""  # perhaps there is nothing to show
             else:
-                written = self._begin(choice, growing, part)
+                written = self._begin(choice, growing, part, home)
         sealer.count(part)
         return written
 
@@ -138,23 +138,27 @@ class SealingEncoder(FlowingEncoder, EventHandler):
         origin = part.origin or choice.sealer.origin
         return origin is not None and not choice.sealer.is_native(part, origin)
 
-    def _begin(self, choice: OpenChoice, growing: OpenPart, part: AnyPart) -> bytes:
+    def _begin(
+        self, choice: OpenChoice, growing: OpenPart, part: AnyPart, home: Origin | None
+    ) -> bytes:
         """Start to show a part to the client."""
         if isinstance(part, Thinking):
             growing.begin(choice.sealer.thought(part))
             choice.thought = None if self._front.is_flat else growing
             return self._shown(choice, growing, growing.shown)
-        announced = self._announced(choice, growing, part)
+        announced = b"" if home is None else self._announced(choice, growing, part, home)
         growing.begin(stateless(part))
         return announced + self._shown(choice, growing, growing.shown)
 
-    def _announced(self, choice: OpenChoice, growing: OpenPart, part: AnyPart) -> bytes:
+    def _announced(
+        self, choice: OpenChoice, growing: OpenPart, part: AnyPart, home: Origin
+    ) -> bytes:
         """The state of a text that is known when it begins, before the text.
 
         Clients take the last block of an answer for what the model said: `claude -p` prints
         nothing if that is an envelope.
         """
-        envelope = choice.sealer.announcement(part)
+        envelope = choice.sealer.announcement(part, home)
         if envelope is None:
             return b""
         growing.state = part
@@ -207,7 +211,8 @@ class SealingEncoder(FlowingEncoder, EventHandler):
         if not growing.is_begun:
             if not text or isinstance(growing.shown, WHOLE):
                 return begun
-            begun += self._begin(choice, growing, growing.grown.built())
+            part = growing.grown.built()
+            begun += self._begin(choice, growing, part, choice.sealer.home_of(part))
         else:
             begun += self._grown(growing, event)
         return begun
@@ -314,7 +319,7 @@ class SealingEncoder(FlowingEncoder, EventHandler):
             return b""
         if is_shown(whole) or home is None:
             growing.final = whole
-            return self._begin(choice, growing, whole) + self._stop(choice, growing)
+            return self._begin(choice, growing, whole, home) + self._stop(choice, growing)
         made = choice.sealer.sealed_whole(whole, home, growing.place)
         if not made:
             started = self._shown(choice, growing, whole)

@@ -10,6 +10,7 @@ from dragoman.errors import DragomanError
 from dragoman.model.content import AnyPart
 from dragoman.model.derived_ids import response_identity
 from dragoman.model.events import ResponseStart, StreamError
+from dragoman.model.ids import new_id
 from dragoman.model.messages import Message, make_message
 from dragoman.model.parts import Origin, Refusal
 from dragoman.model.responses import Choice, Response
@@ -215,41 +216,43 @@ def report_losses(choice: Choice, writing: Writing) -> None:
 
 
 def encode_body(
-    head: Response | ResponseStart, usage: Usage | None, choice: Choice, content: list[Any]
+    head: Response | ResponseStart, usage: Usage | None, choice: Choice | None, content: list[Any]
 ) -> Block:
-    """The body with this content."""
+    """The body with this content; no choice: nothing of it is known yet."""
     body = _fields(head, usage, choice)
     body["content"] = content
     body = with_overlay(body, head.extras, NAME)
-    if not is_own(choice.message.origin):
-        _complete(body, choice.message)
+    if choice is None or not is_own(choice.message.origin):
+        _complete(body, None if choice is None else choice.message)
     return body
 
 
-def _fields(head: Response | ResponseStart, usage: Usage | None, choice: Choice) -> Block:
+def _fields(head: Response | ResponseStart, usage: Usage | None, choice: Choice | None) -> Block:
     """Encode all fields except the content."""
     body: Block = {"type": "message", "role": "assistant"}
     if head.id is not None:
         body["id"] = head.id
     if head.model is not None:
         body["model"] = head.model
-    reason = _stop_reason(choice)
-    if reason is not None:
-        body["stop_reason"] = reason
-    refusal = _refusal(choice.message)
-    if refusal:
-        body["stop_details"] = {"type": "refusal", "explanation": refusal}
-    if usage is None and not is_own(choice.message.origin):
-        usage = choice.message.usage
+    if choice is not None:
+        message = choice.message
+        reason = _stop_reason(choice)
+        if reason is not None:
+            body["stop_reason"] = reason
+        refusal = _refusal(message)
+        if refusal:
+            body["stop_details"] = {"type": "refusal", "explanation": refusal}
+        if usage is None and not is_own(message.origin):
+            usage = message.usage
     if usage is not None:
         body["usage"] = encode_usage(usage)
     return body
 
 
-def _complete(body: Block, message: Message) -> None:
+def _complete(body: Block, message: Message | None) -> None:
     """Fill in fields that clients rely on and another dialect's response may lack."""
     if "id" not in body:  # avoid generating an id otherwise
-        body["id"] = message.id
+        body["id"] = new_id() if message is None else message.id
     body.setdefault("model", "")
     body.setdefault("stop_reason", None)
     body.setdefault("stop_sequence", None)
@@ -272,10 +275,10 @@ def _stop_reason(choice: Choice) -> str | None:
         if decode_finish(choice.finish_raw) is choice.finish:
             return choice.finish_raw
         return None if choice.finish is None else encode_finish(choice.finish)
-    finish = finish_beside_calls(
-        choice.finish or choice.message.finish, bool(choice.message.tool_calls)
-    )
-    if _refusal(choice.message) and not (is_native and finish is None):
+    message = choice.message
+    has_calls = bool(message.parts) and bool(message.tool_calls)
+    finish = finish_beside_calls(choice.finish or message.finish, has_calls)
+    if _refusal(message) and not (is_native and finish is None):
         return encode_finish(_REFUSAL)
     return None if finish is None else encode_finish(finish)
 

@@ -9,7 +9,7 @@ from dragoman.model import events
 from dragoman.model.content import AnyPart
 from dragoman.model.events import PartDelta
 from dragoman.model.media import Media
-from dragoman.model.parts import Thinking
+from dragoman.model.parts import Text, Thinking
 from dragoman.model.responses import Response
 from dragoman.model.usage import Usage
 from dragoman.wire.anthropic.dialect import LAST_TEXT_FIELDS, NAME, is_own
@@ -76,7 +76,7 @@ class FrontStreamEncoder(StreamEncoder):
         super().__init__()
         self._left_out: set[int] = set()
 
-    def _is_left_out(self, index: int, part: AnyPart | None) -> bool:
+    def _is_left_out(self, index: int, part: AnyPart) -> bool:
         """Whether a part can't be in a response."""
         # As in a whole response, the answer's origin decides, not that of its part.
         if isinstance(part, Media) and not is_own(self._start.origin):
@@ -89,7 +89,8 @@ class FrontStreamEncoder(StreamEncoder):
     def _report_late(self, event: events.Event) -> None:
         is_out = isinstance(event, (PartDelta, events.PartStop)) and event.index in self._left_out
         if isinstance(event, (events.PartStart, events.PartStop)) and not event.choice:
-            is_out = self._is_left_out(event.index, event.part) or is_out
+            part = event.part
+            is_out = (part is not None and self._is_left_out(event.index, part)) or is_out
         if not is_out:
             super()._report_late(event)
 
@@ -97,12 +98,15 @@ class FrontStreamEncoder(StreamEncoder):
         return b"" if event.index in self._left_out else super()._part_delta(event)
 
     def _part_stop(self, event: events.PartStop) -> bytes:
-        if self._is_left_out(event.index, event.part) or event.index in self._left_out:
+        part, index = event.part, event.index
+        if (part is not None and self._is_left_out(index, part)) or index in self._left_out:
             return b""
         return super()._part_stop(event)
 
     def _part_start(self, event: events.PartStart) -> bytes:
         part = event.part
+        if type(part) is Text:
+            return super()._part_start(event)
         if self._is_left_out(event.index, part):
             return b""
         if isinstance(part, Thinking) and part.signature is None and part.data is None:

@@ -90,8 +90,7 @@ class StreamEncoder(EventEncoder):
         if self._begun is not None:
             return b""
         self._begun_usage = self._usage
-        choice = Choice(0, make_message(_ASSISTANT))
-        body = encode_body(self._start, self._usage, choice, [])
+        body = encode_body(self._start, self._usage, None, [])
         self._begun = body = _well_formed(body)
         if body["id"] is not self._start.id:
             self._start = self._start.replace(id=body["id"])
@@ -121,7 +120,7 @@ class StreamEncoder(EventEncoder):
 
     def _choice(self) -> Choice:
         """The choice without its content, but with refusals, which are outside the content."""
-        refusals = tuple(Refusal("".join(words)) for words in self._refusals.values())
+        refusals = tuple([Refusal("".join(words)) for words in self._refusals.values()])
         message = make_message(_ASSISTANT, refusals, origin=self._start.origin)
         end = self._finish
         if end is None:
@@ -370,7 +369,7 @@ class BlockQueue:
             if is_last and not first.has_head and not first.is_stopped:
                 break
             written.append(self._write(first))
-            if not first.may_end or (is_last and not first.is_stopped):
+            if (is_last and not first.is_stopped) or not first.may_end:
                 break
             written.append(self._end(first))
         return b"".join(written)
@@ -382,7 +381,10 @@ class BlockQueue:
             queued.writer = writer_of(queued.part, queued.number, self._writing)
             written = queued.writer.begin(self._index)
             self._is_open = bool(written)
-        waiting, queued.waiting = queued.waiting, []
+        waiting = queued.waiting
+        if not waiting:
+            return written
+        queued.waiting = []
         return written + b"".join([queued.writer.grow(self._index, delta) for delta in waiting])
 
     def _end(self, queued: _Queued) -> bytes:
