@@ -226,6 +226,8 @@ def own(value: Value, name: str) -> None:
 def own_mapping(value: Value, name: str) -> None:
     """Like `own`, for a field that must be a mapping; `None` becomes an empty one."""
     given = getattr(value, name)
+    if type(given) is FrozenDict and given:  # the usual case
+        return
     if not given and given is not EMPTY and isinstance(given, (Mapping, type(None))):
         force_setattr(value, name, EMPTY)  # the instance that `omit_defaults` recognises
     elif type(given) is not FrozenDict:

@@ -102,11 +102,11 @@ class ReportingEncoder(FlowingEncoder):
         """What could not be expressed so far."""
         if self._is_home:
             return self._encoder.losses
-        left = response_losses(self._folded.response, self._limits)
-        errors = self._folded.errors
+        response, errors = self._folded.response, self._folded.errors
+        left = [*_losses_of(response, self._limits)]
         for error in errors:
             left += foreign_losses(error.extras, self._limits.dialect, "error.extras")
-        if errors and self._folded.response.usage is not None:
+        if errors and response.usage is not None:
             left.append(Loss("usage", NO_USAGE))
         return list(dict.fromkeys([*self._encoder.losses, *left]))
 

@@ -128,11 +128,10 @@ class FrameDecoder(Generic[FrameT]):
         if single is not None:  # the usual case
             self._take(single)
             self._budget -= 1
-            if self._growth is not None or self._grown_at is not None:
-                self._remember(data)
-                if self._template is not None:
-                    self._ready = self._template
-                    self._folded.assemble()  # the texts follow those of the events so far
+            self._remember(data)
+            if self._template is not None:
+                self._ready = self._template
+                self._folded.assemble()  # the texts follow those of the events so far
             return
         position, size, mark = 0, len(data), frames.mark(data)
         while position < size:

@@ -24,6 +24,7 @@ from dragoman.wire.stream_decoding import DONE, FrameDecoder, Passing, object_in
 _SAFE_INTEGER = 2**53  # up to which a float is exact
 # `object` names the chunk, not the response; a null `usage` means that it comes later (W9).
 _KNOWN = frozenset({"id", "object", "created", "model", "usage", "error"})
+_HEAD: dict[str, Any] = {"id": str, "model": str, "created": int}
 _PADDING = ("obfuscation", "p")  # different in each chunk (W18); the short one is Mistral's
 
 
@@ -56,7 +57,7 @@ class StreamDecoder(FrameDecoder[SseEvent]):
         data = frame.data
         if self._is_over or not data or data.isspace():
             return  # after the end, or a keep-alive
-        if data[0] == "[" and data.strip() == DONE:
+        if data == DONE or (data[0] == "[" and data.strip() == DONE):
             self._finish(is_done=not self._has_failed)
         else:
             self._take_chunk(object_in(data), frame.event)
@@ -92,16 +93,17 @@ class StreamDecoder(FrameDecoder[SseEvent]):
             else:
                 self._emit(events.OpaqueEvent(NAME, {"event": name, "data": chunk}))
             return
-        for key in filter(chunk.__contains__, _PADDING):
-            del chunk[key]
+        for key in _PADDING:
+            chunk.pop(key, None)
         is_repeated = chunk == self._repeated  # most chunks repeat everything but a piece of text
         if not is_repeated:
             self._read_rest(chunk)
             if choices and self._started is not None:
                 self._start()  # includes what is new in this chunk
         if type(choices) is list:
-            for position, choice in enumerate(choices):
-                growth = self._take_choice(choice, position)
+            for position, wire in enumerate(choices):
+                choice = self._choice_of(wire, position)
+                growth = None if choice is None else choice.take(wire)
                 if growth is not None and is_repeated and len(choices) == 1:
                     place = ("choices", 0, "delta")
                     path, mirrors = (*place, *growth.path), [(*place, *m) for m in growth.mirrors]
@@ -120,25 +122,25 @@ class StreamDecoder(FrameDecoder[SseEvent]):
 
     def _take_usage(self, chunk: dict[str, Any]) -> None:
         usage = chunk.get("usage")
-        if usage is None and is_object(x_groq := chunk.get("x_groq")):
-            usage = x_groq.get("usage")  # it may be only in this field (W113)
-        if is_object(usage) and usage != self._usage:
+        if usage is None:
+            x_groq = chunk.get("x_groq")
+            usage = x_groq.get("usage") if type(x_groq) is dict else None  # only here (W113)
+        if type(usage) is dict and usage != self._usage:
             self._usage = usage
             self._emit(events.UsageUpdate(decode_usage(usage)))
 
     def _read_head(self, chunk: dict[str, Any]) -> None:
         """Read the fields that every chunk repeats; they are empty in Azure's first chunk (W10)."""
-        head = self._head
-        known = dict(head)
-        for key in ("id", "model"):
-            value = chunk.get(key)
-            if isinstance(value, str) and not head.get(key):
+        head, is_new = self._head, self._started is None
+        for key, kind in _HEAD.items():
+            value: Any = chunk.get(key)
+            known = head.get(key)
+            is_valid = type(value) is kind and (kind is str or abs(value) < _SAFE_INTEGER)
+            if is_valid and not known and value != known:
                 head[key] = value
-        created = chunk.get("created")
-        if is_integer(created) and abs(created) < _SAFE_INTEGER and not head.get("created"):
-            head["created"] = created
-        self._has_head = bool(head.get("id") and head.get("model") and head.get("created"))
-        if self._started is None or head != known:
+                is_new = True
+        self._has_head = len(head) == len(_HEAD) and all(head.values())
+        if is_new:
             self._start()
 
     def _start(self, words: Iterable[str] = ()) -> None:
@@ -159,22 +161,17 @@ class StreamDecoder(FrameDecoder[SseEvent]):
             )
         )
 
-    def _take_choice(self, wire: Any, position: int) -> Growth | None:
+    def _choice_of(self, wire: Any, position: int) -> ChoiceDecoder | None:
+        """The decoder for a choice of a chunk; None if it is not an object."""
         if type(wire) is not dict:
             self._emit(events.OpaqueEvent(NAME, {"event": "message", "data": {"choices": [wire]}}))
             return None
         index = wire.get("index")
-        choice = self._choices.get(index) if type(index) is int else None
-        if choice is None:
-            choice = self._choice(index if is_integer(index) else position)
-        return choice.take(wire)
-
-    def _choice(self, number: int) -> ChoiceDecoder:
+        number = index if is_integer(index) else position
         choice = self._choices.get(number)
         if choice is None:
-            choice = self._choices[number] = ChoiceDecoder(
-                number, self._emit, self._folded.resolved
-            )
+            emit, resolve = self._emit, self._folded.resolved
+            choice = self._choices[number] = ChoiceDecoder(number, emit, resolve)
         return choice
 
     def _take_error(self, error: Any) -> None:

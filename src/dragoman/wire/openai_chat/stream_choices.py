@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import filterfalse
 from typing import Any
 
 from dragoman.model.content import AnyPart
@@ -114,8 +113,9 @@ class ChoiceDecoder:
         return Growth(piece, ("tool_calls", 0, piece.kind, ARGUMENTS[piece.kind]))
 
     def _take_rest(self, wire: dict[str, Any]) -> None:
-        for key in filterfalse(_KNOWN.__contains__, wire):
-            self._unknown.keep(key, wire[key])
+        for key, value in wire.items():
+            if key not in _KNOWN:
+                self._unknown.keep(key, value)
         raw, logprobs = wire.get("finish_reason"), wire.get("logprobs")
         if "logprobs" in wire:
             self._take_logprobs(logprobs)
@@ -149,11 +149,13 @@ class ChoiceDecoder:
         if self._annotations:
             self._message.add("annotations", self._annotations)
             self._annotations = []
-        for place in list(self._executed):
-            self._end_executed(place)
+        if self._executed:
+            for place in list(self._executed):
+                self._end_executed(place)
         if self._is_empty_text and not self._parts.count and not self._calls:
             self._add_text("", EMPTY)
-        self._parts.stop_all()
+        if self._parts.open:
+            self._parts.stop_all()
 
     def _emit_finish(self) -> None:
         raw, known = self._finish_raw, self._finish
@@ -199,7 +201,7 @@ class ChoiceDecoder:
             if take is None:
                 if key not in THINKING:
                     self._message.keep(key, value)
-            elif is_empty(value):
+            elif not value and is_empty(value):
                 self._take_empty(key, value)
             elif take(self, value):
                 self._message.fill(key)
