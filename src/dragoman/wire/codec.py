@@ -24,8 +24,6 @@ from dragoman.wire.context import NOTHING, Context
 from dragoman.wire.description import Description
 from dragoman.wire.dialect import Body
 from dragoman.wire.encoded import Encoded
-from dragoman.wire.error_bodies import error_in_list, is_error_body
-from dragoman.wire.error_classification import decode_failure
 from dragoman.wire.fitting import OwnSteps, encoded_for
 from dragoman.wire.fitting.settings import has_hidden_context
 from dragoman.wire.fitting.turns import OPENING
@@ -53,7 +51,7 @@ T = TypeVar("T")
 def on_use(module: str, name: str) -> Callable[..., Any]:
     """Return a function that imports its module on first call instead of with its dialect.
 
-    A program that only sends requests never loads the decoders for responses and streams.
+    A program that only sends requests never loads the decoders for responses, streams and errors.
     """
 
     @cache
@@ -64,6 +62,11 @@ def on_use(module: str, name: str) -> Callable[..., Any]:
         return found()(*given, **named)
 
     return call
+
+
+_is_error_body = on_use("dragoman.wire.error_bodies", "is_error_body")
+_error_in_list = on_use("dragoman.wire.error_bodies", "error_in_list")
+_decode_failure = on_use("dragoman.wire.error_classification", "decode_failure")
 
 
 class Functions(NamedTuple):
@@ -80,7 +83,7 @@ class Functions(NamedTuple):
     rulebook: Rulebook[Any] | str
     """The rulebook, or the module that has `RULEBOOK`, imported when a request is checked."""
     decode_error: Callable[[int | None, Any, Mapping[str, str] | None], ProviderError] = (
-        decode_failure
+        _decode_failure
     )
     steps: OwnSteps = ()
     """Fitting steps for this dialect only, run before a request is encoded."""
@@ -270,7 +273,7 @@ class Codec:
         """
         wire = self._opened_response(body)
         answer_field = self.description.answer_field
-        if answer_field is not None and is_error_body(wire, answer_field):
+        if answer_field is not None and _is_error_body(wire, answer_field):
             raise self.decode_error(None, wire)
         response = self._read(lambda: self._functions.decode_response(wire))
         return response if context is None else context.restored(response)
@@ -294,7 +297,7 @@ class Codec:
         try:
             return self._opened(body)
         except WireError:
-            found = error_in_list(body)
+            found: dict[str, Any] | None = _error_in_list(body)
             if found is None:
                 raise
         return found
