@@ -293,9 +293,8 @@ class MessageAccumulator:
         """The response so far."""
         self.assemble()
         start = self._start
-        choices = tuple(
-            self._choice(index, growing) for index, growing in sorted(self._choices.items())
-        )
+        found = sorted(self._choices.items())
+        choices = tuple([self._choice(index, growing) for index, growing in found])
         return Response(
             choices=choices,
             usage=self._usage,
@@ -310,7 +309,7 @@ class MessageAccumulator:
             growing.id = self._first() if growing.is_first else new_id()
         message = make_message(
             Role.ASSISTANT,
-            tuple(slot.built() for slot in growing.slots),
+            tuple([slot.built() for slot in growing.slots]),
             id=growing.id,
             origin=self._start.origin,
             finish=growing.finish,

@@ -264,8 +264,10 @@ class Request(Value, frozen=True, kw_only=True):
                       thinking=ThinkingConfig, state=State, stream=bool)  # fmt: skip
         if (self.media, self.service, self.context_management) != _NO_GROUPS:
             self._take_groups()
-        own_mapping(self, "metadata")
-        own_mapping(self, "extras")
+        if self.metadata is not EMPTY:
+            own_mapping(self, "metadata")
+        if self.extras is not EMPTY:
+            own_mapping(self, "extras")
 
     def _take_groups(self) -> None:
         """Checks the groups of settings; one in which nothing is set becomes `None`."""

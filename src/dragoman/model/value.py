@@ -237,18 +237,15 @@ def own_mapping(value: Value, name: str) -> None:
 def own_tuple(value: Value, name: str, kinds: type | tuple[type, ...]) -> None:
     """Converts the field `name` to a tuple, and checks the types of its items."""
     given = getattr(value, name)
-    if type(given) is tuple and not given:
-        return
-    where = f"{type(value).__name__}.{name}"
     if type(given) is not tuple:
         if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
-            msg = f"{where} must be a sequence, not {type(given).__name__}"
+            msg = f"{type(value).__name__}.{name} must be a sequence, not {type(given).__name__}"
             raise InvalidInputError(msg)
         given = tuple(given)
         force_setattr(value, name, given)
     for item in given:
         if not isinstance(item, kinds):
-            msg = f"{where} can't hold a {type(item).__name__}"
+            msg = f"{type(value).__name__}.{name} can't hold a {type(item).__name__}"
             raise InvalidInputError(msg)
 
 
