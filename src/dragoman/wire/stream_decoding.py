@@ -45,6 +45,25 @@ class Passing(NamedTuple):
     """The frame terminators as a pattern."""
 
 
+class Emitted:
+    """The events of a stream: those not returned yet, and the response that they add up to.
+
+    It is apart from the decoder, so that the decoder's parts can emit events without referring to
+    the decoder: such a cycle would keep every stream in memory until the garbage collector runs.
+    """
+
+    __slots__ = ("events", "folded")
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self.folded = MessageAccumulator()
+
+    def add(self, event: Event) -> None:
+        """Emit an event."""
+        self.folded.add(event)
+        self.events.append(event)
+
+
 class FrameDecoder(Generic[FrameT]):
     """Decodes one response from a stream's bytes, split anywhere.
 
@@ -69,8 +88,9 @@ class FrameDecoder(Generic[FrameT]):
         self._ready: Template | None = None  # the same, while no frame is incomplete
         self._growth: Growth | None = None
         self._grown_at: tuple[Any, ...] | None = None  # which part the previous frame extended
-        self._folded = MessageAccumulator()
-        self._events: list[Event] = []
+        self._emitted = emitted = Emitted()
+        self._folded = emitted.folded
+        self._emit: Emit = emitted.add
         self._runs: list[Run] = []  # among these events
         self._is_closed = False
 
@@ -114,7 +134,8 @@ class FrameDecoder(Generic[FrameT]):
 
     def _taken(self) -> list[Event]:
         """The events since the last call."""
-        events, self._events = self._events, []
+        emitted = self._emitted
+        events, emitted.events = emitted.events, []
         if self._runs:
             events = EventList(events, self._runs)
             self._runs = []
@@ -154,7 +175,7 @@ class FrameDecoder(Generic[FrameT]):
 
     def _run(self, template: Template, data: bytes, position: int) -> int:
         """Read frames that repeat the previous one; returns the position where others begin."""
-        end = template.run(data, position, self._events, self._runs)
+        end = template.run(data, position, self._emitted.events, self._runs)
         if end > position:
             self._budget = _MAX_UNREPEATED
             if template.counts is not None:
@@ -204,10 +225,6 @@ class FrameDecoder(Generic[FrameT]):
         problem = "the JSON nests too deeply" if is_deep else str(error)
         path = getattr(error, "path", None)
         return WireError(problem, dialect=self._dialect, path=path or "$")
-
-    def _emit(self, event: Event) -> None:
-        self._folded.add(event)
-        self._events.append(event)
 
     def _arranged(self, choice: Choice) -> Choice:
         parts = self._in_order(choice.message.parts)

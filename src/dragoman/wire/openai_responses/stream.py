@@ -156,7 +156,7 @@ class StreamDecoder(FrameDecoder[SseEvent]):
             kind = "error" if "error" in wire else frame.event or ""
         if kind in _KEEP_ALIVE:
             return
-        place = len(self._events)
+        place = len(self._emitted.events)
         take = None if self._is_over else self.EVENTS.get(kind)
         if take is None or not take(self, wire, kind):
             is_progress = kind.startswith(_PROGRESS)
@@ -169,7 +169,7 @@ class StreamDecoder(FrameDecoder[SseEvent]):
             if fields:
                 unknown = events.OpaqueEvent(NAME, fields)
                 self._folded.add(unknown)
-                self._events.insert(place, unknown)
+                self._emitted.events.insert(place, unknown)
                 self._growth = None
 
     # --- the response: each method returns whether the event was understood
