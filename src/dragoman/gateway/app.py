@@ -7,6 +7,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from dragoman.errors import (
+    AllFailed,
     AuthenticationError,
     DragomanError,
     InvalidRequest,
@@ -85,6 +86,8 @@ class App:
             gateway.in_flight.discard(inbound)
             call.unwatch()
             gateway.notify(inbound.record())
+            _drop_frames(inbound.error)
+            _drop_frames(None if inbound.exchange is None else inbound.exchange.error)
 
     async def _serve(self, inbound: InboundRequest) -> None:
         """Always respond, whatever fails. A disconnect also cancels the upstream request."""
@@ -157,6 +160,19 @@ class App:
             return
         encoded = Front(inbound.endpoint.front).error(error)
         await inbound.call.respond(encoded.status, encoded.headers, encoded.to_bytes())
+
+
+def _drop_frames(error: BaseException | None) -> None:
+    """Remove the frames from an error that was reported.
+
+    They hold the request, which holds the error: it would stay in memory, with its body, until the
+    garbage collector runs.
+    """
+    while error is not None:
+        error.__traceback__ = None
+        for cause in error.causes if isinstance(error, AllFailed) else ():
+            _drop_frames(cause)
+        error = error.__cause__ or error.__context__
 
 
 def _log_failure(error: Exception) -> None:

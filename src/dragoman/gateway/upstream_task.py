@@ -158,6 +158,7 @@ def _as_upstream_error(error: DragomanError) -> DragomanError:
     """Turn a decoding error into a 502: by now, only a provider's response can be undecodable."""
     if not isinstance(error, WireError):
         return error
+    error.__traceback__ = None  # its frames hold the response
     return ServerError("the provider's response could not be decoded", status=_BAD_GATEWAY)
 
 

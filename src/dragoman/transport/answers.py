@@ -32,9 +32,12 @@ def read_answer(
     except WireError as error:
         problem = error
     found = _otherwise(dialect, body, context, problem)
-    if isinstance(found, DragomanError):
+    if not isinstance(found, DragomanError):
+        return found
+    try:
         raise found
-    return found
+    finally:
+        del found, problem  # they refer to this frame, which would keep them and the body
 
 
 def _otherwise(

@@ -69,13 +69,11 @@ class Incoming:
     async def read(self) -> list[Event]:
         """The next events; there may be none yet. The last ones close it."""
         try:
-            piece = await self._pieces.__anext__()
-        except StopAsyncIteration:
-            events = self._ended()
+            piece = await anext(self._pieces, None)
         except DragomanError as error:
             events = self._broken(error)
         else:
-            events = self._taken(piece)
+            events = self._ended() if piece is None else self._taken(piece)
         if self.is_over:
             await self.close()
         return events
@@ -87,12 +85,10 @@ class Incoming:
         try:
             events = self._decoder.feed(piece)
         except WireError as error:
-            failure = error
-        else:
-            if not self._has_begun and not events and self._size <= _MAX_BUFFERED:
-                self._kept.append(piece)
-            return self._checked(events)
-        return self._broken(failure)
+            return self._broken(error)
+        if not self._has_begun and not events and self._size <= _MAX_BUFFERED:
+            self._kept.append(piece)
+        return self._checked(events)
 
     def _checked(self, events: list[Event]) -> list[Event]:
         """The events to pass on: all of them, unless they are only an error."""
@@ -125,13 +121,14 @@ class Incoming:
         try:
             self._whole = read_answer(self._dialect, body, self._context, self._reply.headers)
         except DragomanError as error:
-            self.failure = error
+            self.failure = error.with_traceback(None)  # its frames refer to this object
             return []
         return self._checked(list(events_of(self._whole)))
 
     def _broken(self, error: DragomanError) -> list[Event]:
         """The connection was lost; if the response was already complete, that doesn't matter."""
         self.is_over = True
+        error.__traceback__ = None  # its frames refer to this object
         events: list[Event] = []
         if isinstance(error, _INTERRUPTIONS):
             events = self._checked(self._decoder.close())

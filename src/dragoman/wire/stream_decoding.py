@@ -45,6 +45,16 @@ class Passing(NamedTuple):
     """The frame terminators as a pattern."""
 
 
+class _Fault(NamedTuple):
+    """What is wrong with a stream, and where.
+
+    Not the error itself: in a variable of the function that raises it, it would keep that frame.
+    """
+
+    problem: str
+    path: str
+
+
 class Emitted:
     """The events of a stream: those not returned yet, and the response that they add up to.
 
@@ -128,8 +138,8 @@ class FrameDecoder(Generic[FrameT]):
                 fault = self._broken(error)
                 with suppress(*_FAULTS):
                     self._end()  # what was held back
-            if fault is not None:
-                raise fault  # outside the handler, so that the inner error is not its context
+            if fault is not None:  # outside the handler: the inner error is not its context
+                raise WireError(fault.problem, dialect=self._dialect, path=fault.path)
         return self._taken()
 
     def _taken(self) -> list[Event]:
@@ -215,16 +225,15 @@ class FrameDecoder(Generic[FrameT]):
                 fault = self._broken(error)
             self._is_closed = True
             if fault is not None:
-                raise fault
+                raise WireError(fault.problem, dialect=self._dialect, path=fault.path)
         return self._taken()
 
-    def _broken(self, error: Exception) -> WireError:
-        """The error to raise when decoding fails: the peer is at fault. Nothing more is read."""
+    def _broken(self, error: Exception) -> _Fault:
+        """What to raise when decoding fails: the peer is at fault. Nothing more is read."""
         self._is_closed = True
         is_deep = isinstance(error, RecursionError)
         problem = "the JSON nests too deeply" if is_deep else str(error)
-        path = getattr(error, "path", None)
-        return WireError(problem, dialect=self._dialect, path=path or "$")
+        return _Fault(problem, getattr(error, "path", None) or "$")
 
     def _arranged(self, choice: Choice) -> Choice:
         parts = self._in_order(choice.message.parts)

@@ -9,12 +9,10 @@ from dragoman.model.media import Image, Media
 from dragoman.model.messages import Message
 from dragoman.model.parts import Origin, Refusal, Text
 from dragoman.model.roles import Role
-from dragoman.model.tools import ToolResult
 from dragoman.wire.fitting.steps import (
     Messages,
     unless_same,
-    with_changed_content,
-    with_changed_parts,
+    with_changed_content_too,
 )
 from dragoman.wire.losses import Loss, Note, Repair
 from dragoman.wire.target import Target
@@ -93,14 +91,12 @@ def with_accepted_media(messages: Messages, target: Target, notes: list[Note]) -
     """Replace media that the target doesn't support with a note."""
 
     def accepted(part: AnyPart, path: str) -> AnyPart:
-        if isinstance(part, ToolResult):
-            return with_changed_content(part, accepted, path)
         if not isinstance(part, Media) or (problem := _problem(part, target)) is None:
             return part
         notes.append(Loss(path, problem))
         return Text(f"({_kind(part)} that can't be shown here)")
 
-    return with_changed_parts(messages, accepted)
+    return with_changed_content_too(messages, accepted)
 
 
 def _problem(part: Media, target: Target) -> str | None:

@@ -16,7 +16,7 @@ from dragoman.model.requests import AnyTool, Request
 from dragoman.model.tools import ServerTool, ToolCall, ToolDefinition, ToolResult
 from dragoman.wire.context import CallForm
 from dragoman.wire.dialect import description_of
-from dragoman.wire.fitting.steps import with_changed_content, with_changed_parts
+from dragoman.wire.fitting.steps import with_changed_content_too, with_changed_parts
 from dragoman.wire.losses import Loss, Note, Repair
 from dragoman.wire.provider_tools import (
     Form,
@@ -148,8 +148,6 @@ def with_readable_parts(
         return messages
 
     def readable(part: Any, path: str) -> Any:
-        if isinstance(part, ToolResult):
-            return with_changed_content(part, readable, path)
         if not isinstance(part, Opaque) or part.dialect == target.dialect:
             return part
         described = description_of(part.dialect)
@@ -162,7 +160,7 @@ def with_readable_parts(
             notes.append(Loss(path, "only its text can be sent"))
         return Text(found.text, origin=part.origin, cache=part.cache)
 
-    return with_changed_parts(messages, readable)
+    return with_changed_content_too(messages, readable)
 
 
 def _has_opaque(message: Message) -> bool:

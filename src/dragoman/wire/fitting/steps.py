@@ -179,6 +179,17 @@ def with_changed_parts(messages: Messages, change: Change) -> Messages:
     return unless_same(changed, messages)
 
 
+def with_changed_content_too(messages: Messages, change: Change) -> Messages:
+    """Like `with_changed_parts`, also for the parts in results; `change` is given no result."""
+
+    def changed(part: Any, path: str) -> Any:
+        if isinstance(part, ToolResult):
+            return with_changed_content(part, change, path)
+        return change(part, path)
+
+    return with_changed_parts(messages, changed)
+
+
 def _with_changed_parts(message: Message, change: Change, path: str) -> Message:
     made = [change(part, f"{path}[{place}]") for place, part in enumerate(message.parts)]
     parts = unless_same(made, message.parts)

@@ -347,6 +347,7 @@ class Compiler:
             plan = plan.members.get(self.wrapped, Plan())
         schema |= self._definitions.compiled()
         check_limits(self.run, schema)
+        del self.run.child  # it refers to this object, which would stay in memory
         return schema, plan
 
     def compile(self, schema: Any, place: Place) -> tuple[Any, Plan]:
