@@ -85,7 +85,7 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The server closed the connection, or the network failed."""
-        self._transport = None
+        self._transport = self._parser = None  # both refer to this object
         response = self._response
         if response is None:
             return
