@@ -78,6 +78,13 @@ def test_comments_before_the_stream_are_skipped(dialect: str) -> None:
     check_same(dialect, [b"".join(frames)])
 
 
+def test_an_event_named_only_by_its_line_ends_the_stream() -> None:
+    """Claude's last event may have no type in its data: the stream is complete."""
+    frames = _stream("anthropic", 3)[:-1]
+    passing = _passed("anthropic", [*frames, b"event: message_stop\ndata: {}\n\n"])
+    assert passing.is_complete
+
+
 @pytest.mark.parametrize("dialect", FORMS)
 def test_the_rest_is_not_decoded(dialect: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Only the first frame of a long text is decoded."""
