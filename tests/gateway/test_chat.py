@@ -84,11 +84,13 @@ class _WithoutMarker(Provider):
 def test_a_stream_without_end_marker_is_complete() -> None:
     """The client of a host that sends no `[DONE]` gets one and no error; the usage is known."""
     path, body = path_for("openai-chat", stream=True), body_for("openai-chat", stream=True)
-    with upstream(_WithoutMarker("openai-chat")) as url:
-        with running(routed(place("place0", "perplexity", url))) as serving:
-            records: list[RequestRecord] = []
-            serving.gateway.observers.append(records.append)
-            answer = ask(serving.url, path, body)
+    records: list[RequestRecord] = []
+    with (
+        upstream(_WithoutMarker("openai-chat")) as url,
+        running(routed(place("place0", "perplexity", url))) as serving,
+    ):
+        serving.gateway.observers.append(records.append)
+        answer = ask(serving.url, path, body)
     assert text_in("openai-chat", answer, stream=True) == SAID
     assert b'"error"' not in answer.body
     assert answer.body.endswith(b"data: [DONE]\n\n")
