@@ -255,13 +255,13 @@ def test_used_heads_are_not_evicted() -> None:
 def test_caches_hold_what_they_say() -> None:
     """Their sizes count small objects too: many fields, losses and aliases, not only bytes."""
     lane.SURROUNDINGS.clear()
-    tool = {"type": "function", "function": {"parameters": {"type": "object"}}}
+    schema = {"parameters": {"type": "object"}}
 
     def flood() -> None:
         for number in range(10):
             fields = {f"x{number}_{n}": n for n in range(100)}
             names = [f"a.{number}.{n}" for n in range(20)]
-            tools = [{**tool, "function": {**tool["function"], "name": name}} for name in names]
+            tools = [{"type": "function", "function": {"name": n, **schema}} for n in names]
             raw = _raw(_HI, tools=tools, **fields)
             for _ in range(2):
                 dragoman.translate(raw, source="openai-chat", target="anthropic")
