@@ -72,6 +72,32 @@ def test_an_answer_in_the_clients_dialect_is_passed_through(front: str) -> None:
     assert [whole.body, streamed.body] == provider.sent
 
 
+class _WithoutMarker(Provider):
+    """A Chat server whose streams have the usage, unasked, and end without `[DONE]`."""
+
+    async def stream(self, request: web.Request, frames: Sequence[bytes]) -> web.StreamResponse:
+        frames = frames_of(self.name, self.answers[0])
+        last = frames[-1].removesuffix(b"data: [DONE]\n\n")
+        return await super().stream(request, [*frames[:-1], last])
+
+
+def test_a_stream_without_end_marker_is_complete() -> None:
+    """The client of a host that sends no `[DONE]` gets one and no error; the usage is known."""
+    path, body = path_for("openai-chat", stream=True), body_for("openai-chat", stream=True)
+    records: list[RequestRecord] = []
+    with (
+        upstream(_WithoutMarker("openai-chat")) as url,
+        running(routed(place("place0", "perplexity", url))) as serving,
+    ):
+        serving.gateway.observers.append(records.append)
+        answer = ask(serving.url, path, body)
+    assert text_in("openai-chat", answer, stream=True) == SAID
+    assert b'"error"' not in answer.body
+    assert answer.body.endswith(b"data: [DONE]\n\n")
+    [record] = records
+    assert record.usage == Usage(input=11, output=7)
+
+
 def _streamed(front: str) -> Any:
     body = body_for(front, stream=True)
     if front == "openai-chat":

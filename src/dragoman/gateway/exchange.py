@@ -198,6 +198,8 @@ class Exchange(UpstreamTask):
         is_free = self.recorder is None and self.override is None and self._stamped() is None
         agent = client_request.agent
         is_free = is_free and client_request.takes_pieces and agent.takes_own
+        if client_request.stream and not encoded.context.ends_with_done:
+            is_free = False  # clients wait for the end marker
         self.passes = self._is_same_dialect and encoded.context.is_idle and is_free
         if self.filters is not None or self.filtered is not None:
             self.passes = False

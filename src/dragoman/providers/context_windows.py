@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 
 from dragoman.errors import ConfigError
+from dragoman.model.name_cache import cached_by_name
 from dragoman.model.spelling import normalised
 from dragoman.providers.facts import anthropic, google, open_models, openai
 from dragoman.providers.facts.overrides import overrides, size_override
@@ -59,7 +59,7 @@ def _provider_names(name: str) -> set[str]:
         return {normalised(name)}
 
 
-@lru_cache(maxsize=256)
+@cached_by_name(256)
 def listed_size(model: str) -> Size | None:
     """The built-in size of a model, ignoring user overrides."""
     name = model.partition(":")[2] or model

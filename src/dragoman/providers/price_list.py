@@ -13,8 +13,8 @@ A name that refers to models of different prices over time (`mistral-large-lates
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 
+from dragoman.model.name_cache import cached_by_name
 from dragoman.providers.price import Amount, Price
 
 AS_OF = "2026-11-17"
@@ -250,7 +250,7 @@ def undated(model: str) -> str:
     return _DATE.sub("", model)
 
 
-@lru_cache(maxsize=256)
+@cached_by_name(256)
 def listed_price(provider: str, model: str) -> Price | None:
     """The list price of a model; None if unknown."""
     for name in dict.fromkeys((model, undated(model))):

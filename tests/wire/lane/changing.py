@@ -63,7 +63,8 @@ def _ways(rng: random.Random) -> dict[str, Any]:
     names = ("is_ascii", "is_wide", "is_padded", "is_spaced")
     flags = {name: rng.random() < 0.3 for name in names}
     named = {} if rng.random() < 0.7 else {"is_named": rng.random() < 0.5}
-    return {**flags, **named, "end": rng.choice(["\n", "\n", "\n", "\r\n"])}
+    order = rng.choice([0, 0, 0, rng.randint(1, 9)])
+    return {**flags, **named, "end": rng.choice(["\n", "\n", "\n", "\r\n"]), "order": order}
 
 
 def _text(rng: random.Random) -> str:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any
+from zlib import crc32
 
 from hypothesis import strategies as st
 
@@ -263,6 +264,8 @@ class Style:
         self.is_padded: bool = ways.get("is_padded", False)
         self.is_spaced: bool = ways.get("is_spaced", False)
         self.is_named: bool = ways.get("is_named", dialect in ("anthropic", "openai-responses"))
+        self.order: int = ways.get("order", 0)
+        """Which order the fields of all objects have; 0: as given."""
         self.number = 0
 
     def frame(self, body: Frame) -> bytes:
@@ -273,6 +276,8 @@ class Style:
             body = dict([first, (key, self.number), *rest])
         if self.is_padded:
             body = {**body, "obfuscation": "abcdefghij"[: self.number % 10]}
+        if self.order:
+            body = reordered(body, self.order)
         separators = (", ", ": ") if self.is_wide else (",", ":")
         text = json.dumps(body, ensure_ascii=self.is_ascii, separators=separators)
         if self.is_spaced:  # Anthropic pads its frames so
@@ -287,12 +292,23 @@ class Style:
         return head + b"data: " + raw + end + end
 
 
+def reordered(value: Any, order: int) -> Any:
+    """The value with the fields of all objects in another order, always the same for one number."""
+    if isinstance(value, list):
+        return [reordered(each, order) for each in value]
+    if not isinstance(value, dict):
+        return value
+    keys = sorted(value, key=lambda key: crc32(f"{order} {key}".encode("utf-8", "surrogatepass")))
+    return {key: reordered(value[key], order) for key in keys}
+
+
 def styles(dialect: str) -> st.SearchStrategy[Style]:
     """Random ways to format frames."""
     flag = st.booleans()
     return st.builds(
         lambda **ways: Style(dialect, **ways), is_ascii=flag, is_wide=flag,
         end=st.sampled_from(["\n", "\n", "\r\n"]), is_padded=flag, is_spaced=flag, is_named=flag,
+        order=st.sampled_from([0, 0, 1, 2, 3]),
     )  # fmt: skip
 
 

@@ -68,6 +68,26 @@ def test_the_lane_is_used_again_for_plain_requests() -> None:
     assert _took_lane(_raw(_HI))
 
 
+def _tools(count: int, text: str) -> list[Any]:
+    function = {"description": text, "parameters": {"type": "object"}}
+    return [{"type": "function", "function": {"name": f"f{n}", **function}} for n in range(count)]
+
+
+@pytest.mark.parametrize("fields", [{}, {"user": "u1"}])
+def test_a_large_head_that_comes_once_is_not_made(
+    monkeypatch: pytest.MonkeyPatch, fields: dict[str, Any]
+) -> None:
+    """For a long conversation, a small head is made at once, a large one if it comes again."""
+    looked = _looks(monkeypatch)
+    long = {"role": "user", "content": "word " * 2_000}
+    assert _took_lane(_raw(long, **fields))
+    for number in range(5):
+        assert not _took_lane(_raw(long, tools=_tools(100, f"At {number}. " * 9), **fields))
+    assert len(looked) == 1
+    assert _took_lane(_raw(long, tools=_tools(100, "At 0. " * 9), **fields))
+    assert _took_lane(_raw(*[long] * 9, tools=_tools(100, "Another. " * 9), **fields))
+
+
 def test_the_backoff_table_is_bounded() -> None:
     """The table is limited, however many clients there are."""
     backoff = Backoff()

@@ -60,6 +60,32 @@ def test_the_usage_is_found(dialect: str, end: str, places: list[int]) -> None:
 
 
 @pytest.mark.parametrize("dialect", FORMS)
+def test_the_usage_of_a_cut_stream_is_found(dialect: str) -> None:
+    """Wherever the stream breaks off: the incomplete frame replaces nothing that came before."""
+    style = Style(dialect)
+    counted = {"openai-chat": "usage", "gemini": "counted"}.get(dialect, PLAIN[dialect][0])
+    bodies = [*BEGINNINGS[dialect], *(FORMS[dialect][counted]("usage" * n) for n in range(1, 4))]
+    stream = b"".join([style.frame(body) for body in [*bodies, *ENDINGS[dialect]]])
+    for end in range(len(stream)):
+        check_same(dialect, [stream[:end]])
+
+
+@pytest.mark.parametrize("dialect", sorted(FORMS.keys() - {"ollama"}))
+def test_comments_before_the_stream_are_skipped(dialect: str) -> None:
+    """The first frame after them has the id and the model, as OpenRouter's streams have it."""
+    frames = [b": PROCESSING\n\n"] * 3 + _stream(dialect, 3)[:4]
+    check_same(dialect, frames)
+    check_same(dialect, [b"".join(frames)])
+
+
+def test_an_event_named_only_by_its_line_ends_the_stream() -> None:
+    """Claude's last event may have no type in its data: the stream is complete."""
+    frames = _stream("anthropic", 3)[:-1]
+    passing = _passed("anthropic", [*frames, b"event: message_stop\ndata: {}\n\n"])
+    assert passing.is_complete
+
+
+@pytest.mark.parametrize("dialect", FORMS)
 def test_the_rest_is_not_decoded(dialect: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Only the first frame of a long text is decoded."""
     frames = _stream(dialect, 200)

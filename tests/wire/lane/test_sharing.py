@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import tracemalloc
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -249,6 +250,35 @@ def test_used_heads_are_not_evicted() -> None:
         assert heads.find("used", b"used") is not None
         heads.keep(number, b"%d" % number, None)
     assert len(heads) == 10
+
+
+def test_caches_hold_what_they_say() -> None:
+    """Their sizes count small objects too: many fields, losses and aliases, not only bytes."""
+    lane.SURROUNDINGS.clear()
+    schema = {"parameters": {"type": "object"}}
+
+    def flood() -> None:
+        for number in range(10):
+            fields = {f"x{number}_{n}": n for n in range(100)}
+            names = [f"a.{number}.{n}" for n in range(20)]
+            tools = [{"type": "function", "function": {"name": n, **schema}} for n in names]
+            raw = _raw(_HI, tools=tools, **fields)
+            for _ in range(2):
+                dragoman.translate(raw, source="openai-chat", target="anthropic")
+
+    flood()  # fills other caches, which stay
+    lane.HEADS.clear()
+    lane.SURROUNDINGS.clear()
+    tracemalloc.start()
+    try:
+        flood()
+        for cache in (lane.HEADS, lane.SURROUNDINGS):
+            said, (before, _) = cache.size, tracemalloc.get_traced_memory()
+            cache.clear()
+            gc.collect()
+            assert before - tracemalloc.get_traced_memory()[0] < 1.5 * said
+    finally:
+        tracemalloc.stop()
 
 
 # --- input types

@@ -195,6 +195,18 @@ def recorded_streams(corpus: Corpus, dialect: str) -> Iterator[bytes]:
             yield stream
 
 
+@pytest.mark.parametrize("key", ["usageMetadata", "modelVersion", "responseId"])
+def test_the_last_usage_counts_wherever_it_is(key: str) -> None:
+    """Gemini's usage, which changes in each chunk, may precede the text."""
+    style = Style("gemini")
+    bodies = [FORMS["gemini"]["counted"]("x" * n) for n in range(1, 30)]
+    frames = [style.frame({key: body[key], **body}) for body in bodies]
+    for pieces in ([b"".join(frames)], frames):
+        told = check_same("gemini", pieces)
+        assert told.response.usage is not None
+        assert told.response.usage.output == 7 * 29
+
+
 @pytest.mark.corpus
 @pytest.mark.parametrize("dialect", FORMS)
 def test_recorded_streams_are_decoded_alike(dialect: str, corpus: Corpus) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
 from typing import Literal
 
 from dragoman.gateway.keys.amounts import nanos_of
@@ -16,6 +15,7 @@ from dragoman.gateway.keys.records import (
     UsageRow,
 )
 from dragoman.gateway.keys.store import added_up, row_of, values_of
+from dragoman.model.name_cache import cached_by_name
 
 By = Literal["key", "day", "model", "route"]
 _MAX_LABELS = 10_000
@@ -24,7 +24,7 @@ _OTHER = "(other)"
 _Labels = tuple[str, str, str, str]
 
 
-@lru_cache(4096)
+@cached_by_name(4096)
 def label(text: str) -> str:
     """Make a model's or route's name safe to store: short, printable ASCII."""
     clean = text[:MAX_NAME_LENGTH].encode("ascii", "backslashreplace").decode()

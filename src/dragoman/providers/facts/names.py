@@ -8,6 +8,8 @@ from fnmatch import translate
 from functools import lru_cache
 from typing import Any
 
+from dragoman.model.name_cache import cached_by_name
+
 _SNAPSHOT = re.compile(
     r"[-@](\d{8}|\d{4}-\d\d-\d\d|\d{4}|\d{3}|\d\d-\d\d(-\d{4})?|latest|preview|exp)\Z"
 )
@@ -31,7 +33,7 @@ def base_of(model: str) -> str:
     return (model[len(_TUNED) :].partition(":")[0] or model) if model.startswith(_TUNED) else model
 
 
-@lru_cache(maxsize=1024)
+@cached_by_name(1024)
 def is_listed(names: tuple[str, ...], model: str) -> bool:
     """Whether a model is one of these names, or a release or fine-tuned version of one.
 

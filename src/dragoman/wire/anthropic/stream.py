@@ -44,7 +44,7 @@ class StreamDecoder(FrameDecoder[SseEvent]):
 
     _dialect = NAME
     _noise: ClassVar[Noises] = {_PADDING: ASCII_TEXT}
-    PASSING = Passing((b'"usage"', b'"stop_reason"', b'"message_stop"', b'"error"'))
+    PASSING = Passing((b'"usage"', b'"stop_reason"', b"message_stop", b'"error"'))
 
     def __init__(self) -> None:
         super().__init__(SseParser())

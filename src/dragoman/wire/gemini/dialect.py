@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any
 from urllib.parse import quote, unquote
 
 from dragoman.errors import InvalidInputError
 from dragoman.model.media import Media
+from dragoman.model.name_cache import cached_by_name
 from dragoman.model.parts import Origin
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall
@@ -222,7 +222,7 @@ def path_model(path: str | None) -> str | None:
     return bare_model(unquote(place)) or None if colon else None
 
 
-@lru_cache(maxsize=256)
+@cached_by_name(256)
 def encode_path(model: str, *, stream: bool) -> str:
     """The path of a request for a model.
 

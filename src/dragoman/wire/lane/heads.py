@@ -66,6 +66,8 @@ from dragoman.wire.losses import Loss, Repair
 from dragoman.wire.target import Target
 
 _MARK = b"\0"  # never occurs in JSON, where it would be escaped
+OBJECT = 256
+"""Approximate bytes of a small object with its texts, for the sizes of caches."""
 
 
 class Translated(Struct, frozen=True, eq=False, gc=False):
@@ -176,7 +178,9 @@ class Head(Struct, frozen=True, eq=False):
     @property
     def size(self) -> int:
         """Approximate size in bytes."""
-        return len(self.before) + len(self.after)
+        notes = len(self.losses.fixed) + len(self.repairs.fixed)
+        changed = len(self.context.names) + len(self.context.undos) + len(self.used_ids)
+        return len(self.before) + len(self.after) + OBJECT * (notes + changed)
 
     def takes_ids(self, names: Names) -> bool:
         """Whether the target accepts the call ids as they are."""

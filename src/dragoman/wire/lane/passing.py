@@ -99,6 +99,7 @@ class PassingStream:
     def close(self) -> None:
         """Process the end of the stream."""
         if not self._is_over and self._passing is not None:
+            self._read_last()  # what is left may be cut off, and then replaces nothing
             self._look(bytes(self._rest), self._passing)
             self._read_last()
         self._is_over = True
@@ -112,10 +113,10 @@ class PassingStream:
         if self._has_begun and not is_telling and not (repeated and repeated.search(whole)):
             return
         done = 0
-        if not self._has_begun and whole.strip():
-            self._has_begun = True  # the first frame has id and model
-            _, done = _frame(whole, 0, 0, passing)
-            self._read(whole[:done])
+        while not self._has_begun and not self._is_over and done < len(whole):
+            start, done = done, _frame(whole, done, done, passing)[1]
+            # The first frame, apart from comments, has id and model.
+            self._has_begun = self._read(whole[start:done])
         for place in self._places(whole, done) if is_telling else ():
             if place >= done:
                 start, end = _frame(whole, done, place, passing)
@@ -159,11 +160,13 @@ class PassingStream:
         if last is not None:
             self._read(last)
 
-    def _read(self, frames: bytes) -> None:
+    def _read(self, frames: bytes) -> bool:
+        """Decode frames; returns whether they had any meaning."""
         try:
-            self._decoder.feed(frames)
+            return bool(self._decoder.feed(frames))
         except DragomanError:
             self._is_over = True  # not a stream of this dialect
+            return False
 
 
 @cache

@@ -71,7 +71,7 @@ SURROUNDINGS = Surroundings()
 BACKOFF = Backoff()
 """The caches of this process."""
 LONG = 8 * 1024
-"""From this many bytes on, a conversation takes the lane even if its head is new."""
+"""From this many bytes on, a conversation takes the lane even if its head is new (`_is_long`)."""
 Forms = tuple[Form, ...]
 PASSING = -1
 """In place of a shape: matches any."""
@@ -82,6 +82,7 @@ _ESCAPED = re.compile(rb"\\u00[2-7]")
 """An escaped ASCII character that needs no escape."""
 _elements = msgspec.json.Decoder(list[Raw]).decode
 _TRIES = 8
+_HEAD_BYTES = 8 * 1024
 _OPENING = 256
 """The number of leading bytes that identify a conversation seen before."""
 _ODD = (NotPlain, msgspec.MsgspecError, UnicodeError, RecursionError)
@@ -124,7 +125,7 @@ def _split_and_tried(body: bytes, asked: Asked, split: Mapping[str, Raw] | None)
     try:
         if not asked.repair and (passed := _passed(body, given, raw, asked)) is not None:
             return passed
-        if len(raw) < LONG and not HEADS.was_seen((given.sample, asked.key)):
+        if not _is_long(len(raw), given) and not HEADS.was_seen((given.sample, asked.key)):
             return None  # a single request is not worth a head
         made = _tried(given, raw, asked)
     except _ODD:
@@ -358,7 +359,7 @@ def _head(
     kept = HEADS.find(key, given.known, before)
     head = None if kept is None else kept.head
     if kept is None:
-        if leading and length < LONG and not HEADS.was_seen(key):
+        if leading and not _is_long(length, given) and not HEADS.was_seen(key):
             return None
         head = build_head(given, leading, shape, forms, called_first(names, given), asked)
         HEADS.keep(key, given.known, head, before)
@@ -372,6 +373,15 @@ def _head(
     head = build_head(given, leading, shape, forms, functions, asked)
     HEADS.keep(key, given.known, head, before)
     return head
+
+
+def _is_long(length: int, given: Given) -> bool:
+    """Whether a conversation is worth a head that may never be used again.
+
+    The larger the head, the longer making it takes; with labels, it is translated twice.
+    """
+    weight = len(given.known) * (2 if given.labels else 1)
+    return length >= LONG * (1 + weight // _HEAD_BYTES)
 
 
 def _written(turns: Turns, leading: Turns, names: Names, head: Head) -> bytes:

@@ -12,7 +12,7 @@ from threading import Lock
 import msgspec
 from msgspec import Raw, Struct
 
-from dragoman.wire.lane.heads import Asked, Given, given_in
+from dragoman.wire.lane.heads import OBJECT, Asked, Given, given_in
 from dragoman.wire.lane.plain import Json, Lane
 
 _END = 32
@@ -40,7 +40,7 @@ class Surrounding(Struct, frozen=True, gc=False):
     @property
     def size(self) -> int:
         """Approximate size in bytes."""
-        return 3 * (len(self.before) + len(self.after))
+        return 3 * (len(self.before) + len(self.after)) + OBJECT * len(self.given.fields)
 
     def is_like(self, other: Surrounding) -> bool:
         """Whether another one has the same bytes."""

@@ -289,8 +289,8 @@ def template_of(
     if growth.counts is not None and (spans := _spans(frame, body, growth.counts, _COUNTS)):
         at = spans[0]
         counts = _counts_like(frame[slice(*at)])
-        if len(spans) > 1 or counts is None:
-            return None
+        if len(spans) > 1 or counts is None or at[0] < holes[0].start:
+            return None  # counts before the text are rare, and not read
         holes.append(_Hole(*at, (growth.counts,), counts))
     brace = frame.rfind(b"}", start, end)
     if brace > start and frame[brace - 1] in _BLANK:
