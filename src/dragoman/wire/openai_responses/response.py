@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from dragoman.errors import DragomanError, InvalidInputError, ProviderError
 from dragoman.model.content import AnyPart
 from dragoman.model.derived_ids import Identity, response_identity
+from dragoman.model.events import ChoiceFinish, ResponseStart
 from dragoman.model.frozen import EMPTY, FrozenDict
 from dragoman.model.jsontext import loads
 from dragoman.model.messages import make_message
@@ -178,7 +179,7 @@ def decode_head(
     counts, time = wire.get("usage"), wire.get("created_at")
     usage = decode_usage(counts) if isinstance(counts, dict) else None
     created_at = time if _is_time(time) else None
-    ours = _head(response_id, model, created_at) | _finish(finish, finish_raw, is_own=True)
+    ours = _head(response_id, model, created_at) | encode_finish(finish, finish_raw, is_own=True)
     known = ("output",) if usage is None else ("output", "usage")
     extras = overlay_of(wire, known, NAME, ours)
     if NAME not in extras:  # an empty overlay records that it is from this dialect
@@ -240,33 +241,33 @@ def encode_response(response: Response) -> Encoded:
                     writing.lose(loss.path, loss.reason)
     for index in range(1, len(response.choices)):
         writing.lose(f"choices[{index}]", "only one choice is supported")
-    body = encode_body(response, writing.items)
+    end = response.choices[0] if response.choices else None
+    body = encode_body(response, end, response.usage, writing.items)
+    if response.id is None and NAME not in response.extras:
+        body["id"] = _generated_id(response)
     return Encoded(body, losses=tuple(writing.losses), repairs=tuple(writing.repairs))
 
 
-def encode_body(response: Response, items: list[Any]) -> dict[str, Any]:
-    """Encode a response with the given items."""
-    body = _encode_head(response)
+def encode_body(
+    head: Response | ResponseStart,
+    end: Choice | ChoiceFinish | None,
+    usage: Usage | None,
+    items: list[Any],
+) -> dict[str, Any]:
+    """Encode a response with the given items; another dialect's has an id, if only None."""
+    is_own = NAME in head.extras
+    body = _head(head.id, head.model, head.created_at)
+    if end is not None:
+        body.update(encode_finish(end.finish, end.finish_raw, is_own=is_own))
     body["output"] = items
-    if response.usage is not None:
-        body["usage"] = encode_usage(response.usage)
-    if NAME in response.extras:
-        return with_overlay(body, response.extras, NAME)
-    return {"id": _generated_id(response), **_USUAL, **body}
+    if usage is not None:
+        body["usage"] = encode_usage(usage)
+    return with_overlay(body, head.extras, NAME) if is_own else {"id": None, **_USUAL, **body}
 
 
 def _generated_id(response: Response) -> str:
     """A stable id for a response that has none."""
     return "resp_" + (response.choices[0].message.id if response.choices else "none")
-
-
-def _encode_head(response: Response) -> dict[str, Any]:
-    """Encode everything except output and usage."""
-    body = _head(response.id, response.model, response.created_at)
-    if response.choices:
-        choice, is_own = response.choices[0], NAME in response.extras
-        body.update(_finish(choice.finish, choice.finish_raw, is_own=is_own))
-    return body
 
 
 def _head(id_: str | None, model: str | None, created_at: float | None) -> dict[str, Any]:
@@ -307,14 +308,16 @@ def has_equivalent(finish: FinishReason) -> bool:
     return finish in _FINISHES
 
 
-def _finish(finish: FinishReason | None, word: str | None, *, is_own: bool) -> dict[str, Any]:
+def encode_finish(finish: FinishReason | None, word: str | None, *, is_own: bool) -> dict[str, Any]:
     """Encode status and reason; other dialects' original values are not used."""
     if finish is None:
         return {}
     status, reason = _FINISHES.get(finish, (_CUT, None))  # default: a pause, a malformed call
     if is_own and finish is _OTHER and word not in _WORDS:
         reason = word
-    return {"status": status} | ({"incomplete_details": {"reason": reason}} if reason else {})
+    if not reason:
+        return {"status": status}
+    return {"status": status, "incomplete_details": {"reason": reason}}
 
 
 def _is_time(value: Any) -> bool:
