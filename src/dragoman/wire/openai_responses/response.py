@@ -9,8 +9,8 @@ from dragoman.errors import DragomanError, InvalidInputError, ProviderError
 from dragoman.model.content import AnyPart
 from dragoman.model.derived_ids import Identity, response_identity
 from dragoman.model.events import ChoiceFinish, ResponseStart
-from dragoman.model.frozen import EMPTY, FrozenDict
-from dragoman.model.jsontext import loads
+from dragoman.model.frozen import EMPTY, FrozenDict, freeze
+from dragoman.model.jsontext import dumps, loads
 from dragoman.model.messages import make_message
 from dragoman.model.parts import Origin, Part, Refusal
 from dragoman.model.responses import Choice, Response
@@ -23,11 +23,10 @@ from dragoman.wire.json_values import want
 from dragoman.wire.logprobs import as_list, lost, tokens_of
 from dragoman.wire.losses import Loss
 from dragoman.wire.openai_errors import encode_failure
-from dragoman.wire.openai_responses.content_forms import BARE
 from dragoman.wire.openai_responses.content_items import decode_output_items
 from dragoman.wire.openai_responses.content_turns import MessageWriter
 from dragoman.wire.openai_responses.dialect import NAME
-from dragoman.wire.overlay import fields_of, overlay_of, with_overlay
+from dragoman.wire.overlay import Overlay, fields_of, overlay_of, with_overlay
 from dragoman.wire.usage_details import UsageDetails
 
 # --- token counts: on the wire they include cached and reasoning tokens, ours don't overlap (W98)
@@ -160,6 +159,10 @@ def decode_response(wire: Mapping[str, Any]) -> Response:
     )
 
 
+_PLAIN = frozenset({str, bool, type(None)})
+_CONTAINERS = frozenset({dict, list})
+
+
 class Head(NamedTuple):
     """The decoded response without its items."""
 
@@ -172,20 +175,62 @@ class Head(NamedTuple):
 
 
 def decode_head(
-    wire: Mapping[str, Any], finish: FinishReason | None, finish_raw: str | None
+    wire: Mapping[str, Any],
+    finish: FinishReason | None,
+    finish_raw: str | None,
+    known: Mapping[str, Any] = EMPTY,
 ) -> Head:
-    """Decode everything except the items; `finish` is from `decode_finish`."""
+    """Decode everything except the items; `finish` is from `decode_finish`.
+
+    `known` has the frozen fields of an earlier event of a stream, which the later ones repeat.
+    """
     model, response_id = _text(wire.get("model")), _text(wire.get("id"))
     counts, time = wire.get("usage"), wire.get("created_at")
     usage = decode_usage(counts) if isinstance(counts, dict) else None
     created_at = time if _is_time(time) else None
     ours = _head(response_id, model, created_at) | encode_finish(finish, finish_raw, is_own=True)
-    known = ("output",) if usage is None else ("output", "usage")
-    extras = overlay_of(wire, known, NAME, ours)
-    if NAME not in extras:  # an empty overlay records that it is from this dialect
-        extras = FrozenDict({**BARE, **extras})
+    left = dict(wire)
+    left.pop("output", None)
+    if usage is not None:
+        del left["usage"]
+    extras = _head_extras(left, ours, known)
     origin = Origin(dialect=NAME, model=model, response_id=response_id)
     return Head(response_id, model, created_at, origin, usage, extras)
+
+
+def _head_extras(
+    left: dict[str, Any], ours: dict[str, Any], known: Mapping[str, Any]
+) -> FrozenDict:
+    """The overlay of a response, of which we would write `ours`.
+
+    An empty one records that it is from this dialect.
+    """
+    overlay = Overlay(NAME)
+    told = {key: left[key] for key in filter(ours.__contains__, left)}
+    overlay.compare(told, ours)
+    inner, overlay.fields = overlay.fields, {}
+    for key in told:
+        if key in inner:
+            left[key] = inner[key]
+        else:
+            del left[key]
+    fields = _frozen(left, known) if known else freeze(left, "the wire", 1)
+    return FrozenDict({NAME: fields, **overlay.extras()})
+
+
+def _frozen(fields: dict[str, Any], known: Mapping[str, Any]) -> FrozenDict:
+    """The fields of a response, frozen; those that are `known` are taken from there."""
+    changed: dict[str, Any] = {}
+    for key, value in fields.items():
+        kind = type(value)
+        if kind in _PLAIN:
+            continue
+        before = known.get(key)
+        if kind in _CONTAINERS and value == before and dumps(value) == dumps(before):
+            changed[key] = before
+        elif kind is not type(before) or value != before:
+            changed[key] = freeze(value, "the wire", 2)
+    return FrozenDict({**fields, **changed})
 
 
 def logprobs_of(parts: Iterable[Part]) -> dict[str, Any] | None:
