@@ -230,7 +230,7 @@ def _frozen(fields: dict[str, Any], known: Mapping[str, Any]) -> FrozenDict:
             changed[key] = before
         elif kind is not type(before) or value != before:
             changed[key] = freeze(value, "the wire", 2)
-    return FrozenDict({**fields, **changed})
+    return FrozenDict({**fields, **changed}) or EMPTY
 
 
 def logprobs_of(parts: Iterable[Part]) -> dict[str, Any] | None:
