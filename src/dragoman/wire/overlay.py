@@ -459,13 +459,15 @@ def guesses_in(spelling: Mapping[str, Any]) -> list[list[Any]]:
 
 
 @lru_cache(maxsize=256)
-def _keys(dialect: str) -> tuple[str, frozenset[str]]:
-    return spelling_key(dialect), old_keys(dialect)
+def _keys(dialect: str) -> tuple[str, frozenset[str], frozenset[str]]:
+    return spelling_key(dialect), old_keys(dialect), overlay_keys(dialect)
 
 
 def _kept(extras: Mapping[str, Any], dialect: str) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
     """A dialect's overlay in extras: the fields, and the spelling."""
-    key, old = _keys(dialect)
+    key, old, own = _keys(dialect)
+    if own.isdisjoint(extras):  # only other dialects'
+        return _NOTHING
     fields, spelling = extras.get(dialect), extras.get(key)
     known = (fields is not None) + (spelling is not None)
     if not known and old.isdisjoint(extras):

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from dragoman.model.content import AnyPart
 from dragoman.model.derived_ids import Identity, response_identity
+from dragoman.model.events import ChoiceFinish, ResponseStart
 from dragoman.model.frozen import EMPTY, FrozenDict, FrozenList
-from dragoman.model.messages import Message, make_message
+from dragoman.model.messages import make_message
 from dragoman.model.parts import Origin
 from dragoman.model.responses import Choice, Response
 from dragoman.model.roles import Role
@@ -145,6 +146,8 @@ def encode_usage(usage: Usage) -> dict[str, Any]:
 
 # --- finish reasons: `STOP` also means tool calls; failures are separate (W88)
 
+End = Choice | ChoiceFinish
+"""Has the finish reason and the log probabilities of a candidate."""
 _STOP, _TOOL_CALLS, _OTHER = FinishReason.STOP, FinishReason.TOOL_CALLS, FinishReason.OTHER
 _REASONS = {
     "STOP": _STOP,
@@ -191,11 +194,11 @@ def decode_finish(wire: Any, calls: bool) -> tuple[FinishReason | None, str | No
     return _TOOL_CALLS if reason is _STOP and calls else reason, wire
 
 
-def encode_finish(choice: Choice) -> str | None:
-    """Encode the finish reason of a choice: the original value if it still means the same."""
-    finish, word = choice.finish, choice.finish_raw
-    if word is not None and is_own(choice.message):
-        expected, _ = decode_finish(word, has_calls(choice.message.parts))
+def encode_finish(end: End, parts: Iterable[AnyPart], *, is_ours: bool) -> str | None:
+    """Encode a finish reason: the original value if it still means the same."""
+    finish, word = end.finish, end.finish_raw
+    if word is not None and is_ours:
+        expected, _ = decode_finish(word, has_calls(parts))
         if finish is expected:
             return word
     return None if finish is None else _FINISH_WORDS.get(finish, "OTHER")
@@ -206,9 +209,9 @@ def has_calls(parts: Iterable[AnyPart]) -> bool:
     return ToolCall in map(type, parts)
 
 
-def is_own(message: Message) -> bool:
+def is_own(origin: Origin | None) -> bool:
     """Whether a message is from this dialect or of unknown origin."""
-    return message.origin is None or message.origin.dialect == NAME
+    return origin is None or origin.dialect == NAME
 
 
 # --- whole responses
@@ -229,9 +232,9 @@ def decode_response(body: Body) -> Response:
     """Decode a response; for a blocked prompt, an empty choice with that finish reason is added."""
     kept = Overlay(NAME)
     wire = kept.renamed(dict(parsed(body, NAME)), HEAD_NAMES)
-    response, usage = decode_head(wire), decode_usage(wire.get("usageMetadata"))
-    origin = origin_of(response)
-    identity = response_identity(response.id, response.created_at, response.model)
+    head, usage = decode_head(wire), decode_usage(wire.get("usageMetadata"))
+    origin = origin_of(head)
+    identity = response_identity(head.id, head.created_at, head.model)
     items = [] if wire.get("candidates") is None else want(wire, "candidates", list, NAME, "$")
     choices = tuple([_decode_candidate(item, n, identity, origin) for n, item in enumerate(items)])
     left = {key: value for key, value in wire.items() if key != "candidates" or not choices}
@@ -242,22 +245,34 @@ def decode_response(body: Body) -> Response:
         if len(choices) == 1:
             only = choices[0]
             choices = (only.replace(message=only.message.replace(usage=usage.counts)),)
-    kept.compare(left, encode_head(response))
-    return response.replace(choices=choices, usage=usage, extras=kept.extras())
-
-
-def decode_head(wire: dict[str, Any]) -> Response:
-    """Decode everything except candidates and usage."""
+    kept.compare(left, encode_head(head))
     return Response(
-        model=text(wire.get("modelVersion")),
-        id=text(wire.get("responseId")),
-        created_at=decode_time(wire.get("createTime")),
+        choices=choices,
+        usage=usage,
+        model=head.model,
+        id=head.id,
+        created_at=head.created_at,
+        extras=kept.extras(),
     )
 
 
-def origin_of(response: Response) -> Origin:
+class Head(NamedTuple):
+    """The decoded fields of a response except candidates and usage."""
+
+    id: str | None
+    model: str | None
+    created_at: float | None
+
+
+def decode_head(wire: dict[str, Any]) -> Head:
+    """Decode everything except candidates and usage."""
+    time = decode_time(wire.get("createTime"))
+    return Head(text(wire.get("responseId")), text(wire.get("modelVersion")), time)
+
+
+def origin_of(head: Head) -> Origin:
     """The origin of the parts of a response."""
-    return Origin(dialect=NAME, model=response.model, response_id=response.id)
+    return Origin(dialect=NAME, model=head.model, response_id=head.id)
 
 
 def decode_blocked(wire: dict[str, Any], origin: Origin) -> Choice | None:
@@ -295,14 +310,14 @@ def encode_response(response: Response) -> Encoded:
                    repairs=tuple(writing.repairs))  # fmt: skip
 
 
-def encode_head(response: Response) -> dict[str, Any]:
+def encode_head(known: Head | Response | ResponseStart) -> dict[str, Any]:
     """Encode everything except candidates and usage."""
     head: dict[str, Any] = {}
-    if response.model is not None:
-        head["modelVersion"] = response.model
-    if response.id is not None:
-        head["responseId"] = response.id
-    if (created := encode_time(response.created_at)) is not None:
+    if known.model is not None:
+        head["modelVersion"] = known.model
+    if known.id is not None:
+        head["responseId"] = known.id
+    if known.created_at is not None and (created := encode_time(known.created_at)) is not None:
         head["createTime"] = created
     return head
 
@@ -340,44 +355,50 @@ def decode_candidate(
     number = index if type(index) is int else position
     choice = Choice(number, message, finish, word, fields.get("logprobsResult"))
     left = {key: value for key, value in fields.items() if key != "content" or value is None}
-    kept.compare(left, encode_candidate_fields(choice))
+    rebuilt = encode_candidate_fields(number, choice, cited, is_ours=is_own(origin))
+    kept.compare(left, rebuilt)
     return choice.replace(extras=kept.extras())
 
 
 def _encode_candidate(choice: Choice, position: int, writing: Writing) -> dict[str, Any]:
     message = choice.message
-    body = encode_candidate_fields(choice)
-    lose_logprobs(choice, position, writing)
+    parts, is_ours = message.parts, is_own(message.origin)
+    body = encode_candidate_fields(choice.index, choice, parts, is_ours=is_ours)
+    lose_logprobs(choice, position, writing, is_ours=is_ours)
     place = f"choices[{position}]"
-    is_lost = (
-        choice.finish not in _SUPPORTED_FINISHES and encode_finish(choice) != choice.finish_raw
-    )
-    if is_lost and is_own(message):
+    if (
+        is_ours
+        and choice.finish not in _SUPPORTED_FINISHES
+        and encode_finish(choice, parts, is_ours=True) != choice.finish_raw
+    ):
         writing.lose(f"{place}.finish", "this finish reason has no equivalent")
     if message.role is not _ASSISTANT:
         writing.lose(f"{place}.message.role", "a response must be an assistant message")
-    if message.parts or not note_of(choice.extras, NAME, WITHOUT_CONTENT):
+    if parts or not note_of(choice.extras, NAME, WITHOUT_CONTENT):
         body["content"] = encode_content(message, position, writing)
     return with_overlay(body, choice.extras, NAME) if choice.extras else body
 
 
-def encode_candidate_fields(choice: Choice) -> dict[str, Any]:
+def encode_candidate_fields(
+    index: int, end: End, parts: tuple[AnyPart, ...], *, is_ours: bool
+) -> dict[str, Any]:
     """Encode the fields of a candidate except its content."""
-    body: dict[str, Any] = {"index": choice.index}
-    if (finish := encode_finish(choice)) is not None:
+    body: dict[str, Any] = {"index": index}
+    if (finish := encode_finish(end, parts, is_ours=is_ours)) is not None:
         body["finishReason"] = finish
-    if choice.logprobs is not None:
-        if is_own(choice.message):
-            body["logprobsResult"] = choice.logprobs
-        elif (found := tokens_of(choice.logprobs)) is not None:
+    if end.logprobs is not None:
+        if is_ours:
+            body["logprobsResult"] = end.logprobs
+        elif (found := tokens_of(end.logprobs)) is not None:
             body["logprobsResult"] = as_candidates(found.tokens)
-    return body | encode_citations(choice.message.parts)
+    body.update(encode_citations(parts))
+    return body
 
 
-def lose_logprobs(choice: Choice, position: int, writing: Writing) -> None:
+def lose_logprobs(end: End, position: int, writing: Writing, *, is_ours: bool) -> None:
     """Report other dialects' log probabilities in an unknown format as lost."""
-    if choice.logprobs is not None and not is_own(choice.message):
-        for loss in lost(tokens_of(choice.logprobs), f"choices[{position}].logprobs"):
+    if end.logprobs is not None and not is_ours:
+        for loss in lost(tokens_of(end.logprobs), f"choices[{position}].logprobs"):
             writing.lose(loss.path, loss.reason)
 
 

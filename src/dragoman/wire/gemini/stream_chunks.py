@@ -30,6 +30,7 @@ _SEPARATORS = (
     (b"\xe2\x80\xa9", rb"\u2029"),
 )
 _END = b"\r\n\r\n"  # the end of an event as sent by Google
+_SHORT_END = b"\n\n"  # as sent by others
 _NONE = b"\x00"  # never occurs in JSON
 _SSE = SseParser()
 
@@ -91,17 +92,17 @@ class ChunkReader:
         if self._events is None:
             self._events = SseParser()
             self._events.feed(b"\n")  # a byte order mark can't follow any more
-        self._is_between = data.endswith((b"\n\n", _END))
+        self._is_between = data.endswith((_SHORT_END, _END))
         return _data_of(self._events.feed(data))
 
 
 def _whole_events(data: bytes) -> list[str | bytes] | None:
-    """The chunks of complete one-line events, as Google sends them; None for any other.
+    """The chunks of complete one-line events, as servers send them; None for any other.
 
     `SseParser` gives the same result in three times the time, because it has to look for all
     kinds of line ends.
     """
-    *events, rest = data.split(_END)
+    *events, rest = data.split(_END if CR in data else _SHORT_END)
     if rest or len(data) > MAX_FRAME:
         return None
     found: list[str | bytes] = []
@@ -315,7 +316,10 @@ _UNSPECIFIED = "FINISH_REASON_UNSPECIFIED"
 
 def _is_finish(fields: Fields) -> bool:
     """Whether a chunk has a finish reason other than "unspecified"."""
-    finish, word = decode_finish(fields.get("finishReason", fields.get("finish_reason")), False)  # noqa: FBT003 - whether there are calls
+    reason = fields.get("finishReason", fields.get("finish_reason"))
+    if reason is None:
+        return False
+    finish, word = decode_finish(reason, False)  # noqa: FBT003 - whether there are calls
     return finish is not None and word != _UNSPECIFIED
 
 

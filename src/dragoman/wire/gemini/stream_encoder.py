@@ -11,10 +11,7 @@ from dragoman.model.content import AnyPart
 from dragoman.model.events import PartDelta
 from dragoman.model.jsontext import dumps
 from dragoman.model.media import Audio
-from dragoman.model.messages import make_message
 from dragoman.model.parts import Citation, Refusal, Text, Thinking
-from dragoman.model.responses import Choice, Response
-from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall, ToolCallDelta, make_call
 from dragoman.model.usage import FinishReason
 from dragoman.wire.gemini.content import encode_part
@@ -25,6 +22,7 @@ from dragoman.wire.gemini.response import (
     encode_candidate_fields,
     encode_head,
     encode_usage,
+    is_own,
     lose_logprobs,
 )
 from dragoman.wire.gemini.response_errors import encode_stream_error
@@ -51,7 +49,8 @@ class StreamEncoder(EventEncoder):
         self._writing = Writing()
         super().__init__(self._writing)
         self._chunks = ChunkWriter(form)
-        self._tail = b"}"  # the end of each chunk: model and id
+        self._head: dict[str, Any] = {}  # model and id
+        self._tail = b"}"  # the end of each chunk: the same
         self._has_unsent_head = False  # whether no chunk has had this end yet
         self._candidates: dict[int, CandidateWriter] = {}
 
@@ -59,15 +58,12 @@ class StreamEncoder(EventEncoder):
 
     def _started(self, event: events.ResponseStart) -> bytes:  # noqa: ARG002 - it is in `_start`
         self._writing.origin = self._start.origin
-        head = with_overlay(self._head(), self._start.extras, NAME)
+        self._head = encode_head(self._start)
+        head = with_overlay(dict(self._head), self._start.extras, NAME)
         tail = b"," + dumps(head)[1:] if head else b"}"
         self._has_unsent_head = self._has_unsent_head or tail != self._tail
         self._tail = tail
         return b""
-
-    def _head(self) -> dict[str, Any]:
-        start = self._start
-        return encode_head(Response(model=start.model, id=start.id, created_at=start.created_at))
 
     def _end(self) -> bytes:
         if not self._candidates:
@@ -81,7 +77,8 @@ class StreamEncoder(EventEncoder):
             body["candidates"] = candidates
         if self._usage is not None:
             body["usageMetadata"] = encode_usage(self._usage)
-        last = with_overlay({**body, **self._head()}, self._start.extras, NAME)
+        body.update(self._head)
+        last = with_overlay(body, self._start.extras, NAME)
         return written + self._chunks.write(dumps(last)) + self._chunks.end()
 
     def _error(self, error: events.StreamError) -> bytes:
@@ -91,7 +88,9 @@ class StreamEncoder(EventEncoder):
     def _unsent_head(self) -> bytes:
         """A chunk of fields that would have been in the next one, such as `promptFeedback`."""
         head = with_overlay({}, self._start.extras, NAME) if self._has_unsent_head else {}
-        return self._chunks.write(dumps({**self._head(), **head})) if head else b""
+        if not head:
+            return b""
+        return self._chunks.write(dumps({**self._head, **head}))
 
     def _held_back(self) -> Iterable[Loss]:
         found = [loss for writer in self._candidates.values() for loss in writer.held_back()]
@@ -178,7 +177,7 @@ class _Streamed(SentPart):
         self.place: int | None = None  # its index as clients count parts
         self.pieces = [] if isinstance(part, Audio) else [part.text]
         self.citations: list[Citation] = []
-        if isinstance(part, Text):
+        if isinstance(part, Text) and part.citations:
             self.cite(part.citations)
         self.is_sealed = bool(part.signature)
         self.is_plain = NAME not in part.extras
@@ -227,8 +226,8 @@ class CandidateWriter:
 
     def _start_text(self, index: int, number: int, part: Text | Thinking | Refusal) -> Parts:
         self._streamed[index] = streamed = _Streamed(number, part)
-        is_own = not self._writing.is_foreign(part)
-        has_content = bool(part.text) or (is_own and bool(part.signature or part.extras))
+        is_ours = not self._writing.is_foreign(part)
+        has_content = bool(part.text) or (is_ours and bool(part.signature or part.extras))
         is_sealed = isinstance(part, Thinking) and part.data is not None
         if not has_content and not is_sealed and not isinstance(part, Refusal):
             return []
@@ -402,6 +401,9 @@ class CandidateWriter:
 
     def rest(self) -> Parts:
         """All parts that are still waiting."""
+        if not self._waiting and self._calls is None:
+            self._latest = None
+            return []
         written = [part for index in list(self._waiting) for part in self.stop(index, None)]
         return written + self._all_calls()
 
@@ -414,19 +416,15 @@ class CandidateWriter:
     def final_candidate(self) -> dict[str, Any]:
         """The candidate of the last chunk, with finish reason and citations."""
         event = self._finish or events.ChoiceFinish(FinishReason.OTHER)
-        message = make_message(
-            Role.ASSISTANT, self._cited(), origin=self._writing.origin, extras=event.message_extras
-        )
-        choice = Choice(
-            self._number, message, event.finish, event.finish_raw, event.logprobs, event.extras
-        )
-        lose_logprobs(choice, self._number, self._writing)
-        body = encode_candidate_fields(choice)
-        if self._count or not note_of(choice.extras, NAME, WITHOUT_CONTENT):
+        is_ours = is_own(self._writing.origin)
+        parts = self._cited()
+        lose_logprobs(event, self._number, self._writing, is_ours=is_ours)
+        body = encode_candidate_fields(self._number, event, parts, is_ours=is_ours)
+        if self._count or not note_of(event.extras, NAME, WITHOUT_CONTENT):
             # Clients expect parts in every chunk; the API also sends an empty text here.
             content = {"parts": [{"text": ""}], "role": "model"}
-            body = {"content": with_overlay(content, message.extras, NAME), **body}
-        return with_overlay(body, choice.extras, NAME)
+            body = {"content": with_overlay(content, event.message_extras, NAME), **body}
+        return with_overlay(body, event.extras, NAME)
 
     def _cited(self) -> tuple[AnyPart, ...]:
         """The parts with citations, at the indexes that clients count."""
@@ -438,5 +436,7 @@ class CandidateWriter:
                 self._set_part(streamed.number)
                 self._writing.lose_here("citations without a text are left out", ".citations")
         other = _CALL if self._has_calls else _OTHER
+        if not any(cited.values()):
+            return (other,)
         parts = [Text("", tuple(cited[n])) if n in cited else other for n in range(self._places)]
         return (*parts, other)

@@ -23,6 +23,7 @@ from dragoman.wire.encoded import Encoded
 from dragoman.wire.error_reporting import Forms, form_of, reported, status_of
 from dragoman.wire.json_values import is_integer, is_list, want
 from dragoman.wire.logprobs import as_list, lost, tokens_of
+from dragoman.wire.losses import Loss
 from dragoman.wire.ollama.content import decode_assistant, encode_assistant, note_written
 from dragoman.wire.ollama.dialect import NAME, OllamaReading, OllamaWriting, is_own
 from dragoman.wire.ollama.request import FORM
@@ -131,6 +132,7 @@ def decode_time(text: object) -> float | None:
 
 EMPTY_MESSAGE: Mapping[str, Any] = {"role": "assistant", "content": ""}
 """A message without content."""
+NO_IDS = Loss("id", "response ids are not supported")
 _ASSISTANT = Role.ASSISTANT
 
 
@@ -211,7 +213,7 @@ def encode_response(response: Response) -> Encoded:
     for index in range(1, len(response.choices)):
         writing.lose(f"choices[{index}]", "only one choice is supported")
     if response.id is not None:
-        writing.lose("id", "response ids are not supported")
+        writing.losses.append(NO_IDS)
     return Encoded(with_overlay(body, response.extras, NAME), losses=tuple(writing.losses),
                    repairs=tuple(writing.repairs))  # fmt: skip
 

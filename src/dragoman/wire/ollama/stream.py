@@ -29,6 +29,7 @@ from dragoman.wire.ollama.dialect import NAME, OllamaReading, OllamaWriting, is_
 from dragoman.wire.ollama.response import (
     EMPTY_MESSAGE,
     METRICS,
+    NO_IDS,
     decode_finish,
     decode_time,
     decode_usage,
@@ -53,6 +54,7 @@ _READ = frozenset({"role", "content", "thinking", "tool_calls"})
 _PLAIN = frozenset({"model", "created_at", "message", "done"})
 _FAILED = "the model failed during its response"
 _MESSAGE = "choices[0].message"
+_NO_HEAD = {"model": "", "created_at": encode_time(None)}
 
 
 class StreamDecoder(FrameDecoder[bytes]):
@@ -241,7 +243,7 @@ class StreamEncoder(EventEncoder):
     def __init__(self) -> None:
         self._writing = OllamaWriting.of_response()
         super().__init__(self._writing)
-        self._head: dict[str, Any] = {"model": "", "created_at": encode_time(None)}
+        self._head: dict[str, Any] = _NO_HEAD
         self._parts: dict[int, SentPart] = {}
         self._count = 0  # parts so far
         self._thinking: int | None = None
@@ -255,7 +257,7 @@ class StreamEncoder(EventEncoder):
         head = {"model": start.model or "", "created_at": encode_time(start.created_at)}
         self._head = with_overlay(head, start.extras, NAME)
         if start.id is not None:
-            self._lose("id", "response ids are not supported")
+            self._writing.losses.append(NO_IDS)
         return b""
 
     def _part_start(self, event: events.PartStart) -> bytes:

@@ -41,7 +41,7 @@ _TITLE_KEYS = {
 
 def decode_annotations(wire: Any) -> tuple[Citation, ...]:
     """Decode annotations; empty if any is unknown, so that all stay together."""
-    if not isinstance(wire, list):
+    if not wire or not isinstance(wire, list):
         return ()
     citations = [_decode_annotation(annotation) for annotation in wire]
     return tuple(found for found in citations if found) if all(citations) else ()

@@ -92,7 +92,10 @@ def taken(fields: dict[str, Any], key: str, kind: type) -> Any:
 
 def without(wire: Mapping[str, Any], *keys: str) -> dict[str, Any]:
     """The fields of an object except the given ones."""
-    return {key: wire[key] for key in wire if key not in keys}
+    left = dict(wire)
+    for key in keys:
+        left.pop(key, None)
+    return left
 
 
 def present(fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 from dragoman.errors import DragomanError, InvalidInputError, ProviderError
 from dragoman.model.content import AnyPart
 from dragoman.model.derived_ids import Identity, response_identity
-from dragoman.model.frozen import EMPTY, FrozenDict
-from dragoman.model.jsontext import loads
+from dragoman.model.events import ChoiceFinish, ResponseStart
+from dragoman.model.frozen import EMPTY, FrozenDict, freeze
+from dragoman.model.jsontext import dumps, loads
 from dragoman.model.messages import make_message
 from dragoman.model.parts import Origin, Part, Refusal
 from dragoman.model.responses import Choice, Response
@@ -22,11 +23,10 @@ from dragoman.wire.json_values import want
 from dragoman.wire.logprobs import as_list, lost, tokens_of
 from dragoman.wire.losses import Loss
 from dragoman.wire.openai_errors import encode_failure
-from dragoman.wire.openai_responses.content_forms import BARE
 from dragoman.wire.openai_responses.content_items import decode_output_items
 from dragoman.wire.openai_responses.content_turns import MessageWriter
 from dragoman.wire.openai_responses.dialect import NAME
-from dragoman.wire.overlay import fields_of, overlay_of, with_overlay
+from dragoman.wire.overlay import Overlay, fields_of, overlay_of, with_overlay
 from dragoman.wire.usage_details import UsageDetails
 
 # --- token counts: on the wire they include cached and reasoning tokens, ours don't overlap (W98)
@@ -159,6 +159,10 @@ def decode_response(wire: Mapping[str, Any]) -> Response:
     )
 
 
+_PLAIN = frozenset({str, bool, type(None)})
+_CONTAINERS = frozenset({dict, list})
+
+
 class Head(NamedTuple):
     """The decoded response without its items."""
 
@@ -171,20 +175,62 @@ class Head(NamedTuple):
 
 
 def decode_head(
-    wire: Mapping[str, Any], finish: FinishReason | None, finish_raw: str | None
+    wire: Mapping[str, Any],
+    finish: FinishReason | None,
+    finish_raw: str | None,
+    known: Mapping[str, Any] = EMPTY,
 ) -> Head:
-    """Decode everything except the items; `finish` is from `decode_finish`."""
+    """Decode everything except the items; `finish` is from `decode_finish`.
+
+    `known` has the frozen fields of an earlier event of a stream, which the later ones repeat.
+    """
     model, response_id = _text(wire.get("model")), _text(wire.get("id"))
     counts, time = wire.get("usage"), wire.get("created_at")
     usage = decode_usage(counts) if isinstance(counts, dict) else None
     created_at = time if _is_time(time) else None
-    ours = _head(response_id, model, created_at) | _finish(finish, finish_raw, is_own=True)
-    known = ("output",) if usage is None else ("output", "usage")
-    extras = overlay_of(wire, known, NAME, ours)
-    if NAME not in extras:  # an empty overlay records that it is from this dialect
-        extras = FrozenDict({**BARE, **extras})
+    ours = _head(response_id, model, created_at) | encode_finish(finish, finish_raw, is_own=True)
+    left = dict(wire)
+    left.pop("output", None)
+    if usage is not None:
+        del left["usage"]
+    extras = _head_extras(left, ours, known)
     origin = Origin(dialect=NAME, model=model, response_id=response_id)
     return Head(response_id, model, created_at, origin, usage, extras)
+
+
+def _head_extras(
+    left: dict[str, Any], ours: dict[str, Any], known: Mapping[str, Any]
+) -> FrozenDict:
+    """The overlay of a response, of which we would write `ours`.
+
+    An empty one records that it is from this dialect.
+    """
+    overlay = Overlay(NAME)
+    told = {key: left[key] for key in filter(ours.__contains__, left)}
+    overlay.compare(told, ours)
+    inner, overlay.fields = overlay.fields, {}
+    for key in told:
+        if key in inner:
+            left[key] = inner[key]
+        else:
+            del left[key]
+    fields = _frozen(left, known) if known else freeze(left, "the wire", 1)
+    return FrozenDict({NAME: fields, **overlay.extras()})
+
+
+def _frozen(fields: dict[str, Any], known: Mapping[str, Any]) -> FrozenDict:
+    """The fields of a response, frozen; those that are `known` are taken from there."""
+    changed: dict[str, Any] = {}
+    for key, value in fields.items():
+        kind = type(value)
+        if kind in _PLAIN:
+            continue
+        before = known.get(key)
+        if kind in _CONTAINERS and value == before and dumps(value) == dumps(before):
+            changed[key] = before
+        elif kind is not type(before) or value != before:
+            changed[key] = freeze(value, "the wire", 2)
+    return FrozenDict({**fields, **changed}) or EMPTY
 
 
 def logprobs_of(parts: Iterable[Part]) -> dict[str, Any] | None:
@@ -240,33 +286,33 @@ def encode_response(response: Response) -> Encoded:
                     writing.lose(loss.path, loss.reason)
     for index in range(1, len(response.choices)):
         writing.lose(f"choices[{index}]", "only one choice is supported")
-    body = encode_body(response, writing.items)
+    end = response.choices[0] if response.choices else None
+    body = encode_body(response, end, response.usage, writing.items)
+    if response.id is None and NAME not in response.extras:
+        body["id"] = _generated_id(response)
     return Encoded(body, losses=tuple(writing.losses), repairs=tuple(writing.repairs))
 
 
-def encode_body(response: Response, items: list[Any]) -> dict[str, Any]:
-    """Encode a response with the given items."""
-    body = _encode_head(response)
+def encode_body(
+    head: Response | ResponseStart,
+    end: Choice | ChoiceFinish | None,
+    usage: Usage | None,
+    items: list[Any],
+) -> dict[str, Any]:
+    """Encode a response with the given items; another dialect's has an id, if only None."""
+    is_own = NAME in head.extras
+    body = _head(head.id, head.model, head.created_at)
+    if end is not None:
+        body.update(encode_finish(end.finish, end.finish_raw, is_own=is_own))
     body["output"] = items
-    if response.usage is not None:
-        body["usage"] = encode_usage(response.usage)
-    if NAME in response.extras:
-        return with_overlay(body, response.extras, NAME)
-    return {"id": _generated_id(response), **_USUAL, **body}
+    if usage is not None:
+        body["usage"] = encode_usage(usage)
+    return with_overlay(body, head.extras, NAME) if is_own else {"id": None, **_USUAL, **body}
 
 
 def _generated_id(response: Response) -> str:
     """A stable id for a response that has none."""
     return "resp_" + (response.choices[0].message.id if response.choices else "none")
-
-
-def _encode_head(response: Response) -> dict[str, Any]:
-    """Encode everything except output and usage."""
-    body = _head(response.id, response.model, response.created_at)
-    if response.choices:
-        choice, is_own = response.choices[0], NAME in response.extras
-        body.update(_finish(choice.finish, choice.finish_raw, is_own=is_own))
-    return body
 
 
 def _head(id_: str | None, model: str | None, created_at: float | None) -> dict[str, Any]:
@@ -307,14 +353,16 @@ def has_equivalent(finish: FinishReason) -> bool:
     return finish in _FINISHES
 
 
-def _finish(finish: FinishReason | None, word: str | None, *, is_own: bool) -> dict[str, Any]:
+def encode_finish(finish: FinishReason | None, word: str | None, *, is_own: bool) -> dict[str, Any]:
     """Encode status and reason; other dialects' original values are not used."""
     if finish is None:
         return {}
     status, reason = _FINISHES.get(finish, (_CUT, None))  # default: a pause, a malformed call
     if is_own and finish is _OTHER and word not in _WORDS:
         reason = word
-    return {"status": status} | ({"incomplete_details": {"reason": reason}} if reason else {})
+    if not reason:
+        return {"status": status}
+    return {"status": status, "incomplete_details": {"reason": reason}}
 
 
 def _is_time(value: Any) -> bool:

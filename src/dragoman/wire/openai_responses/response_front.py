@@ -6,17 +6,16 @@ which also requires most of the others, null or not.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from dragoman.model import events
-from dragoman.model.parts import Part
 from dragoman.model.responses import Response
 from dragoman.model.usage import Usage
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.front import Front, FrontForm, message_id
 from dragoman.wire.openai_responses.dialect import NAME
-from dragoman.wire.openai_responses.response import encode_usage
+from dragoman.wire.openai_responses.response import encode_finish, encode_usage
 from dragoman.wire.openai_responses.stream_encoder import StreamEncoder
 from dragoman.wire.openai_responses.stream_item_writers import Body, OutputWriter
 
@@ -29,6 +28,7 @@ _RESPONSE_FIELDS = frozenset({"completed_at", "error", "incomplete_details", "us
 _WITH_STATUS = ("message", "function_call")
 _UNKNOWN_FAILURE = {"code": "server_error", "message": "the model failed during its response"}
 _MERGED = ("reasoning", "text")
+_NO_TOKENS = Usage()
 
 
 def _usual() -> Body:
@@ -66,7 +66,8 @@ def _usual() -> Body:
 def echoed(request: Mapping[str, Any]) -> Body:
     """The client's settings as a response echoes them, with the API's defaults."""
     body = _usual()
-    for key in filter(request.__contains__, (*body, *_ECHOED_IF_SENT)):
+    known = filter(body.__contains__, request)
+    for key in (*known, *filter(request.__contains__, _ECHOED_IF_SENT)):
         value = request[key]
         if value is None:
             continue
@@ -84,7 +85,7 @@ def echoed(request: Mapping[str, Any]) -> Body:
 
 def with_all_counts(usage: Mapping[str, Any]) -> Body:
     """Fill in missing token counts."""
-    counts = encode_usage(Usage())
+    counts = encode_usage(_NO_TOKENS)
     for key, value in usage.items():
         known = counts.get(key)
         if isinstance(known, dict) and isinstance(value, Mapping):
@@ -128,38 +129,47 @@ def complete(encoded: Encoded, response: Response, front: Front) -> None:
 
 def complete_body(body: Body, front: Front, echo: Body, *, is_own: bool) -> None:
     """Fill in the fields that a body lacks; those of a response of this dialect stay."""
+    _complete_settings(body, front, echo, is_own=is_own)
+    body["output"] = [
+        complete_item(dict(item)) if isinstance(item, Mapping) else item for item in body["output"]
+    ]
+    _complete_end(body, front, is_own=is_own)
+
+
+def _complete_settings(body: Body, front: Front, echo: Body, *, is_own: bool) -> None:
+    """Fill in what doesn't depend on how the response ends."""
     told = dict(body)
     body.update(echo)
     for key in filter(told.__contains__, echo if is_own else _RESPONSE_FIELDS):
         body[key] = told[key]
-    body["output"] = [
-        complete_item(dict(item)) if isinstance(item, Mapping) else item for item in body["output"]
-    ]
-    if isinstance(usage := body["usage"], Mapping):
-        body["usage"] = with_all_counts(usage)
     for key in _MERGED:
-        if not isinstance(body[key], Mapping):
+        if not isinstance(body[key], dict):
             body[key] = echo[key]
     body["reasoning"] = {"effort": None, "summary": None, **body["reasoning"]}
-    stamp = {"object": "response", "status": "completed", "id": front.id,
-             "model": front.request.model or "", "created_at": int(front.began)}  # fmt: skip
-    for key in _NEVER_NULL:
-        if body.get(key) in (None, ""):
-            body[key] = stamp.get(key, echo.get(key))
-    if body["status"] == "completed" and body["completed_at"] is None and not is_own:
-        body["completed_at"] = int(front.began + front.elapsed)
+    if lacking := [key for key in _NEVER_NULL if body.get(key) in (None, "")]:
+        stamp = {"object": "response", "status": "completed", "id": front.id,
+                 "model": front.request.model or "", "created_at": int(front.began)}  # fmt: skip
+        body.update((key, stamp.get(key, echo.get(key))) for key in lacking)
     created_at = body["created_at"]
     if not is_own and isinstance(created_at, float):
         body["created_at"] = int(created_at)
+
+
+def _complete_end(body: Body, front: Front, *, is_own: bool) -> None:
+    """Fill in token counts and the time of completion, and set the server's own fields."""
+    usage = body["usage"]
+    if usage is not None and isinstance(usage, Mapping):
+        body["usage"] = with_all_counts(usage)
+    if body["status"] == "completed" and body["completed_at"] is None and not is_own:
+        body["completed_at"] = int(front.began + front.elapsed)
     body.update(front.response_fields)
 
 
 class _FrontOutputWriter(OutputWriter):
     __slots__ = ()
 
-    def item(self, parts: Sequence[Part], start: int) -> Body | None:
-        item = super().item(parts, start)
-        return None if item is None else complete_item(item)
+    def _completed(self, item: Body) -> Body:
+        return complete_item(item)
 
 
 class FrontStreamEncoder(StreamEncoder):
@@ -168,21 +178,42 @@ class FrontStreamEncoder(StreamEncoder):
     _output_writer = _FrontOutputWriter
 
     def __init__(self, front: Front) -> None:
-        super().__init__()
+        given = front.response_id
+        super().__init__(None if given is None else message_id(given))
         self._front = front
         self._echo: Body | None = None  # the client's settings, set on first use
-        if front.response_id is not None:
-            self._writer.id = message_id(front.response_id)
-            self._writer.set_origin(None)
+        self._begun_as: tuple[events.ResponseStart, Body, Body] | None = None
 
     def _body(self, end: events.ChoiceFinish | None) -> Body:
-        body = super()._body(end)
-        is_own = NAME in self._start.extras or self._front.is_own(self._start.origin)
+        start, front = self._start, self._front
         if self._echo is None:
-            self._echo = echoed(self._front.asked)
-        complete_body(body, self._front, self._echo, is_own=is_own)
+            self._echo = echoed(front.asked)
+        if NAME in start.extras or front.is_own(start.origin):
+            body = super()._body(end)
+            complete_body(body, front, self._echo, is_own=True)
+        else:
+            body = self._other_body(end, self._echo)
         if end is None:
             body["completed_at"] = None
+        return body
+
+    def _other_body(self, end: events.ChoiceFinish | None, echo: Body) -> Body:
+        """The body of another dialect's response: at its end, only the end is encoded."""
+        known, usage = self._begun_as, self._usage
+        if known is None or known[0] is not self._start:
+            told = self._encoded(None, None)
+            whole = dict(told)
+            _complete_settings(whole, self._front, echo, is_own=False)
+            known = self._begun_as = (self._start, told, whole)
+        _, told, whole = known
+        if usage is None:
+            body = dict(whole)
+        else:
+            body = {**told, "usage": None, **whole}
+            body["usage"] = encode_usage(usage)
+        if end is not None:
+            body.update(encode_finish(end.finish, end.finish_raw, is_own=False))
+        _complete_end(body, self._front, is_own=False)
         return body
 
 

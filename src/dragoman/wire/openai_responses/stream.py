@@ -8,14 +8,12 @@ end. Progress events of built-in tools become opaque events.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from itertools import compress
 from typing import Any, ClassVar, NamedTuple
 
 from dragoman.model import events
 from dragoman.model.content import AnyPart
 from dragoman.model.events import PartDelta
 from dragoman.model.frozen import EMPTY
-from dragoman.model.jsontext import dumps
 from dragoman.model.parts import Refusal, Text, Thinking
 from dragoman.wire.framing import SseEvent, SseParser
 from dragoman.wire.lane.templates import ASCII_TEXT, INTEGER, Growth, Noises
@@ -28,10 +26,9 @@ from dragoman.wire.openai_responses.response import (
     logprobs_of,
 )
 from dragoman.wire.openai_responses.stream_items import GrowingItem, GrowingPart, Item, Items
-from dragoman.wire.overlay import fields_of, overlay_of
+from dragoman.wire.overlay import overlay_of
 from dragoman.wire.stream_decoding import DONE, FrameDecoder, Passing, object_in, stream_error
 
-_CONTAINERS = frozenset({dict, list})
 _KEEP_ALIVE = frozenset({"keepalive", "ping"})
 _DROPPED = frozenset({"sequence_number", "obfuscation"})
 _FIELDS = _DROPPED | {
@@ -161,7 +158,7 @@ class StreamDecoder(FrameDecoder[SseEvent]):
         if take is None or not take(self, wire, kind):
             is_progress = kind.startswith(_PROGRESS)
             self._emit(events.OpaqueEvent(NAME, _without(wire, _DROPPED), is_progress))
-        elif not wire.keys() <= _FIELDS and kind != "error":
+        elif not _FIELDS.issuperset(wire) and kind != "error":
             # Emitted first, as the event may end the response. Nulls don't count (`agent`).
             fields = {
                 key: one for key, one in wire.items() if key not in _FIELDS and one is not None
@@ -195,9 +192,11 @@ class StreamDecoder(FrameDecoder[SseEvent]):
 
     def _emit_head(self, head: Item) -> None:
         """Emit what is known of the response except its items; GitHub's ids change mid-stream."""
-        named = {"id": self._id} if type(self._id) is str else {}
-        known = decode_head({**self._as_frozen(head), **named}, *decode_finish(head, ()))
-        self._settings = fields_of(known.extras, NAME)
+        finish, word = decode_finish(head, ())
+        if type(self._id) is str:
+            head = {**head, "id": self._id}
+        known = decode_head(head, finish, word, self._settings)
+        self._settings = known.extras[NAME]
         self._emit(
             events.ResponseStart(
                 id=known.id,
@@ -209,16 +208,6 @@ class StreamDecoder(FrameDecoder[SseEvent]):
         )
         if known.usage is not None:
             self._emit(events.UsageUpdate(known.usage))
-
-    def _as_frozen(self, head: Item) -> Item:
-        """Reuse the frozen values of unchanged fields: every lifecycle event repeats the tools."""
-        known, frozen = self._settings, dict(head)
-        may_repeat = map(_CONTAINERS.__contains__, map(type, head.values()))
-        for key, value in compress(head.items(), may_repeat):
-            before = known.get(key)
-            if before and value == before and dumps(value) == dumps(before):
-                frozen[key] = before
-        return frozen
 
     def _terminal(self, wire: Item, kind: str) -> bool:
         """Decode the final event, which repeats everything; Codex's backend omits the items."""

@@ -14,12 +14,10 @@ from dragoman.model import events
 from dragoman.model.accumulate import MessageAccumulator
 from dragoman.model.content import AnyPart
 from dragoman.model.events import PartDelta
-from dragoman.model.messages import make_message
+from dragoman.model.jsontext import dumps
 from dragoman.model.parts import Refusal, Text, Thinking
-from dragoman.model.responses import Choice, Response
-from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall, ToolCallDelta
-from dragoman.model.usage import FinishReason
+from dragoman.model.usage import FinishReason, Usage
 from dragoman.wire.framing import is_event_name
 from dragoman.wire.fronts import pointed_back
 from dragoman.wire.lane.flows import Flow
@@ -41,6 +39,7 @@ from dragoman.wire.stream_encoding import CORRECTED, INTERRUPTED, EventEncoder
 _FAILED = events.ChoiceFinish(FinishReason.ERROR, "failed")
 _UNKNOWN_FAILURE = events.StreamError("the model failed during its response")
 _UNFINISHED = frozenset({None, "queued", "in_progress"})
+_ERROR = {"type": "error", "sequence_number": 0}
 _ENDS = {"incomplete": "response.incomplete", "failed": "response.failed",
          "cancelled": "response.incomplete"}  # fmt: skip
 
@@ -51,8 +50,8 @@ class StreamEncoder(EventEncoder):
     _dialect = NAME
     _output_writer: ClassVar[type[OutputWriter]] = OutputWriter
 
-    def __init__(self) -> None:
-        self._writer = self._output_writer()
+    def __init__(self, message_id: str | None = None) -> None:
+        self._writer = self._output_writer(message_id)
         super().__init__(self._writer.writing)
         self._has_begun = False
         self._first_error: events.StreamError | None = None
@@ -84,7 +83,7 @@ class StreamEncoder(EventEncoder):
 
     def _started(self, event: events.ResponseStart) -> bytes:
         self._calls.add(event)
-        self._writer.set_origin(self._start.origin)
+        self._writer.writing.origin = self._start.origin
         # Azure's Chat preamble has no id or model yet, and some servers' first chunk only one.
         is_enough = bool(self._start.id and self._start.model)
         return self._begun() if is_enough else b""
@@ -96,31 +95,23 @@ class StreamEncoder(EventEncoder):
         self._has_begun = True
         if not self._start.id:
             self._start = self._start.replace(id=f"resp_{self._writer.id}")
-        body = self._body(None) | {"output": [], "usage": None, "status": "in_progress"}
-        event = self._writer.event
-        return b"".join(
-            [event(f"response.{kind}", response=body) for kind in ("created", "in_progress")]
-        )
+        body = self._body(None)
+        body["output"], body["usage"], body["status"] = [], None, "in_progress"
+        told = dumps({"response": body})
+        event = self._writer.encoded
+        return event("response.created", told) + event("response.in_progress", told)
 
     def _body(self, end: events.ChoiceFinish | None) -> Body:
         """The response without its items."""
+        return self._encoded(end, self._usage)
+
+    def _encoded(self, end: events.ChoiceFinish | None, usage: Usage | None) -> Body:
         start = self._start
-        message = make_message(Role.ASSISTANT, id=self._writer.id, origin=start.origin)
-        choice = Choice(0, message)
-        if end is not None:
-            choice = Choice(0, message, end.finish, end.finish_raw)
-        response = Response(
-            choices=(choice,),
-            usage=self._usage,
-            model=start.model,
-            id=start.id,
-            created_at=start.created_at,
-            extras=start.extras,
-        )
-        body = encode_body(response, [])
-        model = body.get("model")
-        named = {"id": start.id, "object": "response", "model": model if type(model) is str else ""}
-        return {**body, **named}
+        body = encode_body(start, end, usage, [])
+        body["id"], body["object"] = start.id, "response"
+        if type(body.get("model")) is not str:
+            body["model"] = ""
+        return body
 
     def _output(self) -> list[Body]:
         found = [item.body() for item in self._items if item.index is not None]
@@ -149,7 +140,8 @@ class StreamEncoder(EventEncoder):
     def _end(self) -> bytes:
         written = self._begun() + self._pending()
         written += b"".join([item.end() for item in self._items])
-        body = self._body(self._finish) | {"output": self._output()}
+        body = self._body(self._finish)
+        body["output"] = self._output()
         self._put_logprobs(body["output"])
         status = body.get("status")
         if type(status) is not str or status in _UNFINISHED:
@@ -157,7 +149,7 @@ class StreamEncoder(EventEncoder):
         elif status == "failed" and not isinstance(body.get("error"), dict):
             body["error"] = encode_failure(_UNKNOWN_FAILURE)
         kind = _ENDS.get(status, "response.completed")
-        return written + self._writer.event(kind, response=body)
+        return written + self._writer.event(kind, {"response": body})
 
     # --- errors
 
@@ -167,7 +159,7 @@ class StreamEncoder(EventEncoder):
         if not wire or self._first_error is not None:
             return self._failed(event)
         self._first_error = event
-        return self._begun() + self._writer.event("error", **wire)
+        return self._begun() + self._writer.whole({**_ERROR, **wire, **_ERROR})
 
     def _failed(self, error: events.StreamError) -> bytes:
         written = self._begun() + self._pending()
@@ -177,7 +169,7 @@ class StreamEncoder(EventEncoder):
         body |= {"status": "failed", "output": self._output()}
         if not isinstance(body.get("error"), dict):
             body["error"] = encode_failure(error)
-        return written + self._writer.event("response.failed", response=body)
+        return written + self._writer.event("response.failed", {"response": body})
 
     # --- parts
 
@@ -247,13 +239,17 @@ class StreamEncoder(EventEncoder):
             part = self._parts[event.index]
         item = part.item
         written += item.stop(part, self._rest_of(part, event.part))
-        is_last = item is not self._latest or not item.may_go_on
-        return written + item.end() if item.is_stopped and is_last else written
+        if item is self._latest and item.may_go_on:
+            return written
+        return written + item.end() if item.is_stopped else written
 
     def _rest_of(self, part: PartWriter, final: AnyPart | None) -> AnyPart | None:
         """The share of a part's final form that belongs to the current item."""
-        state, before = part.state, part.before
-        if before is None or final is None or type(final) is not type(state):
+        before = part.before
+        if before is None or final is None:
+            return final
+        state = part.state
+        if type(final) is not type(state):
             return final
         whole = text_of(final)
         if not whole.startswith(before):

@@ -17,7 +17,7 @@ from dragoman.model.frozen import EMPTY
 from dragoman.model.ids import new_id
 from dragoman.model.jsontext import dumps
 from dragoman.model.messages import make_message
-from dragoman.model.parts import Opaque, Origin, Part, Refusal, ServerToolCall, Text, Thinking
+from dragoman.model.parts import Opaque, Part, Refusal, ServerToolCall, Text, Thinking
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall
 from dragoman.wire.fitting.tools import NO_ARGUMENTS
@@ -83,11 +83,13 @@ def text_of(part: AnyPart) -> str:
     return arguments_of(part) if isinstance(part, ToolCall) else ""
 
 
+_EVENT = b'event: %b\ndata: {"type":"%b","sequence_number":%d,%b\n\n'
 _TEXT_DELTA = (
     b"event: response.output_text.delta\ndata: "
     b'{"type":"response.output_text.delta","sequence_number":%d,"item_id":%b,"output_index":%d,'
     b'"content_index":%d,"delta":%b,"logprobs":%b}\n\n'
 )
+_ABOUT = b'{"item_id":%b,"output_index":%d,%b%b'
 _DELTA = (
     b'event: %b\ndata: {"type":"%b","sequence_number":%%d,"item_id":%b,"output_index":%d,%b'
     b'"delta":%%b%b}\n\n'
@@ -99,21 +101,28 @@ class OutputWriter:
 
     __slots__ = ("_by_id", "_number", "_placed", "id", "is_cut_off", "writing")
 
-    def __init__(self) -> None:
+    def __init__(self, message_id: str | None = None) -> None:
         self.writing = MessageWriter(is_cut_off=True)  # until the finish reason is known
         self.is_cut_off = False  # the response was truncated
-        self.id = new_id()
+        self.id = message_id or new_id()
         """The base of generated ids."""
         self._number = -1
         self._placed: list[ItemWriter] = []
         self._by_id: dict[str, ItemWriter] = {}
-        self.set_origin(None)
+        # Without parts, which are written one by one.
+        self.writing.begin(make_message(Role.ASSISTANT, id=self.id))
 
-    def event(self, type: str, **fields: Any) -> bytes:
-        """Encode an event. Its type is sent twice: clients look at either."""
-        return self.whole({"type": type, "sequence_number": 0, **fields})
+    def event(self, type: str, fields: Body) -> bytes:
+        """Encode an event with these fields."""
+        return self.encoded(type, dumps(fields))
 
-    def whole(self, body: dict[str, Any]) -> bytes:
+    def encoded(self, type: str, fields: bytes) -> bytes:
+        """Encode an event whose fields are JSON. Its type is sent twice: clients look at either."""
+        self._number += 1
+        name = type.encode("ascii")
+        return _EVENT % (name, name, self._number, fields[1:])
+
+    def whole(self, body: Body) -> bytes:
         """Encode an event body that has its type."""
         self._number += 1
         body["sequence_number"] = self._number
@@ -141,11 +150,6 @@ class OutputWriter:
 
         return Writer(encode, encode_all)
 
-    def set_origin(self, origin: Origin | None) -> None:
-        """Set the origin of the response."""
-        # Without parts, which are written one by one.
-        self.writing.begin(make_message(Role.ASSISTANT, id=self.id, origin=origin))
-
     def place(self, item: ItemWriter) -> int:
         """Assign the next output index to an item (W35)."""
         self._placed.append(item)
@@ -170,7 +174,7 @@ class OutputWriter:
         self.writing.write_item(parts, start)
         if not written:
             return None
-        if not isinstance(written[0], Mapping):
+        if not isinstance(written[0], dict):
             self.lose(start, "an item that is not an object is left out of a stream")
             return None
         item = dict(written[0])
@@ -180,6 +184,10 @@ class OutputWriter:
             item["id"] = generated_id(item.get("type"), self.id, start)
         if type(item.get("content")) is str and item.get("role") == "assistant":
             item["content"] = [{**TEXT.entry, "text": item["content"]}]
+        return self._completed(item)
+
+    def _completed(self, item: Body) -> Body:
+        """The item with all fields that clients expect; for subclasses."""
         return item
 
     def lose(self, number: int, reason: str) -> None:
@@ -211,18 +219,8 @@ class PartWriter(SentPart):
 class ItemWriter:
     """An item being written."""
 
-    __slots__ = (
-        "_counts",
-        "_id",
-        "_known",
-        "_parts",
-        "_start",
-        "_writer",
-        "id",
-        "index",
-        "is_done",
-        "last",
-    )  # fmt: skip
+    __slots__ = ("_counts", "_id", "_known", "_parts", "_start", "_writer", "id", "index",
+                 "is_done", "last")  # fmt: skip
 
     def __init__(self, answer: OutputWriter, start: int) -> None:
         self._writer = answer
@@ -302,7 +300,8 @@ class ItemWriter:
             part.kind = self._kind_of(state)
         if part.kind is FUNCTION and isinstance(state, ToolCall) and self._lacks_arguments(state):
             state = state.replace_unchecked(raw=NO_ARGUMENTS)
-        part.grown = GrowingPart(state)  # built only once
+        if state is not part.grown.part:
+            part.grown = GrowingPart(state)  # built only once
         shown = self._part_begin(part, state) if part.index is None else b""
         return shown + self._part_end(part, state)
 
@@ -351,17 +350,16 @@ class ItemWriter:
         if kind.field:
             part.index = self._counts[kind.field]
             self._counts[kind.field] += 1
-            begun += self._about(part, f"{kind.part}.added", part=kind.entry)
+            begun += self._about(part, f"{kind.part}.added", {"part": kind.entry})
         text = text_of(state)
         return begun + self._delta(part, text, {}) if text else begun
 
     def _form(self, part: PartWriter) -> bytes:
         """The template of a delta event, without its number and text."""
         kind = part.kind
-        place = b'"%b":%d,' % (kind.place.encode(), part.index or 0) if kind.place else b""
         more = b',"logprobs":[]' if kind is TEXT else b""
         named = (kind.delta.encode(), kind.delta.encode(), self._id.replace(b"%", b"%%"))
-        return _DELTA % (*named, self.index or 0, place, more)
+        return _DELTA % (*named, self.index or 0, self._place(part), more)
 
     def _delta(self, part: PartWriter, text: str, extras: Mapping[str, Any]) -> bytes:
         kind = part.kind
@@ -369,7 +367,7 @@ class ItemWriter:
             return b""
         part.pieces.append(text)
         if kind is not TEXT:
-            return self._about(part, kind.delta, delta=text)
+            return self._about(part, kind.delta, {"delta": text})
         ours = extras.get(NAME) if extras else None
         logprobs = ours.get("logprobs") if isinstance(ours, Mapping) else None
         place = (self.index or 0, part.index or 0)
@@ -378,10 +376,8 @@ class ItemWriter:
     def _annotation(self, part: PartWriter, annotation: Any) -> bytes:
         number = part.cited
         part.cited += 1
-        return self._about(
-            part, "response.output_text.annotation.added",
-            annotation_index=number, annotation=annotation,
-        )  # fmt: skip
+        fields = {"annotation_index": number, "annotation": annotation}
+        return self._about(part, "response.output_text.annotation.added", fields)
 
     def _part_end(self, part: PartWriter, state: AnyPart) -> bytes:
         """The end events of a part, with what was not sent as deltas."""
@@ -401,7 +397,7 @@ class ItemWriter:
             for annotation in annotations[part.cited :]:
                 written += self._annotation(part, annotation)
         written += self._done_event(part, whole, body)
-        done = self._about(part, f"{kind.part}.done", part=body) if kind.field else b""
+        done = self._about(part, f"{kind.part}.done", {"part": body}) if kind.field else b""
         return written + done
 
     def _done_event(self, part: PartWriter, whole: str, body: Body) -> bytes:
@@ -410,8 +406,10 @@ class ItemWriter:
         if not kind.done or (kind.is_servers and not part.pieces):
             return b""
         part.pieces = []
-        more = {"logprobs": _listed(body.get("logprobs"))} if kind is TEXT else {}
-        return self._about(part, kind.done, **{kind.text: whole}, **more)
+        fields: Body = {kind.text: whole}
+        if kind is TEXT:
+            fields["logprobs"] = _listed(body.get("logprobs"))
+        return self._about(part, kind.done, fields)
 
     def _entry(self, part: PartWriter, state: AnyPart) -> Body | None:
         """The entry of a part in its item."""
@@ -421,16 +419,22 @@ class ItemWriter:
             return item
         entries = item.get(kind.field)
         entry = entries[0] if isinstance(entries, (list, tuple)) and entries else None
-        return dict(entry) if isinstance(entry, Mapping) else None
+        return dict(entry) if isinstance(entry, dict) else None
 
     def progress(self) -> bytes:
         """The whole code of a server tool call, which precedes its progress events."""
         first = self._parts[0]
         return self._done_event(first, "".join(first.pieces), {}) if first.kind.is_servers else b""
 
-    def _about(self, part: PartWriter, type: str, /, **fields: Any) -> bytes:
-        place = {part.kind.place: part.index} if part.kind.place else {}
-        return self._writer.event(type, item_id=self.id, output_index=self.index, **place, **fields)
+    def _about(self, part: PartWriter, type: str, fields: Body) -> bytes:
+        """Encode an event about a part that was sent."""
+        about = _ABOUT % (self._id, self.index or 0, self._place(part), dumps(fields)[1:])
+        return self._writer.encoded(type, about)
+
+    def _place(self, part: PartWriter) -> bytes:
+        """The field with the index of a part, if it has one."""
+        field = part.kind.place
+        return b'"%b":%d,' % (field.encode("ascii"), part.index or 0) if field else b""
 
     # --- the item
 
@@ -448,26 +452,32 @@ class ItemWriter:
         return None if item is None else dict(item)
 
     def _begun(self) -> bytes:
-        if self.index is not None or (item := self.body()) is None:
+        states = [] if self.index is not None else [part.state for part in self._parts]
+        if not states or (item := self._item(states, self._start)) is None:
             return b""
         self.id = item["id"]
         self.index = self._writer.place(self)
         self._id = dumps(self.id)
         kind = item.get("type")
         if type(kind) is str and kind in PREFIXES:
-            item |= {key: value for key, value in _EMPTIED.items() if key in item}
+            for key in filter(item.__contains__, _EMPTIED):
+                item[key] = _EMPTIED[key]
             if kind == "reasoning":  # W26
                 item = {k: v for k, v in item.items() if k not in {"content", "encrypted_content"}}
             if "status" in item:
                 item["status"] = "in_progress"
-        first = self._parts[0].state
-        item = initial_item(item, first)
-        added = self._writer.event("response.output_item.added", output_index=self.index, item=item)
+        first = states[0]
+        if not isinstance(first, ServerToolCall):
+            return self._item_event("response.output_item.added", item)
+        added = self._item_event("response.output_item.added", initial_item(item, first))
         return added + self._progress_events(start_events(first))
+
+    def _item_event(self, type: str, item: Body) -> bytes:
+        return self._writer.event(type, {"output_index": self.index, "item": item})
 
     def _progress_events(self, news: Iterable[ProgressEvent]) -> bytes:
         place = {"item_id": self.id, "output_index": self.index}
-        return b"".join([self._writer.event(name, **place, **fields) for name, fields in news])
+        return b"".join([self._writer.event(name, {**place, **fields}) for name, fields in news])
 
     def end(self) -> bytes:
         """End the item."""
@@ -476,14 +486,14 @@ class ItemWriter:
         open_parts = [part for part in self._parts if not part.is_stopped]
         written = b"".join([self.stop(part) for part in open_parts])
         self.is_done = True
-        item = self.body()
+        states = [part.state for part in self._parts]
+        item = self._item(states, self._start)
         if self.index is None or item is None:
             return written
         item["id"] = self.id  # the id must not change: clients compare it
-        written += self._progress_events(end_events([part.state for part in self._parts]))
-        return written + self._writer.event(
-            "response.output_item.done", output_index=self.index, item=item
-        )
+        if isinstance(states[0], ServerToolCall):
+            written += self._progress_events(end_events(states))
+        return written + self._item_event("response.output_item.done", item)
 
 
 def _listed(value: Any) -> Any:

@@ -106,8 +106,8 @@ class OutputParts:
 class GrowingItem:
     """An item that has started and not ended yet."""
 
-    __slots__ = ("_by_key", "_counts", "_output", "_parts", "_pieces", "_settled", "_wire",
-                 "before", "fields", "id", "index", "is_done", "kind")  # fmt: skip
+    __slots__ = ("_by_key", "_counts", "_latest", "_output", "_parts", "_pieces", "_settled",
+                 "_wire", "before", "fields", "id", "index", "is_done", "kind")  # fmt: skip
 
     def __init__(self, index: int, wire: Item, output: OutputParts) -> None:
         self.index = index
@@ -125,6 +125,7 @@ class GrowingItem:
         self._counts: dict[str, int] = {}
         self._pieces: list[str] = []
         self._settled: tuple[Any, ...] | None = None  # the key of its latest final form
+        self._latest: tuple[Item, list[AnyPart]] | None = None  # the last entry that was decoded
 
     @property
     def last(self) -> AnyPart | None:
@@ -199,7 +200,7 @@ class GrowingItem:
         if known is not None and settled == known and dumps(wire) == dumps(known[2]):
             return  # already set by its own end, and repeated by that of the response
         self._settled = settled
-        parts = self._read(wire, previous)
+        parts = self._read_before(wire, previous) or self._read(wire, previous)
         self._parts.sort(key=attrgetter("place"))
         for index, part in enumerate(parts):
             if index == len(self._parts):
@@ -232,11 +233,22 @@ class GrowingItem:
         known = self._by_key.get((field, index))
         is_first = not self._parts or self._parts[0] is known
         entries = [entry] if is_first else [{**_FILLING, "type": entry.get("type")}, entry]
-        wire = {key: value for key, value in self._wire.items() if key not in _LATE}
+        wire = {**self._wire, field: entries}
+        for key in _LATE - {field}:
+            wire.pop(key, None)
         if self.kind == "reasoning":
-            wire["summary"] = []
-        wire[field] = entries
-        return self._read(wire, self.before)[-1]
+            del wire[field]
+            wire |= {"summary": [], field: entries}
+        parts = self._read(wire, self.before)
+        self._latest = (wire, parts) if is_first else None
+        return parts[-1]
+
+    def _read_before(self, wire: Any, previous: AnyPart | None) -> list[AnyPart] | None:
+        """The parts of an item whose only entry has just ended: its end repeats the entry."""
+        if self._latest is None or previous is not self.before:
+            return None
+        known, parts = self._latest
+        return parts if wire == known and dumps(wire) == dumps(known) else None
 
 
 def _begun(wire: Item) -> Item:
