@@ -7,6 +7,7 @@ affects a test. A test about one of these sets it.
 from __future__ import annotations
 
 import os
+import ssl
 import sys
 import time
 from itertools import count
@@ -58,6 +59,8 @@ def settle() -> None:
     os.environ.update(kept)
     if sys.platform != "win32":  # which has no such call
         time.tzset()
+    # The machine's certificate authorities are trusted by no test, and take 50 ms in each context.
+    ssl.SSLContext.set_default_verify_paths = lambda self: None  # type: ignore[method-assign]  # noqa: ARG005
 
 
 def isolate(monkeypatch: pytest.MonkeyPatch, homes: Path) -> None:

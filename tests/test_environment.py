@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import ssl
 import subprocess
 import sys
 import time
@@ -53,6 +54,11 @@ def test_no_setting_of_the_user_is_visible() -> None:
         assert name not in os.environ
 
 
+def test_no_certificate_authority_of_the_machine_is_trusted() -> None:
+    """No test can depend on those that are installed."""
+    assert ssl.create_default_context().cert_store_stats()["x509_ca"] == 0
+
+
 def test_the_time_zone_is_always_the_same() -> None:
     """Whatever the machine's is."""
     assert time.localtime(0)[:5] == (1970, 1, 1, 0, 0)
@@ -94,4 +100,4 @@ def test_all_this_holds_in_a_hostile_environment(tmp_path: Path) -> None:
         cwd=tmp_path, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout
-    assert "6 passed, 1 skipped" in done.stdout
+    assert "7 passed, 1 skipped" in done.stdout
