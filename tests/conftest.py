@@ -165,6 +165,16 @@ def own_environment(monkeypatch: pytest.MonkeyPatch, homes: Path) -> None:
     environment.isolate(monkeypatch, homes)
 
 
+@pytest.fixture
+def quick_collector() -> None:
+    """Restricts garbage collection to objects that the test creates.
+
+    What is older stays set aside, with all that was imported: to search it takes a second.
+    """
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(scope="session")
 def postgres_schema() -> Iterator[str]:
     """A schema in PostgreSQL for the tests of this process that only want it empty."""

@@ -160,15 +160,6 @@ def no_complaints(loop: asyncio.AbstractEventLoop) -> Generator[None]:
     assert told == []
 
 
-@pytest.fixture
-def quick_collector() -> Generator[None]:
-    """Restricts garbage collection to objects that the test creates."""
-    gc.collect()
-    gc.freeze()
-    yield
-    gc.unfreeze()
-
-
 @pytest.mark.usefixtures("quick_collector")
 @pytest.mark.filterwarnings("error")
 @_LIMITS

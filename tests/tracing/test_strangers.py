@@ -296,6 +296,7 @@ async def test_a_cancelled_run_ends_its_spans(spans: InMemorySpanExporter) -> No
         assert fields(found[name][0])["error.type"] == "CancelledError"
 
 
+@pytest.mark.usefixtures("quick_collector")
 @pytest.mark.parametrize("how", ["closed", "closed elsewhere", "dropped"])
 async def test_a_run_left_in_mid_stream_ends_its_spans(
     how: str, spans: InMemorySpanExporter, caplog: pytest.LogCaptureFixture
@@ -323,6 +324,7 @@ async def test_a_run_left_in_mid_stream_ends_its_spans(
     assert not caplog.records
 
 
+@pytest.mark.usefixtures("quick_collector")
 async def test_a_dropped_stream_of_a_client_ends_its_span(
     spans: InMemorySpanExporter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
