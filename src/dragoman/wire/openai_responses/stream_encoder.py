@@ -199,10 +199,10 @@ class StreamEncoder(EventEncoder):
 
     def _part_delta(self, event: PartDelta) -> bytes:
         part = self._parts.get(event.index)
-        if part is not None and not part.item.is_done and not part.is_stopped:
-            return part.item.grow(part, event)
+        if part is not None and not part.is_stopped and not (item := part.item).is_done:
+            return item.grow(part, event)
         written = self._begun() + self._pending()
-        if part is None:  # not initial_item by the server: most likely text
+        if part is None:  # not announced by the server: most likely text
             written += self._begin(event.index, Text(""))
         elif not event.text:  # a late citation or signature: sent in the last event
             part.grown.grow(event)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from operator import is_
 from typing import Any
+from weakref import ref
 
 from dragoman.model.accumulate import GrowingPart
 from dragoman.model.content import AnyPart
@@ -107,8 +108,9 @@ class OutputWriter:
         self.id = message_id or new_id()
         """The base of generated ids."""
         self._number = -1
-        self._placed: list[ItemWriter] = []
-        self._by_id: dict[str, ItemWriter] = {}
+        # Items refer to this object. The encoder holds them: no cycle keeps them in memory.
+        self._placed: list[ref[ItemWriter]] = []
+        self._by_id: dict[str, ref[ItemWriter]] = {}
         # Without parts, which are written one by one.
         self.writing.begin(make_message(Role.ASSISTANT, id=self.id))
 
@@ -152,16 +154,18 @@ class OutputWriter:
 
     def place(self, item: ItemWriter) -> int:
         """Assign the next output index to an item (W35)."""
-        self._placed.append(item)
-        self._by_id[item.id] = item
+        placed = ref(item)
+        self._placed.append(placed)
+        self._by_id[item.id] = placed
         return len(self._placed) - 1
 
     def placed(self, wire: Mapping[str, Any]) -> ItemWriter | None:
         """The open item that an event refers to by id or index."""
         named, index = wire.get("item_id"), wire.get("output_index")
-        item = self._by_id.get(named) if type(named) is str else None
+        found = self._by_id.get(named) if type(named) is str else None
         if named is None and type(index) is int and 0 <= index < len(self._placed):
-            item = self._placed[index]
+            found = self._placed[index]
+        item = None if found is None else found()
         return None if item is None or item.is_done else item
 
     def item(self, parts: Sequence[Part], start: int) -> Body | None:
@@ -198,17 +202,24 @@ class OutputWriter:
 class PartWriter(SentPart):
     """A part being written: its state so far, and what was sent of it."""
 
-    __slots__ = ("before", "first", "grown", "index", "is_stopped", "item", "kind")
+    __slots__ = ("_item", "before", "first", "grown", "index", "is_stopped", "kind")
 
     def __init__(self, item: ItemWriter, number: int, part: AnyPart) -> None:
         super().__init__(number, part)  # its index among the written parts
-        self.item = item
+        self._item = ref(item)
         self.first = part  # its initial state
         self.kind = streamed_as(part)
         self.index: int | None = None  # its index in the item, once it was sent
         self.is_stopped = False
         self.before: str | None = None  # the text in earlier items, if this is the rest
         self.grown = GrowingPart(part)
+
+    @property
+    def item(self) -> ItemWriter:
+        """Its item, which holds this part; the encoder holds the item."""
+        item = self._item()
+        assert item is not None  # noqa: S101 - see above
+        return item
 
     @property
     def state(self) -> AnyPart:
@@ -219,8 +230,8 @@ class PartWriter(SentPart):
 class ItemWriter:
     """An item being written."""
 
-    __slots__ = ("_counts", "_id", "_known", "_parts", "_start", "_writer", "id", "index",
-                 "is_done", "last")  # fmt: skip
+    __slots__ = ("__weakref__", "_counts", "_id", "_known", "_parts", "_start", "_writer", "id",
+                 "index", "is_done", "last")  # fmt: skip
 
     def __init__(self, answer: OutputWriter, start: int) -> None:
         self._writer = answer

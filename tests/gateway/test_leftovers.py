@@ -1,0 +1,82 @@
+"""What requests leave behind in the gateway's memory: nothing, without the garbage collector."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from aiohttp import web
+
+from tests.gateway.answers import KINDS, Provider
+from tests.gateway.client_requests import FRONTS, ask, body_for, path_for
+from tests.gateway.test_chat import gateway_to
+from tests.leftovers import leftovers
+
+REFUSED = {
+    "not JSON": b"{]",
+    "not an object": b"[]",
+    "messages": b'{"model": "m", "messages": "no", "input": 5, "contents": 5}',
+}
+
+
+class Failing(Provider):
+    """Answers with something that is no answer."""
+
+    def __init__(self, status: int, body: bytes) -> None:
+        super().__init__("openai-chat")
+        self._answer = status, body
+
+    async def __call__(self, request: web.Request) -> web.StreamResponse:
+        """Answer one request."""
+        await request.read()
+        status, body = self._answer
+        return web.Response(status=status, body=body, content_type="application/json")
+
+
+def settled() -> None:
+    """The server finishes a request after the client has its answer."""
+    time.sleep(0.05)
+
+
+@pytest.mark.parametrize("front", FRONTS)
+def test_answered_requests_are_freed_at_once(front: str) -> None:
+    """Whichever provider has answered, streamed or not."""
+    asked = [
+        (path_for(front, stream=stream), body_for(front, stream=stream)) for stream in (False, True)
+    ]
+    for back in KINDS:
+        with gateway_to(Provider(back)) as (serving, _):
+            for path, body in asked:
+                ask(serving.url, path, body)
+            settled()
+            with leftovers() as left:
+                assert [ask(serving.url, *each).status for each in asked] == [200, 200]
+                settled()
+        assert not left, back
+
+
+@pytest.mark.parametrize("body", REFUSED.values(), ids=REFUSED)
+@pytest.mark.parametrize("front", FRONTS)
+def test_refused_requests_are_freed_at_once(front: str, body: bytes) -> None:
+    """The error does not keep the body that it is about."""
+    with gateway_to(Provider("anthropic")) as (serving, _):
+        path = path_for(front, stream=False)
+        with leftovers() as left:
+            assert ask(serving.url, path, body).status == 400
+            settled()
+    assert not left
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(("status", "body"), [(500, b'{"error": {"message": "no"}}'), (200, b"{]")])
+def test_failed_requests_are_freed_at_once(status: int, body: bytes, stream: bool) -> None:
+    """Neither one failed provider nor all of them leave anything behind."""
+    providers = [Failing(status, body), Failing(status, body)]
+    for count in (1, 2):
+        with gateway_to(*providers[:count]) as (serving, _):
+            path = path_for("anthropic", stream=stream)
+            asked = body_for("anthropic", stream=stream)
+            with leftovers() as left:
+                assert ask(serving.url, path, asked).status >= 500
+                settled()
+        assert not left
