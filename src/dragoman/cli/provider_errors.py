@@ -79,10 +79,13 @@ def run(work: Coroutine[Any, Any, T], name: str, address: str | None = None) -> 
     """Run the coroutine; errors while talking to `name` end the command."""
     import asyncio
 
+    from dragoman.cli.interrupts import notice_signals
     from dragoman.errors import DragomanError
 
     try:
-        return asyncio.run(work)
+        with asyncio.Runner() as runner:
+            notice_signals(runner.get_loop())
+            return runner.run(work)
     except DragomanError as error:
         ending = ending_of(error, name, address)
     raise ending

@@ -18,6 +18,7 @@ from dragoman.cli.chat.typed import Lines
 from dragoman.cli.costs import usage_line
 from dragoman.cli.exit_codes import INTERRUPTED, Ending
 from dragoman.cli.history.stores import USUAL, Place
+from dragoman.cli.interrupts import notice_signals
 from dragoman.cli.mcp_tools import tools_of
 from dragoman.cli.model_opening import address_asked
 from dragoman.cli.provider_errors import ending_of, explained
@@ -97,6 +98,7 @@ class Talk:
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine on the chat's event loop; Ctrl-C cancels it."""
+        notice_signals(self.runner.get_loop())  # each time: the prompt has a loop of its own
         try:
             return self.runner.run(work)
         except Ending:
