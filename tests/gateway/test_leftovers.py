@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 
 import pytest
 from aiohttp import web
 
+from dragoman.errors import AllFailed, ServerError
+from dragoman.gateway.app import drop_frames
 from tests.gateway.answers import KINDS, Provider
 from tests.gateway.client_requests import FRONTS, ask, body_for, path_for
 from tests.gateway.test_chat import gateway_to
@@ -20,7 +23,7 @@ REFUSED = {
 
 
 class Failing(Provider):
-    """Answers with something that is no answer."""
+    """A provider whose response is an error or invalid JSON."""
 
     def __init__(self, status: int, body: bytes) -> None:
         super().__init__("openai-chat")
@@ -31,6 +34,12 @@ class Failing(Provider):
         await request.read()
         status, body = self._answer
         return web.Response(status=status, body=body, content_type="application/json")
+
+
+class Unhashable(Exception):  # noqa: N818 - as dataclasses make them
+    """An error of another library that compares by value."""
+
+    __hash__ = None  # type: ignore[assignment]  # that is the point
 
 
 def settled() -> None:
@@ -80,3 +89,15 @@ def test_failed_requests_are_freed_at_once(status: int, body: bytes, stream: boo
                 assert ask(serving.url, path, asked).status >= 500
                 settled()
         assert not left
+
+
+def test_errors_that_refer_to_each_other_lose_their_frames() -> None:
+    """Errors of middleware may have each other as cause; it ends, and reaches all of them."""
+    first, second, third = ServerError("first"), Unhashable("second"), ServerError("third")
+    errors = (first, second, third)
+    for error in errors:
+        with suppress(ServerError, Unhashable):
+            raise error
+    first.__cause__, second.__context__, third.__cause__ = second, first, third
+    drop_frames(None, first, AllFailed("all", causes=[third]))
+    assert [error.__traceback__ for error in errors] == [None, None, None]

@@ -86,8 +86,8 @@ class App:
             gateway.in_flight.discard(inbound)
             call.unwatch()
             gateway.notify(inbound.record())
-            _drop_frames(inbound.error)
-            _drop_frames(None if inbound.exchange is None else inbound.exchange.error)
+            exchange = inbound.exchange
+            drop_frames(inbound.error, None if exchange is None else exchange.error)
 
     async def _serve(self, inbound: InboundRequest) -> None:
         """Always respond, whatever fails. A disconnect also cancels the upstream request."""
@@ -162,17 +162,23 @@ class App:
         await inbound.call.respond(encoded.status, encoded.headers, encoded.to_bytes())
 
 
-def _drop_frames(error: BaseException | None) -> None:
-    """Remove the frames from an error that was reported.
+def drop_frames(*errors: BaseException | None) -> None:
+    """Remove the frames from errors that were reported, and from their causes.
 
     They hold the request, which holds the error: it would stay in memory, with its body, until the
     garbage collector runs.
     """
-    while error is not None:
+    seen: set[int] = set()  # by id: errors of middleware may refer to each other, or lack a hash
+    waiting = [*errors]
+    while waiting:
+        error = waiting.pop()
+        if error is None or id(error) in seen:
+            continue
+        seen.add(id(error))
         error.__traceback__ = None
-        for cause in error.causes if isinstance(error, AllFailed) else ():
-            _drop_frames(cause)
-        error = error.__cause__ or error.__context__
+        waiting += (error.__cause__, error.__context__)
+        if isinstance(error, AllFailed):
+            waiting += error.causes
 
 
 def _log_failure(error: Exception) -> None:

@@ -7,7 +7,7 @@ from functools import lru_cache, wraps
 from typing import ParamSpec, TypeVar
 
 _MAX_LENGTH = 256
-"""Longer names are no real ones."""
+"""Characters; the names of real models are shorter."""
 P = ParamSpec("P")
 R = TypeVar("R")
 
