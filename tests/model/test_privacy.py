@@ -42,6 +42,8 @@ from dragoman.wire.losses import Loss, Repair
 from dragoman.wire.violations import Violation
 from tests.model.anything import value_types
 
+pytestmark = pytest.mark.whole
+
 Secrets = st.integers(0, 16**16 - 1).map(lambda number: f"zqzq{number:016x}")
 
 

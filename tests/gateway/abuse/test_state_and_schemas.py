@@ -13,6 +13,8 @@ from dragoman.wire.envelope import PREFIX, Seal, wrap
 from tests.gateway.abuse.stage import CANARY, Stage, refused
 from tests.gateway.client_requests import body_for
 
+pytestmark = pytest.mark.whole
+
 BACKS = ("openai-chat", "openai-responses", "anthropic", "gemini", "ollama")
 
 

@@ -14,6 +14,8 @@ from dragoman.wire.anthropic.rules import RULEBOOK
 from tests.wire.rulebook import Book, Row
 from tests.wire.test_hostile import FIXTURES
 
+pytestmark = pytest.mark.whole
+
 USER = {"role": "user", "content": "Hi"}
 THOUGHT = {"type": "thinking", "thinking": "hm", "signature": "s"}
 ON = {"type": "enabled", "budget_tokens": 1024}

@@ -14,6 +14,8 @@ from dragoman.wire.gemini.rules import RULEBOOK
 from tests.wire.rulebook import Book, Row
 from tests.wire.test_hostile import FIXTURES
 
+pytestmark = pytest.mark.whole
+
 PICKY = TARGET.with_flags(
     {
         "turns.prefill": "refused",

@@ -23,6 +23,8 @@ from dragoman.wire.target import Target
 from tests.wire.rulebook import Book, Row
 from tests.wire.test_hostile import FIXTURES
 
+pytestmark = pytest.mark.whole
+
 USER = {"role": "user", "content": "Hi"}
 
 

@@ -14,6 +14,8 @@ from dragoman.wire.openai_responses.rules import RULEBOOK
 from tests.wire.rulebook import Book, Row
 from tests.wire.test_hostile import FIXTURES
 
+pytestmark = pytest.mark.whole
+
 USER = {"role": "user", "content": "Hi"}
 LOOSE = TARGET.with_flags(
     {
