@@ -35,7 +35,7 @@ chat: $(VENV)/.local ## chat in the terminal, with any model that is available
 
 # Three processes on two cores, no more than four anywhere; JOBS=0 runs in this one, for a debugger.
 # Without coverage, which takes as long again: test-all measures it.
-test: $(VENV)/.dev ## run the tests, in about ten minutes on two cores
+test: $(VENV)/.dev ## run the tests, in four minutes on two cores
 	@echo "==> running the tests (few examples of each property; corpus tier: core)"
 	@DRAGOMAN_PROFILE=quick DRAGOMAN_TIER=core $(PYTEST)
 
