@@ -10,6 +10,7 @@ import threading
 import traceback
 from collections.abc import Generator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Never
@@ -30,7 +31,13 @@ PROVIDER = 5
 FAULT = 70
 INTERRUPTED = 128 + 2
 TERMINATED = 128 + 15
+HUNG_UP = 128 + 1
 CLOSED = 128 + 13
+
+_ENDINGS: dict[int, tuple[int, str]] = {signal.SIGTERM: (TERMINATED, "terminated")}
+"""The signals that end a command, with its exit code and message."""
+if sys.platform != "win32":
+    _ENDINGS[signal.SIGHUP] = (HUNG_UP, "the terminal was closed")
 
 EXIT_CODES = """\b
 Exit codes:
@@ -41,7 +48,7 @@ Exit codes:
   4   file can't be read or written
   5   provider error, or provider unreachable
   70  internal error (a bug in dragoman)
-  130, 141, 143  interrupted, output closed, terminated"""
+  129, 130, 141, 143  terminal closed, interrupted, output closed, terminated"""
 
 
 INPUT = click.Path(exists=True, dir_okay=False, readable=True, allow_dash=True)
@@ -131,28 +138,37 @@ def _code_of(error: DragomanError) -> int:
 
 @contextmanager
 def _terminable() -> Generator[None, None, None]:
-    """Make SIGTERM unwind the stack as an interrupt does, so that cleanup runs."""
+    """Make SIGTERM and SIGHUP unwind the stack as an interrupt does, so that cleanup runs."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGTERM, _terminated)
+    before = {each: signal.getsignal(each) for each in _ENDINGS}
+    before = {each: was for each, was in before.items() if was not in {signal.SIG_IGN, None}}
+    for each in before:  # what is ignored stays so, as under nohup
+        signal.signal(each, _ended)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for each, handler in before.items():
+            signal.signal(each, handler)
 
 
-def _terminated(_number: int, _frame: FrameType | None) -> None:
-    """Handle SIGTERM; a running event loop ends between two callbacks, never inside one."""
+def _ended(number: int, _frame: FrameType | None) -> None:
+    """Handle a signal; a running event loop ends between two callbacks, never inside one."""
+    if number != signal.SIGTERM:
+        from dragoman.gateway.hangup import forget_terminal
+
+        forget_terminal()
+    leave = partial(_leave, *_ENDINGS[number])
     loop = _running_loop()
     if loop is None:
-        _leave()
+        leave()
     else:
-        loop.call_soon_threadsafe(_leave)
+        loop.call_soon_threadsafe(leave)
 
 
-def _leave() -> Never:
-    raise _Termination(TERMINATED, "terminated")
+def _leave(code: int, message: str) -> Never:
+    raise _Termination(code, message)
 
 
 def _running_loop() -> AbstractEventLoop | None:

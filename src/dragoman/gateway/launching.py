@@ -22,6 +22,7 @@ from dragoman.gateway.config.reading import load_config
 from dragoman.gateway.config.reloading import FileWatch, Reloader
 from dragoman.gateway.config.settings import GatewayConfig, LogForm
 from dragoman.gateway.guard import is_loopback
+from dragoman.gateway.hangup import ends_with_terminal
 from dragoman.gateway.peers import Peers
 from dragoman.gateway.serving import LOG, Worker, bind, run
 from dragoman.gateway.summary import summary
@@ -38,6 +39,7 @@ class Launch:
         """`changes` are the command line's overrides of `[server]` settings."""
         self._path = path
         self._changes = changes
+        self._on_terminal = ends_with_terminal()
         self._watch = FileWatch(path, os.environ)  # before loading, so that no change is missed
         self.config = self.load()
 
@@ -49,8 +51,9 @@ class Launch:
 
     def _watching(self, worker: Worker) -> Reloader:
         return Reloader(
-            self._watch, self.load, on_config=worker.adopt_soon, on_problems=worker.keep
-        )
+            self._watch, self.load, on_config=worker.adopt_soon, on_problems=worker.keep,
+            hears_signals=not self._on_terminal,
+        )  # fmt: skip
 
     def run(self, say: Say) -> int:
         """Serve until told to stop; returns the exit code."""
@@ -62,7 +65,10 @@ class Launch:
         try:
             if server.workers > 1:
                 return self._supervise(listening, say, welcome)
-            run(lambda: Worker(self.config), [listening], welcome, watching=self._watching)
+            run(
+                lambda: Worker(self.config), [listening], welcome,
+                watching=self._watching, on_terminal=self._on_terminal,
+            )  # fmt: skip
         finally:
             listening.close()
         say("stopped")
@@ -87,7 +93,7 @@ class Launch:
         supervisor = Supervisor(
             count, worker_main, drain=lambda: self.config.server.drain_timeout,
             reload=self._reloaded, changed=self._watch.has_changed, say=say, ready=welcome,
-            stopped=listening.close,
+            stopped=listening.close, on_terminal=self._on_terminal,
         )  # fmt: skip
         try:
             code = supervisor.run()
@@ -119,7 +125,8 @@ class Launch:
         for line in summary(self.config, most=_SHOWN):
             say(f"  {line}")
         if self.config.source is not None:
-            say("Changes to the file are applied automatically, and on SIGHUP.")
+            also = "" if self._on_terminal else ", and on SIGHUP"
+            say(f"Changes to the file are applied automatically{also}.")
         drain = f"{self.config.server.drain_timeout:g} s"
         say(f"Press Ctrl-C to stop after current requests (up to {drain}), twice to stop at once.")
 
