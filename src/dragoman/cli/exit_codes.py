@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import signal
@@ -55,6 +56,10 @@ INPUT = click.Path(exists=True, dir_okay=False, readable=True, allow_dash=True)
 """An input argument: a file, or `-` for standard input."""
 
 
+_FULL = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}
+"""The errors of a full disk, or of a file that has become too large."""
+
+
 class Ending(BaseException):
     """Ends the command with an exit code and optionally a message.
 
@@ -95,10 +100,10 @@ def clean_ending() -> Generator[None, None, None]:
             yield
         except (Exception, KeyboardInterrupt, Ending) as error:  # noqa: BLE001 - named or unforeseen
             code, message = _ending_of(error)
+            if isinstance(error, BrokenPipeError) or _is_full_output(error):
+                _silence()
         else:
             return
-    if code == CLOSED:
-        _silence()
     if message is not None:
         complain(message)
     sys.exit(code)
@@ -118,10 +123,17 @@ def _ending_of(error: BaseException) -> tuple[int, str | None]:
         case BrokenPipeError():
             return CLOSED, None
         case OSError():
-            name = f"{error.filename}: " if isinstance(error.filename, str) else ""
-            return FILES, f"{name}{error.strerror or type(error).__name__}"
+            named = error.filename if isinstance(error.filename, str) else None
+            if _is_full_output(error):
+                named = "standard output"
+            return FILES, ": ".join(filter(None, (named, error.strerror or type(error).__name__)))
         case _:
             return FAULT, fault(error)
+
+
+def _is_full_output(error: BaseException) -> bool:
+    """Whether standard output is on a full disk: whoever writes a file names it (`AtomicFile`)."""
+    return isinstance(error, OSError) and error.errno in _FULL and error.filename is None
 
 
 def _code_of(error: DragomanError) -> int:
@@ -183,7 +195,7 @@ def _running_loop() -> AbstractEventLoop | None:
 
 
 def _silence() -> None:
-    """Discard buffered output after the reader has gone, so that flushing at exit can't fail."""
+    """Discard buffered output that nobody can take, so that flushing at exit can't fail."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     try:
         os.dup2(nowhere, sys.stdout.fileno())
