@@ -11,13 +11,14 @@ from types import TracebackType
 from typing import Self
 
 from dragoman.cli.exit_codes import FILES, USAGE, Ending
-from dragoman.transport.atomic_files import AtomicFile, write_atomically
 
 
 class Output:
     """Standard output (if there is no name), or an `AtomicFile`."""
 
     def __init__(self, name: str | None) -> None:
+        from dragoman.transport.atomic_files import AtomicFile  # `--help` needs no transport
+
         self._file = None if name is None else AtomicFile(Path(name))
         self._stream = sys.stdout.buffer if self._file is None else self._file
 
@@ -57,6 +58,7 @@ class Output:
 def write_private(path: Path, text: str) -> None:
     """Write a text file that only its owner can read, replacing any existing one."""
     from dragoman.history.storage.private_folders import make_private_folder
+    from dragoman.transport.atomic_files import write_atomically
 
     try:
         make_private_folder(path.parent)

@@ -18,6 +18,8 @@ import msgspec
 from dragoman._version import __version__
 from dragoman.errors import ConfigError, DragomanError
 from dragoman.gateway.access_log import moment
+from dragoman.gateway.config.discovery import circular_variables
+from dragoman.gateway.config.problems import Problem
 from dragoman.gateway.config.reading import load_config
 from dragoman.gateway.config.reloading import FileWatch, Reloader
 from dragoman.gateway.config.settings import GatewayConfig, LogForm
@@ -47,7 +49,14 @@ class Launch:
         """Load the configuration; raises `ConfigFileError` with all problems."""
         config = load_config(self._path, os.environ)
         server = msgspec.structs.replace(config.server, **self._changes)
-        return msgspec.structs.replace(config, server=server)
+        circular = circular_variables(config.places.values(), server)
+        if circular:
+            others = {name: os.environ[name] for name in os.environ if name not in circular}
+            config = load_config(self._path, others)
+        why = "it is this gateway's own address, and is ignored"
+        ignored = [Problem(f"{name}: {why}") for name in sorted(circular)]
+        warnings = (*config.warnings, *ignored)
+        return msgspec.structs.replace(config, server=server, warnings=warnings)
 
     def _watching(self, worker: Worker) -> Reloader:
         return Reloader(
