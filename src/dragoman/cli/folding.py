@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
 
 import click
 
@@ -24,6 +24,10 @@ _STYLES: dict[str, dict[str, Any]] = {
     "media": {"fg": "blue"},
     "error": {"fg": "red"},
     "dim": {"dim": True},
+    "step": {"fg": "cyan", "bold": True},
+    "aspect": {"bold": True},
+    "differs": {"fg": "yellow", "bold": True},
+    "command": {"fg": "cyan"},
 }
 _INDENT = "  "
 _SHORT_CHARS = 300
@@ -35,18 +39,13 @@ class Screen:
 
     def __init__(self, *, short: bool = False) -> None:
         self._short = short
-        self._width = _width()
-        self._is_plain = bool(os.environ.get("NO_COLOR"))
+        self._width = terminal_width() or _PIPE_WIDTH
 
     def show(self, document: Document, number: int) -> None:
         """Print one document; the second and later ones after a blank line."""
         rows = [] if number == 1 else [""]
         for line in lines_of(document):
-            style = {} if self._is_plain else _STYLES.get(line.style, {})
-            styled = (
-                click.style(row, **style) if row and style else row for row in self._rows(line)
-            )
-            rows.extend(styled)
+            rows.extend(styled(row, line.style) for row in self._rows(line))
         click.echo("\n".join(rows))
 
     def _rows(self, line: Line) -> Iterator[str]:
@@ -59,8 +58,80 @@ class Screen:
                 yield f"{indent}{row}" if row else ""
 
 
-def _width() -> int:
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else _PIPE_WIDTH
+def terminal_width() -> int | None:
+    """The width of the terminal; None if standard output is none."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+def styled(text: str, style: str) -> str:
+    """The text in the colours of a style, unless NO_COLOR is set; `click.echo` checks the rest."""
+    colours = {} if os.environ.get("NO_COLOR") else _STYLES.get(style, {})
+    return click.style(text, **colours) if text and colours else text
+
+
+class Piece(NamedTuple):
+    """A part of a line."""
+
+    text: str
+    style: str = ""
+
+
+def say(text: str, style: str = "", *, err: bool = False) -> None:
+    """Print text, wrapped at spaces on a terminal, which would break lines in mid-word."""
+    stream = sys.stderr if err else sys.stdout
+    rows = text.split("\n")
+    if stream.isatty():
+        width = shutil.get_terminal_size().columns
+        rows = [row for line in rows for row in folded(line, width)]
+    click.echo("\n".join(styled(row, style) for row in rows), err=err)
+
+
+def say_pieces(pieces: Iterable[Piece], *, indent: int = 0) -> None:
+    """Print a line; on a terminal, what has no room is continued on the next one, indented."""
+    width = terminal_width()
+    row, used = "", 0
+    for piece in pieces:
+        if width is not None and used > indent and used + len(piece.text) > width:
+            click.echo(row.rstrip())
+            row, used = " " * indent, indent
+            if piece.text.isspace():
+                continue
+        row += styled(piece.text, piece.style)
+        used += len(piece.text)
+    click.echo(row.rstrip())
+
+
+class Flow:
+    """Prints text as it grows, wrapped at spaces on a terminal."""
+
+    def __init__(self) -> None:
+        self._width = terminal_width()
+        self._word = ""
+        self._column = 0
+
+    def write(self, text: str) -> None:
+        """Print more; a word is printed when it has ended."""
+        if self._width is None:
+            click.echo(text, nl=False)
+            return
+        for letter in text:
+            self._word += letter
+            if letter.isspace():
+                self._flush()
+
+    def end(self) -> None:
+        """Print the last word, and end the line."""
+        self._flush()
+        click.echo()
+
+    def _flush(self) -> None:
+        word, self._word = self._word, ""
+        bare = word.rstrip()
+        if self._width is not None and bare and self._column + len(bare) > self._width > len(bare):
+            click.echo()
+            self._column = 0
+        click.echo(word, nl=False)
+        self._column = 0 if word.endswith("\n") else self._column + len(word)
 
 
 def folded(text: str, width: int) -> Iterator[str]:

@@ -6,13 +6,12 @@ import asyncio
 import os
 import sys
 from collections.abc import Sequence
-from shutil import get_terminal_size
 from typing import NamedTuple
 
 import click
 
 from dragoman.cli.exit_codes import INTERRUPTED, USAGE, Ending
-from dragoman.cli.folding import folded
+from dragoman.cli.folding import say
 from dragoman.cli.model_aliases import Chosen, default_model
 from dragoman.cli.model_opening import model_meant
 from dragoman.cli.model_options import MODEL_VARIABLE
@@ -165,22 +164,15 @@ def _list(chosen: Chosen) -> None:
 
 def _offered(command: str) -> Chosen:
     """The local model, accepted by pressing Enter."""
-    _say("No model was named, no provider key is set, and neither Ollama, LM Studio nor"
-         " llama.cpp is running on this machine.")  # fmt: skip
+    say("No model was named, no provider key is set, and neither Ollama, LM Studio nor"
+        " llama.cpp is running on this machine.", err=True)  # fmt: skip
     if not has_llama():
-        _say("To run a model on this machine: pip install 'dragoman[local]'")
+        say("To run a model on this machine: pip install 'dragoman[local]'", err=True)
         return _decline(command)
-    _say(local_line())
+    say(local_line(), err=True)
     question = "Use it?" if is_kept(SMOLLM2) else "Download it and use it?"
     is_wanted = click.confirm(question, default=True, err=True)
     return Chosen(LOCAL, is_agreed=True) if is_wanted else _decline(command)
-
-
-def _say(text: str) -> None:
-    """Print text wrapped at spaces; the terminal would break lines in mid-word."""
-    width = get_terminal_size().columns
-    rows = [row for line in text.split("\n") for row in folded(line, width)]
-    click.echo("\n".join(rows), err=True)
 
 
 def local_line() -> str:
