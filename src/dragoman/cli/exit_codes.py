@@ -79,8 +79,9 @@ class _Termination(Ending, SystemExit):  # type: ignore[misc]  # both have `code
 def complain(message: str) -> None:
     """Print a message on standard error."""
     from dragoman.cli.screen import harmless
+    from dragoman.cli.wrapping import say
 
-    click.echo(f"dragoman: {harmless(message)}", err=True)
+    say(f"dragoman: {harmless(message)}", err=True)
 
 
 def fault(error: BaseException) -> str:

@@ -6,15 +6,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from dragoman.cli.folding import Piece, say_pieces, terminal_width
 from dragoman.cli.screen import harmless_line
+from dragoman.cli.wrapping import Piece, say_pieces, terminal_width
 
 if TYPE_CHECKING:
     from dragoman.model.collection import Messages
     from dragoman.model.tool_definitions import ToolDefinition
 
-_FIRST = ("openai-chat", "openai-responses", "anthropic", "gemini", "ollama")
-"""The order in which people know them; others follow."""
 _INSTRUCTIONS = "Answer in one sentence."
 _PICTURE = b"\x89PNG\r\n\x1a\n" + bytes(16)
 _MAX_TOKENS = 120
@@ -108,16 +106,11 @@ def _bodies(messages: Messages, tool: ToolDefinition) -> dict[str, tuple[Any, st
         tools=(tool,),
         sampling=Sampling(max_tokens=_MAX_TOKENS),
     )
-    known = dialects()
     found: dict[str, tuple[Any, str]] = {}
-    for name in sorted(known, key=_rank):
+    for name in dialects():
         spoken = dialect(name)
         found[name] = spoken.encode_request(request).body, spoken.messages_field
     return found
-
-
-def _rank(name: str) -> tuple[int, str]:
-    return (_FIRST.index(name) if name in _FIRST else len(_FIRST)), name
 
 
 def _place(aspect: Aspect, body: Any, field: str) -> Place | None:

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import click
 
-from dragoman.cli.folding import say, styled
 from dragoman.cli.screen import harmless
+from dragoman.cli.wrapping import say, styled
 
 _PORT = 8421
 _PROMPT = "Say hello in one short sentence."

@@ -11,13 +11,13 @@ from typing import NamedTuple
 import click
 
 from dragoman.cli.exit_codes import INTERRUPTED, USAGE, Ending
-from dragoman.cli.folding import say
 from dragoman.cli.model_aliases import Chosen, default_model
 from dragoman.cli.model_opening import model_meant
 from dragoman.cli.model_options import MODEL_VARIABLE
 from dragoman.cli.provider_status import described, has_llama, own_model
 from dragoman.cli.reachable_models import Found, Place, asked, found_at, places
 from dragoman.cli.screen import HARMFUL, harmless, harmless_line, print_table
+from dragoman.cli.wrapping import say
 from dragoman.errors import ConfigError, DragomanError
 from dragoman.providers.registry import provider, provider_names
 from dragoman.transport.local.catalogue import SMOLLM2
