@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from dragoman import __version__
 from dragoman.cli.exit_codes import INTERRUPTED, Ending
-from dragoman.cli.provider_status import expect_llama, own_model
+from dragoman.cli.provider_status import expect_llama
 from dragoman.cli.screen import harmless
 from dragoman.cli.tour_gateway import has_gateway, serve, show_fronts
 from dragoman.cli.wrapping import Flow, say
@@ -176,7 +176,7 @@ async def _taken(agent: Agent, turn: Turn, before: Messages) -> Messages:
     told = f", with the {len(before)} messages so far" if before else ""
     say(f"\n--- in {turn.dialect}{told}", "step")
     say(f"> {turn.prompt}", "user")
-    is_loading = not before and own_model(agent.model.name) is not None
+    is_loading = not before and agent.model.name.startswith("local:")
     doing = "Loading the model …" if is_loading else "Waiting for the model …"
     choice = turn.tool or "none"  # such a small model can't choose; a grammar forces the call
     has_begun, flow = False, Flow()
