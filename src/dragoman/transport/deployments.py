@@ -64,7 +64,7 @@ class Deployment:
             _tell_unused(self.provider)
         self._is_chosen = dialect_name is not None
         self._key = key
-        self._given_url = base_url
+        self._base_url = base_url
         self._headers = _checked(headers)
         self._parameters = dict(parameters)
         self._targets: dict[str | None, Target] = {}
@@ -105,7 +105,7 @@ class Deployment:
             endpoint,
             model=model,
             dialect=self.dialect.name,
-            base_url=self._base_url,
+            base_url=self._address,
             parameters=self._filled(),
         )
         if not url.startswith(("https://", "http://")):
@@ -116,10 +116,10 @@ class Deployment:
         return HttpRequest(url=url, method=method, headers=_merged(ours, self._headers), body=body)
 
     @property
-    def _base_url(self) -> str | None:
+    def _address(self) -> str | None:
         """The address instead of the provider's own: given, or in the environment."""
-        if self._given_url is not None or not self._is_named:
-            return self._given_url
+        if self._base_url is not None or not self._is_named:
+            return self._base_url
         return address_around(self.provider, os.environ)
 
     def locate(self, error: DragomanError, model: str | None = None) -> None:
@@ -147,7 +147,7 @@ class Deployment:
     def url(self) -> str | None:
         """The base URL; None if it is not configured."""
         try:
-            return self._base_url or self.provider.url("models", parameters=self._filled())
+            return self._address or self.provider.url("models", parameters=self._filled())
         except ConfigError:
             return None
 
@@ -175,7 +175,7 @@ class Deployment:
         key = (self._key or self._key_around() or "").strip()
         if key:
             return _checked(auth.headers(key))
-        if self.provider.auth is None or self._base_url is not None or not self.provider.keys:
+        if self.provider.auth is None or self._address is not None or not self.provider.keys:
             return {}
         names = " or ".join(self.provider.keys)
         msg = f"{self.provider.name} needs an API key: set {names}, or pass key= to `Client`"
