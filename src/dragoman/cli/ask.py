@@ -99,8 +99,7 @@ def _ask_chosen(words: tuple[str, ...], given: Options) -> None:
 
     is_terminal = bool(words or given.attach) and sys.stdin.isatty() and sys.stderr.isatty()
     chosen = chosen_model(None, None, is_terminal=is_terminal, command="ask")
-    url = given.base_url or chosen.base_url
-    _ask(chosen.name, words, replace(given, base_url=url, yes=given.yes or chosen.is_agreed))
+    _ask(chosen.name, words, replace(given, yes=given.yes or chosen.is_agreed))
 
 
 def _ask(named: str, words: tuple[str, ...], given: Options) -> None:
