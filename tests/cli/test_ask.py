@@ -164,7 +164,7 @@ def test_options_reach_the_provider(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("model", "words"),
     [
-        ("gpt-5", "Name a model as provider:model"),
+        ("gpt-5", "did you mean openai:gpt-5?"),
         ("nobody:gpt-5", "available are anthropic,"),
         ("nobody:gpt-5", "local: and echo: run on this machine"),
     ],

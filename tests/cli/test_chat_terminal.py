@@ -294,7 +294,7 @@ def test_an_error_is_one_line_and_the_chat_continues(monkeypatch: pytest.MonkeyP
 def test_without_a_key_the_local_model_is_a_keystroke_away() -> None:
     """It shows its name, size and source; if declined, the variables to set are listed."""
     with terminal(dragoman("chat")) as screen:
-        offer = " ".join(screen.until("chat with it? [Y/n]").split())
+        offer = " ".join(screen.until("use it? [Y/n]").split())
         assert "no provider key is set" in offer
         assert "smollm2 (Apache-2.0)" in offer
         assert "93 MB, downloaded once from the package index" in offer

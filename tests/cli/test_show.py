@@ -30,7 +30,7 @@ from dragoman import (
     Video,
 )
 from dragoman.cli.commands import dragoman as command
-from dragoman.cli.folding import folded
+from dragoman.cli.wrapping import folded
 from dragoman.model import ServerTool
 from dragoman.model.messages import make_message
 from dragoman.model.parts import Citation
