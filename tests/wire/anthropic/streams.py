@@ -4,12 +4,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import Any
 
-from dragoman.model.events import Event
-from dragoman.model.responses import Response
+from dragoman.model.events import (
+    ChoiceFinish,
+    PartDelta,
+    PartStart,
+    PartStop,
+    ResponseEnd,
+    ResponseStart,
+    UsageUpdate,
+)
 from dragoman.wire.anthropic.codec import DIALECT
-from dragoman.wire.streams import StreamDecoder, StreamEncoder
+from dragoman.wire.stream_encoding import HELD_BACK, NO_USAGE
+from dragoman.wire.streams import StreamEncoder
+from tests.wire import streams
+from tests.wire.anthropic.stream_grammar import check_stream
+from tests.wire.streams import MALFORMED, Failure, InPieces, decoding, encoding
 
 USAGE = {"input_tokens": 9, "output_tokens": 30, "cache_read_input_tokens": 4,
          "service_tier": "standard"}  # fmt: skip
@@ -147,7 +159,7 @@ def events_of(body: dict[str, Any]) -> list[dict[str, Any]]:
     return events
 
 
-def written(events: Iterable[dict[str, Any]]) -> bytes:
+def written(events: Iterable[dict[str, Any]], _form: str = "sse") -> bytes:
     """The events as server-sent event bytes."""
     return b"".join(
         f"event: {event['type']}\ndata: {json.dumps(event, ensure_ascii=False)}\n\n".encode()
@@ -155,46 +167,63 @@ def written(events: Iterable[dict[str, Any]]) -> bytes:
     )
 
 
-STREAMS = {name: written(events_of(body)) for name, body in BODIES.items()}
+FRAMES = {name: events_of(body) for name, body in BODIES.items()}
+STREAMS = {name: written(frames) for name, frames in FRAMES.items()}
+
+decoded = decoding(DIALECT)
+encoded = encoding(DIALECT.stream_encoder)
+said = partial(streams.said, is_by_value=True)
 
 
-def decoded(stream: bytes, cuts: Iterable[int] = ()) -> tuple[StreamDecoder, list[Event]]:
-    """Decodes a stream split at these positions; returns the decoder and the events."""
-    decoder = DIALECT.stream_decoder()
-    events: list[Event] = []
-    start = 0
-    for cut in (*sorted(cuts), len(stream)):
-        events += decoder.feed(stream[start:cut])
-        start = cut
-    return decoder, events + decoder.close()
+# --- for the tests of all dialects
+
+FORMS = ("sse",)
+GENERATED = frozenset({"one id twice"})
+ENCODED: dict[str, Any] = {}
+ORDER = "kept"
+LOST_WHEN_CUT = frozenset({HELD_BACK, NO_USAGE})
+DECIDED_BEFORE = 1
+WORDS = ("text", "tool_use", "thinking", "text_delta", "error", "\ud800")
+KEYS = ("type", "text", "index", "delta", "input", "usage", "x")
 
 
-def encoded(events: Iterable[Event]) -> tuple[StreamEncoder, bytes]:
-    """Encodes the events; returns the encoder and the bytes."""
-    encoder = DIALECT.stream_encoder()
-    stream = b"".join([encoder.feed(event) for event in events])
-    return encoder, stream + encoder.close()
+def encoder(_form: str = "sse") -> StreamEncoder:
+    """An encoder for complete streams."""
+    return DIALECT.stream_encoder()
 
 
-def said(response: Response) -> dict[str, Any]:
-    """The response as data, without generated ids, and with arguments compared by value."""
-    document: dict[str, Any] = json.loads(response.to_json())["value"]
-    wire_ids: dict[str, str] = {}
-    for choice in document.get("choices", ()):
-        del choice["message"]["id"]
-        for part in choice["message"].get("parts", ()):
-            if part["type"] != "tool_call":
-                continue
-            if "wire_id" in part:
-                part["id"] = wire_ids.setdefault(part["id"], f"id {len(wire_ids)}")
-            raw = part.pop("raw", None)
-            if raw is not None:
-                part["input"] = _value(raw)
-    return document
+def ended(stream: bytes, _form: str = "sse", *, may_be_odd: bool = False) -> str:
+    """How an encoded stream ends, by its grammar."""
+    state = check_stream(stream, may_break_off=may_be_odd).state
+    return "complete" if state == "stopped" else state
 
 
-def _value(raw: str) -> Any:
-    try:
-        return json.loads(raw or "{}")
-    except ValueError:
-        return raw
+def is_end(frame: bytes) -> bool:
+    """Whether a frame is the end of a message."""
+    return b"message_stop" in frame
+
+
+def _with_error(error: dict[str, Any]) -> bytes:
+    events = FRAMES["text"]
+    return written([*events[:4], error, *events[4:]])
+
+
+_ERROR: dict[str, Any] = {
+    "type": "error",
+    "error": {"type": "overloaded_error", "message": "Overloaded"},
+    "request_id": "req_1",
+}
+
+FAILURES = {
+    "overloaded": Failure(
+        _with_error(_ERROR), "Overloaded", "overloaded_error", 529,
+        [json.dumps(_ERROR, separators=(",", ":")).encode()],
+    ),
+    **MALFORMED,
+}  # fmt: skip
+IN_PIECES = InPieces(
+    events_of(plain({"type": "text", "text": "abcdefgh"})),
+    [ResponseStart, UsageUpdate, PartStart, PartDelta, PartDelta, PartStop,
+     ResponseStart, UsageUpdate, ChoiceFinish, ResponseEnd],
+    ["abcde", "fgh"],
+)  # fmt: skip

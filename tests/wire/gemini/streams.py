@@ -6,12 +6,23 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from dragoman.model.events import Event
+from dragoman.model.events import (
+    ChoiceFinish,
+    Event,
+    PartDelta,
+    PartStart,
+    PartStop,
+    ResponseEnd,
+    ResponseStart,
+    UsageUpdate,
+)
 from dragoman.model.responses import Response
 from dragoman.wire.gemini.codec import DIALECT
 from dragoman.wire.gemini.stream_chunks import Form
 from dragoman.wire.gemini.stream_encoder import StreamEncoder
-from dragoman.wire.streams import StreamDecoder
+from dragoman.wire.stream_encoding import HELD_BACK, NO_USAGE
+from tests.wire import streams
+from tests.wire.streams import Failure, InPieces, decoding, encoding
 
 Chunk = dict[str, Any]
 
@@ -188,26 +199,21 @@ def written(chunks: Iterable[Any], form: Form = "sse") -> bytes:
     return "".join(f"data: {text}\r\n\r\n" for text in texts).encode()
 
 
-STREAMS = {name: written(chunks_of(body)) for name, body in BODIES.items()}
-ARRAYS = {name: written(chunks_of(body), "array") for name, body in BODIES.items()}
+FRAMES = {name: chunks_of(body) for name, body in BODIES.items()}
+STREAMS = {name: written(frames) for name, frames in FRAMES.items()}
+ARRAYS = {name: written(frames, "array") for name, frames in FRAMES.items()}
+
+decoded = decoding(DIALECT)
 
 
-def decoded(stream: bytes, cuts: Iterable[int] = ()) -> tuple[StreamDecoder, list[Event]]:
-    """Decodes a stream split at these positions; returns the decoder and the events."""
-    decoder = DIALECT.stream_decoder()
-    events: list[Event] = []
-    start = 0
-    for cut in (*sorted(cuts), len(stream)):
-        events += decoder.feed(stream[start:cut])
-        start = cut
-    return decoder, events + decoder.close()
+def encoder(form: Form = "sse") -> StreamEncoder:
+    """An encoder for complete streams, without envelopes for foreign sealed state."""
+    return StreamEncoder(form=form)
 
 
 def encoded(events: Iterable[Event], form: Form = "sse") -> tuple[StreamEncoder, bytes]:
     """Encodes the events; returns the encoder and the bytes."""
-    encoder = StreamEncoder(form=form)  # without envelopes for foreign sealed state
-    stream = b"".join([encoder.feed(event) for event in events])
-    return encoder, stream + encoder.close()
+    return encoding(lambda: encoder(form))(events)
 
 
 def sent(stream: bytes, form: Form = "sse") -> list[Chunk]:
@@ -223,18 +229,8 @@ def sent(stream: bytes, form: Form = "sse") -> list[Chunk]:
 
 def said(response: Response) -> Chunk:
     """The response as data, without generated ids, and with arguments compared by value."""
-    document: Chunk = json.loads(response.to_json())["value"]
+    document = streams.said(response, is_by_value=True)
     _sort_spellings(document)
-    ours: dict[str, str] = {}
-    for choice in document.get("choices", ()):
-        del choice["message"]["id"]
-        for part in choice["message"].get("parts", ()):
-            if part["type"] != "tool_call":
-                continue
-            if "wire_id" in part:
-                part["id"] = ours.setdefault(part["id"], f"id {len(ours)}")
-            if (raw := part.pop("raw", None)) is not None:
-                part["input"] = json.loads(raw or "{}") if part.get("kind") != "custom" else raw
     return document
 
 
@@ -245,3 +241,66 @@ def _sort_spellings(document: Any) -> None:
             value.sort()
         elif isinstance(value, (dict, list)):
             _sort_spellings(value)
+
+
+# --- for the tests of all dialects
+
+FORMS: tuple[Form, ...] = ("sse", "array")
+GENERATED: frozenset[str] = frozenset()
+ENCODED: dict[str, Any] = {}
+ORDER = "kept"
+LOST_WHEN_CUT = frozenset({HELD_BACK, NO_USAGE})
+DECIDED_BEFORE = 0
+WORDS = ("STOP", "model", "$.a", "image/png", "\ud800")
+KEYS = ("text", "index", "parts", "functionCall", "name", "args", "willContinue", "partialArgs",
+        "jsonPath", "stringValue", "thoughtSignature", "error", "groundingMetadata",
+        "citationSources", "inlineData", "thought", "x")  # fmt: skip
+
+
+def ended(stream: bytes, form: Form = "sse", *, may_be_odd: bool = False) -> str:
+    """How an encoded stream ends: an error is its last chunk."""
+    last = sent(stream, form)[-1]
+    if "error" not in last:
+        return "complete"
+    assert may_be_odd or last["error"]["code"]
+    assert b"finish" not in stream or may_be_odd
+    return "failed"
+
+
+def is_end(frame: bytes) -> bool:
+    """Whether a chunk has a finish reason."""
+    return b'"finishReason"' in frame
+
+
+_ERROR = {"error": {"code": 503, "message": "Overloaded", "status": "UNAVAILABLE",
+                    "details": [{"@type": "x", "y": 1}]}}  # fmt: skip
+
+
+def _with_error(form: Form) -> Failure:
+    chunks = FRAMES["text"]
+    stream = written([*chunks[:2], _ERROR, *chunks[2:]], form)
+    again = json.dumps(_ERROR, separators=(",", ":")).encode()
+    return Failure(
+        stream, "Overloaded", "UNAVAILABLE", 503, [again], ["usage", "events"], form=form
+    )
+
+
+FAILURES = {
+    **{f"overloaded {form}": _with_error(form) for form in FORMS},
+    **{
+        f"malformed {number}": Failure(body)
+        for number, body in enumerate([
+            b'{\n  "error": {\n    "code": 400,\n    "message": "x"\n  }\n}\n',
+            b'[{"error": {"code": 400, "message": "x", "status": "INVALID_ARGUMENT"}}]',
+            b'data: {"error": "boom"}\n\n',
+            b'data: [{"error": {"code": "x"}}]\n\n',
+            b'data: {"error": {"status": 7, "code": 9e3}, "candidates": []}\n\n',
+        ])
+    },
+}  # fmt: skip
+IN_PIECES = InPieces(
+    chunks_of(plain(candidate({"text": "abcdefghijk"}))),
+    [ResponseStart, PartStart, PartDelta, PartDelta, UsageUpdate, PartStop, ChoiceFinish,
+     ResponseEnd],
+    ["abcde", "fghij", "k"],
+)  # fmt: skip

@@ -6,9 +6,21 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from dragoman.model.events import Event
+from dragoman.model.events import (
+    ChoiceFinish,
+    Event,
+    PartDelta,
+    PartStart,
+    PartStop,
+    ResponseEnd,
+    ResponseStart,
+    UsageUpdate,
+)
+from dragoman.model.responses import Response
 from dragoman.wire.ollama.codec import DIALECT
-from dragoman.wire.streams import StreamDecoder
+from dragoman.wire.streams import StreamEncoder
+from tests.wire import streams
+from tests.wire.streams import Failure, InPieces, decoding
 
 TIME = "2025-10-17T23:14:07.414671123Z"
 METRICS = {"total_duration": 9, "load_duration": 1, "prompt_eval_count": 26,
@@ -20,7 +32,7 @@ def line(value: Any) -> bytes:
     return json.dumps(value).encode() + b"\n"
 
 
-def said(**message: Any) -> dict[str, Any]:
+def chunk(**message: Any) -> dict[str, Any]:
     """A chunk with a message delta."""
     whole = {"role": "assistant", "content": "", **message}
     return {"model": "m", "created_at": TIME, "message": whole, "done": False}
@@ -29,13 +41,13 @@ def said(**message: Any) -> dict[str, Any]:
 def done(reason: str | None = "stop", **fields: Any) -> dict[str, Any]:
     """The last chunk."""
     why = {} if reason is None else {"done_reason": reason}
-    return {**said(), "done": True, **why, **METRICS, **fields}
+    return {**chunk(), "done": True, **why, **METRICS, **fields}
 
 
 def plain(reason: str | None = "stop", **message: Any) -> dict[str, Any]:
     """The plain body of a response."""
     fields = message.pop("fields", {})
-    return {**done(reason, **fields), "message": said(**message)["message"]}
+    return {**done(reason, **fields), "message": chunk(**message)["message"]}
 
 
 def call(name: str, index: int, **arguments: Any) -> dict[str, Any]:
@@ -49,57 +61,57 @@ LOGPROB = {"token": "x", "logprob": -0.5}
 
 PAIRS: dict[str, tuple[list[dict[str, Any]], dict[str, Any]]] = {
     "text": (
-        [said(content="Grüezi "), said(content="mitenand"), done()],
+        [chunk(content="Grüezi "), chunk(content="mitenand"), done()],
         plain(content="Grüezi mitenand"),
     ),
     "thinking": (
-        [said(thinking="Hm"), said(thinking="."), said(content="Hi"), done()],
+        [chunk(thinking="Hm"), chunk(thinking="."), chunk(content="Hi"), done()],
         plain(content="Hi", thinking="Hm."),
     ),
     "thinking again": (
-        [said(thinking="a"), said(content="x"), said(thinking="b"), said(content="y"), done()],
+        [chunk(thinking="a"), chunk(content="x"), chunk(thinking="b"), chunk(content="y"), done()],
         plain(content="xy", thinking="ab"),
     ),
     "both at once": (
-        [said(thinking="a", content="x", tool_calls=[A]), done()],
+        [chunk(thinking="a", content="x", tool_calls=[A]), done()],
         plain(content="x", thinking="a", tool_calls=[A]),
     ),
     "calls": (
-        [said(tool_calls=[A]), said(tool_calls=[B]), done()],
+        [chunk(tool_calls=[A]), chunk(tool_calls=[B]), done()],
         plain(tool_calls=[A, B]),
     ),
     "a call before the text": (
-        [said(content="x"), said(tool_calls=[A]), said(content="y"), done()],
+        [chunk(content="x"), chunk(tool_calls=[A]), chunk(content="y"), done()],
         plain(content="xy", tool_calls=[A]),
     ),
     "calls in the last line": (
-        [said(content="x"), {**done(), "message": said(tool_calls=[A, B])["message"]}],
+        [chunk(content="x"), {**done(), "message": chunk(tool_calls=[A, B])["message"]}],
         plain(content="x", tool_calls=[A, B]),
     ),
     "older server": (
-        [said(tool_calls=[{"function": {"name": "f", "arguments": {}}}]), done(None)],
+        [chunk(tool_calls=[{"function": {"name": "f", "arguments": {}}}]), done(None)],
         plain(None, tool_calls=[{"function": {"name": "f", "arguments": {}}}]),
     ),
-    "cut off": ([said(content="x"), done("length")], plain("length", content="x")),
+    "cut off": ([chunk(content="x"), done("length")], plain("length", content="x")),
     "loaded": ([done("load")], plain("load")),
     "probabilities": (
-        [{**said(content="x"), "logprobs": [LOGPROB]}, {**said(), "logprobs": [LOGPROB]}, done()],
+        [{**chunk(content="x"), "logprobs": [LOGPROB]}, {**chunk(), "logprobs": [LOGPROB]}, done()],
         plain(content="x", fields={"logprobs": [LOGPROB, LOGPROB]}),
     ),
     "elsewhere": (
-        [{**said(content="x"), "remote_model": "r"}, done(remote_model="r", remote_host="h")],
+        [{**chunk(content="x"), "remote_model": "r"}, done(remote_model="r", remote_host="h")],
         plain(content="x", fields={"remote_model": "r", "remote_host": "h"}),
     ),
     "odd fields": (
-        [said(content="x", images=None), done()],
+        [chunk(content="x", images=None), done()],
         plain(content="x", images=None),
     ),
     "picture": (
-        [said(images=["iVBORw0KGgo="]), done()],
+        [chunk(images=["iVBORw0KGgo="]), done()],
         plain(images=["iVBORw0KGgo="]),
     ),
     "malformed call": (
-        [said(tool_calls=[{"odd": 1}]), done()],
+        [chunk(tool_calls=[{"odd": 1}]), done()],
         plain(tool_calls=[{"odd": 1}]),
     ),
 }
@@ -110,11 +122,7 @@ def stream(name: str) -> bytes:
     return b"".join(map(line, PAIRS[name][0]))
 
 
-def decoded(pieces: Iterable[bytes]) -> tuple[StreamDecoder, list[Event]]:
-    """Decodes these bytes; returns the decoder and the events."""
-    decoder = DIALECT.stream_decoder()
-    events = [event for piece in pieces for event in decoder.feed(piece)]
-    return decoder, [*events, *decoder.close()]
+decoded = decoding(DIALECT)
 
 
 def encoded(events: Iterable[Event]) -> bytes:
@@ -126,3 +134,72 @@ def encoded(events: Iterable[Event]) -> bytes:
 def lines(written: bytes) -> list[dict[str, Any]]:
     """The lines of a stream."""
     return [json.loads(found) for found in written.splitlines()]
+
+
+# --- for the tests of all dialects
+
+BODIES = {name: body for name, (_, body) in PAIRS.items()}
+FRAMES = {name: chunks for name, (chunks, _) in PAIRS.items()}
+FORMS = ("ndjson",)
+GENERATED = frozenset({"older server"})
+ENCODED = {"older server": {**BODIES["older server"], "done_reason": "stop"}}
+ORDER = "other"
+LOST_WHEN_CUT = None
+DECIDED_BEFORE = 0
+WORDS = ("stop", "assistant", "tool", "load", "\ud800")
+KEYS = ("message", "role", "content", "thinking", "images", "tool_calls", "function", "name",
+        "arguments", "done", "done_reason", "eval_count", "logprobs", "error", "x")  # fmt: skip
+
+
+def written(frames: Iterable[Any], _form: str = "ndjson") -> bytes:
+    """The lines of a stream."""
+    return b"".join(map(line, frames))
+
+
+def encoder(_form: str = "ndjson") -> StreamEncoder:
+    """An encoder for complete streams."""
+    return DIALECT.stream_encoder()
+
+
+def ended(stream: bytes, _form: str = "ndjson", *, may_be_odd: bool = False) -> str:
+    """How an encoded stream ends: with `done`, or an error."""
+    found = lines(stream)
+    if "error" not in found[-1]:
+        assert found[-1]["done"] or may_be_odd
+        return "complete"
+    assert may_be_odd or not any(one.get("done") for one in found)
+    return "failed"
+
+
+def is_end(frame: bytes) -> bool:
+    """Whether a line is the last one."""
+    return json.loads(frame)["done"] is True
+
+
+def said(response: Response) -> dict[str, Any]:
+    """The response as data, without generated ids; an older server's missing reason is `stop`."""
+    document = streams.said(response)
+    for choice in document.get("choices", ()):
+        choice.setdefault("finish_raw", "stop")
+    return document
+
+
+def _after_text(error: Any) -> bytes:
+    return written([chunk(content="x"), error, done()])
+
+
+FAILURES = {
+    "text": Failure(
+        _after_text({"error": "boom"}), "boom", text="x", again=[b'{"error":"boom"}'], form="ndjson"
+    ),
+    "object": Failure(
+        _after_text({"error": {"a": 1}, "status": 500}), "", status=500, text="x",
+        again=[b'{"error":{"a":1},"status":500}'], form="ndjson",
+    ),
+}  # fmt: skip
+IN_PIECES = InPieces(
+    FRAMES["text"],
+    [ResponseStart, PartStart, PartDelta, PartDelta, PartStop, UsageUpdate, ChoiceFinish,
+     ResponseEnd],
+    ["Grüezi ", "mitenand"],
+)  # fmt: skip

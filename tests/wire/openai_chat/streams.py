@@ -6,10 +6,21 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from dragoman.model.events import Event
+from dragoman.model.events import (
+    ChoiceFinish,
+    Event,
+    PartDelta,
+    PartStart,
+    PartStop,
+    ResponseEnd,
+    ResponseStart,
+    UsageUpdate,
+)
 from dragoman.model.responses import Response
 from dragoman.wire.openai_chat.codec import DIALECT
-from dragoman.wire.streams import StreamDecoder
+from dragoman.wire.streams import StreamEncoder
+from tests.wire import streams
+from tests.wire.streams import Failure, InPieces, decoding
 
 DONE = b"data: [DONE]\n\n"
 USAGE = {
@@ -32,7 +43,7 @@ def chunk(*choices: dict[str, Any], **fields: Any) -> dict[str, Any]:
             "choices": list(choices), **fields}  # fmt: skip
 
 
-def said(
+def chosen(
     delta: dict[str, Any], finish: str | None = None, index: int = 0, **fields: Any
 ) -> dict[str, Any]:
     """One choice of a chunk."""
@@ -59,7 +70,7 @@ def plain(message: dict[str, Any], finish: str | None = "stop", **fields: Any) -
 
 
 def _answer(*deltas: dict[str, Any], finish: str = "stop") -> list[dict[str, Any]]:
-    return [*[chunk(said(delta)) for delta in deltas], chunk(said({}, finish))]
+    return [*[chunk(chosen(delta)) for delta in deltas], chunk(chosen({}, finish))]
 
 
 def _function(call_id: str, name: str, arguments: str) -> dict[str, Any]:
@@ -87,10 +98,10 @@ _TWO = [
 PAIRS: dict[str, tuple[list[dict[str, Any]], dict[str, Any]]] = {
     "text": (
         [
-            chunk(said({**_ROLE, "content": "", "refusal": None}), obfuscation="xyz"),
-            chunk(said({"content": "Grüezi"}), obfuscation="x"),
-            chunk(said({"content": " mitenand 👋"}), usage=None),
-            chunk(said({}, "stop")),
+            chunk(chosen({**_ROLE, "content": "", "refusal": None}), obfuscation="xyz"),
+            chunk(chosen({"content": "Grüezi"}), obfuscation="x"),
+            chunk(chosen({"content": " mitenand 👋"}), usage=None),
+            chunk(chosen({}, "stop")),
             chunk(usage=USAGE),
         ],
         plain({"content": "Grüezi mitenand 👋", "refusal": None}, usage=USAGE),
@@ -301,10 +312,10 @@ PAIRS: dict[str, tuple[list[dict[str, Any]], dict[str, Any]]] = {
     ),
     "several choices": (
         [
-            chunk(said({**_ROLE, "content": "A"}), said({**_ROLE, "content": "B"}, index=1)),
-            chunk(said({"content": "b"}, index=1)),
-            chunk(said({"content": "a"}, "stop")),
-            chunk(said({}, "length", index=1)),
+            chunk(chosen({**_ROLE, "content": "A"}), chosen({**_ROLE, "content": "B"}, index=1)),
+            chunk(chosen({"content": "b"}, index=1)),
+            chunk(chosen({"content": "a"}, "stop")),
+            chunk(chosen({}, "length", index=1)),
         ],
         {
             **plain({}),
@@ -316,9 +327,9 @@ PAIRS: dict[str, tuple[list[dict[str, Any]], dict[str, Any]]] = {
     ),
     "log probabilities": (
         [
-            chunk(said({"content": "A"}, logprobs={"content": [_token("A")], "refusal": None})),
-            chunk(said({"content": "b"}, logprobs={"content": [_token("b")], "refusal": None})),
-            chunk(said({}, "stop", logprobs=None)),
+            chunk(chosen({"content": "A"}, logprobs={"content": [_token("A")], "refusal": None})),
+            chunk(chosen({"content": "b"}, logprobs={"content": [_token("b")], "refusal": None})),
+            chunk(chosen({}, "stop", logprobs=None)),
         ],
         plain(
             {"content": "Ab"},
@@ -335,9 +346,9 @@ PAIRS: dict[str, tuple[list[dict[str, Any]], dict[str, Any]]] = {
                 "choices": [],
                 "prompt_filter_results": [{"prompt_index": 0}],
             },
-            chunk(said({"content": "A"}, content_filter_results={"hate": {"filtered": False}})),
-            chunk(said({}, "stop", content_filter_results={})),
-            chunk(said({}, content_filter_offsets={"start": 1})),
+            chunk(chosen({"content": "A"}, content_filter_results={"hate": {"filtered": False}})),
+            chunk(chosen({}, "stop", content_filter_results={})),
+            chunk(chosen({}, content_filter_offsets={"start": 1})),
         ],
         plain(
             {"content": "A"},
@@ -351,9 +362,9 @@ PAIRS: dict[str, tuple[list[dict[str, Any]], dict[str, Any]]] = {
     "unknown fields": (
         [
             chunk(
-                said({"content": "A", "odd": {"a": 1}}), system_fingerprint="f", x_groq={"id": 1}
+                chosen({"content": "A", "odd": {"a": 1}}), system_fingerprint="f", x_groq={"id": 1}
             ),
-            chunk(said({"odd": {"b": None}}, "stop", stop_reason=None), x_groq={"queue": 2}),
+            chunk(chosen({"odd": {"b": None}}, "stop", stop_reason=None), x_groq={"queue": 2}),
         ],
         plain(
             {"content": "A", "odd": {"a": 1, "b": None}},
@@ -382,11 +393,7 @@ def stream(name: str) -> bytes:
     return b"".join(map(frame, PAIRS[name][0])) + DONE
 
 
-def decoded(pieces: Iterable[bytes]) -> tuple[StreamDecoder, list[Event]]:
-    """Decodes these chunks of bytes; returns the decoder and the events."""
-    decoder = DIALECT.stream_decoder()
-    events = [event for piece in pieces for event in decoder.feed(piece)]
-    return decoder, events + decoder.close()
+decoded = decoding(DIALECT)
 
 
 def encoded(events: Iterable[Event], *, include_usage: bool = True) -> bytes:
@@ -405,3 +412,73 @@ def chunks_of(written: bytes) -> list[dict[str, Any]]:
     """The chunks of a stream, without the final `[DONE]`."""
     frames = written.decode().split("\n\n")
     return [json.loads(f.removeprefix("data: ")) for f in frames if f and "[DONE]" not in f]
+
+
+# --- for the tests of all dialects
+
+BODIES = {name: body for name, (_, body) in PAIRS.items()}
+FRAMES: dict[str, list[Any]] = {name: [*chunks, "[DONE]"] for name, (chunks, _) in PAIRS.items()}
+FORMS = ("sse",)
+GENERATED: frozenset[str] = frozenset()
+ENCODED: dict[str, Any] = {}
+ORDER = "other"
+LOST_WHEN_CUT = None
+DECIDED_BEFORE = None
+WORDS = ("text", "user", "assistant", "tool", "function", "object", "\ud800", "\x00")
+KEYS = ("choices", "delta", "content", "tool_calls", "function", "refusal", "audio", "reasoning",
+        "images", "reasoning_details", "executed_tools", "annotations", "function_call", "index",
+        "usage", "error", "x")  # fmt: skip
+
+
+def written(frames: Iterable[Any], _form: str = "sse") -> bytes:
+    """The chunks as server-sent event bytes."""
+    return b"".join(DONE if one == "[DONE]" else frame(one) for one in frames)
+
+
+def encoder(_form: str = "sse") -> StreamEncoder:
+    """An encoder for complete streams."""
+    return DIALECT.stream_encoder(include_usage=True)
+
+
+def ended(stream: bytes, _form: str = "sse", *, may_be_odd: bool = False) -> str:
+    """How an encoded stream ends: with `[DONE]`, or an error."""
+    if stream.endswith(DONE):
+        return "complete"
+    assert may_be_odd or b"[DONE]" not in stream
+    assert "error" in chunks_of(stream)[-1]
+    return "failed"
+
+
+def is_end(frame: bytes) -> bool:
+    """Whether a frame is the end of a stream."""
+    return b"[DONE]" in frame
+
+
+said = streams.said
+
+
+def _after_text(error: bytes) -> bytes:
+    return frame(chunk(chosen({"content": "a"}))) + error + DONE
+
+
+FAILURES = {
+    "named": Failure(
+        _after_text(
+            b'event: error\ndata: {"error":{"message":"no","code":"bad","status_code":400}}\n\n'
+        ),
+        "no", "bad", 400, text="a",
+    ),
+    "numbered": Failure(
+        _after_text(b'data: {"error":{"message":"no","code":429,"type":"limit"}}\n\n'),
+        "no", "limit", 429, text="a",
+    ),
+    "without an object": Failure(
+        _after_text(b'event: error\ndata: {"message":"no"}\n\n'), "no", text="a"
+    ),
+    "text": Failure(_after_text(b'data: {"error":"no"}\n\n'), "no", text="a"),
+}  # fmt: skip
+IN_PIECES = InPieces(
+    FRAMES["text"],
+    [ResponseStart, PartStart, PartDelta, PartStop, ChoiceFinish, UsageUpdate, ResponseEnd],
+    ["Grüezi", " mitenand 👋"],
+)

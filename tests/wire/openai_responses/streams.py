@@ -6,11 +6,21 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from dragoman.model.events import Event
-from dragoman.model.responses import Response
+from dragoman.model.events import (
+    ChoiceFinish,
+    Event,
+    PartDelta,
+    PartStart,
+    PartStop,
+    ResponseEnd,
+    ResponseStart,
+    UsageUpdate,
+)
 from dragoman.wire.openai_responses.codec import DIALECT
 from dragoman.wire.openai_responses.stream_encoder import StreamEncoder
-from dragoman.wire.streams import StreamDecoder
+from tests.wire import streams
+from tests.wire.openai_responses.stream_grammar import check_stream
+from tests.wire.streams import MALFORMED, Failure, InPieces, decoding, encoding
 
 Wire = dict[str, Any]
 
@@ -256,7 +266,7 @@ def events_of(body: Wire) -> list[Wire]:
     return numbered([*events, {"type": f"response.{body['status']}", "response": body}])
 
 
-def written(events: Iterable[Wire]) -> bytes:
+def written(events: Iterable[Wire], _form: str = "sse") -> bytes:
     """The events as server-sent event bytes."""
     return b"".join(
         f"event: {event['type']}\ndata: {json.dumps(event, ensure_ascii=False)}\n\n".encode()
@@ -264,25 +274,12 @@ def written(events: Iterable[Wire]) -> bytes:
     )
 
 
-STREAMS = {name: written(events_of(body)) for name, body in BODIES.items()}
+FRAMES = {name: events_of(body) for name, body in BODIES.items()}
+STREAMS = {name: written(frames) for name, frames in FRAMES.items()}
 
-
-def decoded(stream: bytes, cuts: Iterable[int] = ()) -> tuple[StreamDecoder, list[Event]]:
-    """Decodes a stream split at these positions; returns the decoder and the events."""
-    decoder = DIALECT.stream_decoder()
-    events: list[Event] = []
-    start = 0
-    for cut in (*sorted(cuts), len(stream)):
-        events += decoder.feed(stream[start:cut])
-        start = cut
-    return decoder, events + decoder.close()
-
-
-def encoded(events: Iterable[Event]) -> tuple[StreamEncoder, bytes]:
-    """Encodes the events; returns the encoder and the bytes."""
-    encoder = StreamEncoder()  # without envelopes for foreign sealed state
-    stream = b"".join([encoder.feed(event) for event in events])
-    return encoder, stream + encoder.close()
+decoded = decoding(DIALECT)
+encoded = encoding(StreamEncoder)  # without envelopes for foreign sealed state
+said = streams.said
 
 
 def answered(events: Iterable[Event]) -> bytes:
@@ -291,13 +288,49 @@ def answered(events: Iterable[Event]) -> bytes:
     return b"".join([encoder.feed(event) for event in events]) + encoder.close()
 
 
-def said(response: Response) -> Wire:
-    """The response as data, without generated ids."""
-    document: Wire = json.loads(response.to_json())["value"]
-    made: dict[str, str] = {}
-    for choice in document.get("choices", ()):
-        del choice["message"]["id"]
-        for part in choice["message"].get("parts", ()):
-            if part["type"] == "tool_call" and "wire_id" in part:
-                part["id"] = made.setdefault(part["id"], f"id {len(made)}")
-    return document
+# --- for the tests of all dialects
+
+FORMS = ("sse",)
+GENERATED = frozenset({"one id twice"})
+ENCODED: dict[str, Any] = {}
+ORDER = "kept if valid"
+LOST_WHEN_CUT: frozenset[str] = frozenset()
+DECIDED_BEFORE = 0
+WORDS = ("message", "function_call", "reasoning", "output_text", "completed", "in_progress",
+         "assistant", "\ud800")  # fmt: skip
+KEYS = ("type", "text", "output_index", "content", "item", "id", "part")
+ENDS = frozenset({"response.completed", "response.incomplete", "response.failed"})
+
+
+def encoder(_form: str = "sse") -> StreamEncoder:
+    """An encoder for complete streams, without envelopes for foreign sealed state."""
+    return StreamEncoder()
+
+
+def ended(stream: bytes, _form: str = "sse", *, may_be_odd: bool = False) -> str:
+    """How an encoded stream ends, by its grammar."""
+    state = check_stream(stream, may_contradict=may_be_odd).state
+    return "complete" if state in {"completed", "incomplete"} else state
+
+
+def is_end(frame: bytes) -> bool:
+    """Whether a frame is the end of a response."""
+    return any(f'"{kind}"'.encode() in frame for kind in ENDS)
+
+
+_ERROR = {"type": "error", "code": "rate_limit_exceeded", "message": "Slow down", "param": None}
+
+FAILURES = {
+    "slow down": Failure(
+        written([*FRAMES["text"][:5], _ERROR, *FRAMES["text"][5:]]),
+        "Slow down", "rate_limit_exceeded", 429,
+        [b"event: response.failed\n", b'"message":"Slow down","param":null'],
+    ),
+    **MALFORMED,
+}  # fmt: skip
+IN_PIECES = InPieces(
+    events_of(plain(message(text("abcdefgh")))),
+    [ResponseStart, PartStart, PartDelta, PartDelta, PartStop,
+     ResponseStart, UsageUpdate, ChoiceFinish, ResponseEnd],
+    ["abcde", "fgh"],
+)  # fmt: skip

@@ -1,0 +1,110 @@
+"""How the test streams of all dialects are read, written and compared."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from dragoman.model.events import Event
+from dragoman.model.responses import Response
+from dragoman.wire.dialect import Dialect
+from dragoman.wire.streams import StreamDecoder, StreamEncoder
+
+Decoded = tuple[StreamDecoder, list[Event]]
+
+
+class Decode(Protocol):
+    """Decodes a stream, split at some places or given in pieces."""
+
+    def __call__(self, stream: bytes | Iterable[bytes], cuts: Iterable[int] = (), /) -> Decoded:
+        """The decoder, and the events."""
+        ...
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A stream with an error in it, what is read of the error, and bytes that are written again."""
+
+    stream: bytes
+    message: str | None = None
+    """`None`: whatever it is."""
+    code: str | None = None
+    status: int | None = None
+    again: Sequence[bytes] = ()
+    losses: Sequence[str] | None = None
+    text: str | None = None
+    """The response's text so far."""
+    form: str = "sse"
+
+
+MALFORMED = {
+    f"malformed {number}": Failure(f"event: error\ndata: {error}\n\n".encode())
+    for number, error in enumerate(
+        ['{"error": "boom"}', '{"type": "error"}', '{"error": {"type": 7}}']
+    )
+}
+"""Errors without a message, a type or an object, as server-sent events."""
+
+
+@dataclass(frozen=True)
+class InPieces:
+    """A stream with a text in pieces: the kinds of its events, and the texts in them."""
+
+    frames: Sequence[Any]
+    kinds: Sequence[type[Event]]
+    texts: Sequence[str]
+
+
+def decoding(dialect: Dialect) -> Decode:
+    """Decodes this dialect's streams."""
+
+    def decoded(stream: bytes | Iterable[bytes], cuts: Iterable[int] = (), /) -> Decoded:
+        decoder = dialect.stream_decoder()
+        pieces = split(stream, cuts) if isinstance(stream, bytes) else stream
+        events = [event for piece in pieces for event in decoder.feed(piece)]
+        return decoder, events + decoder.close()
+
+    return decoded
+
+
+def split(stream: bytes, cuts: Iterable[int]) -> list[bytes]:
+    """The pieces of a stream that is split at some places."""
+    places = sorted(cuts)
+    return [stream[a:b] for a, b in zip([0, *places], [*places, len(stream)], strict=True)]
+
+
+def encoding(
+    encoder_of: Callable[[], StreamEncoder],
+) -> Callable[[Iterable[Event]], tuple[StreamEncoder, bytes]]:
+    """Encodes events; returns the encoder and the bytes."""
+
+    def encoded(events: Iterable[Event]) -> tuple[StreamEncoder, bytes]:
+        encoder = encoder_of()
+        return encoder, b"".join([*map(encoder.feed, events), encoder.close()])
+
+    return encoded
+
+
+def said(response: Response, *, is_by_value: bool = False) -> dict[str, Any]:
+    """The response as data, without generated ids; arguments may be compared by value."""
+    document: dict[str, Any] = json.loads(response.to_json())["value"]
+    made: dict[str, str] = {}
+    for choice in document.get("choices", ()):
+        del choice["message"]["id"]
+        for part in choice["message"].get("parts", ()):
+            if part["type"] != "tool_call":
+                continue
+            if "wire_id" in part:
+                part["id"] = made.setdefault(part["id"], f"id {len(made)}")
+            if is_by_value and (raw := part.pop("raw", None)) is not None:
+                part["input"] = _value(raw) if part.get("kind") != "custom" else raw
+    return document
+
+
+def _value(raw: str) -> Any:
+    try:
+        return json.loads(raw or "{}")
+    except ValueError:
+        return raw
