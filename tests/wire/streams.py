@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from dragoman.model.events import Event
+from dragoman.model.frozen import EMPTY
 from dragoman.model.responses import Response
 from dragoman.wire.dialect import Dialect
 from dragoman.wire.streams import StreamDecoder, StreamEncoder
@@ -36,7 +37,6 @@ class Failure:
     losses: Sequence[str] | None = None
     text: str | None = None
     """The response's text so far."""
-    form: str = "sse"
 
 
 MALFORMED = {
@@ -48,13 +48,66 @@ MALFORMED = {
 """Errors without a message, a type or an object, as server-sent events."""
 
 
-@dataclass(frozen=True)
-class InPieces:
-    """A stream with a text in pieces: the kinds of its events, and the texts in them."""
+class Ended(Protocol):
+    """How an encoded stream ends: "complete" or "failed"; fails if it is malformed."""
 
-    frames: Sequence[Any]
-    kinds: Sequence[type[Event]]
-    texts: Sequence[str]
+    def __call__(self, stream: bytes, /, *, may_be_odd: bool = False) -> str:
+        """`may_be_odd`: its source broke the provider's rules."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Streams:
+    """The test streams of a dialect: a module `tests.wire.<dialect>.streams` has a `TABLE` of them.
+
+    The tests of all dialects' streams run on each; what is true of most dialects is a default.
+    """
+
+    dialect: Dialect
+    bodies: Mapping[str, Any]
+    """Plain bodies by name."""
+    frames: Mapping[str, Sequence[Any]]
+    """For each body the frames of an equivalent stream."""
+    written: Callable[[Iterable[Any]], bytes]
+    """Frames as bytes."""
+    encoder: Callable[[], StreamEncoder]
+    """An encoder for complete streams, without envelopes."""
+    ended: Ended
+    said: Callable[[Response], Any]
+    """A response as data, without generated ids."""
+    last: Sequence[bytes]
+    """What a recorded stream's last frame has one of."""
+    failures: Mapping[str, Failure]
+    in_pieces: tuple[Sequence[Any], str, Sequence[str]] | None
+    """Frames with a text in pieces, the kinds of their events, and the texts in these."""
+    words: Sequence[str]
+    """Words and keys that random frames consist of."""
+    keys: Sequence[str]
+    is_sse: bool = True
+    order: Literal["kept", "kept if valid", "other"] = "kept"
+    """Whether accumulated events have their parts in the order of the response."""
+    generated: Sequence[str] = ()
+    """The streams whose events have generated ids."""
+    encoded_as: Mapping[str, Any] = EMPTY
+    """The bodies that are encoded otherwise than the provider wrote them."""
+    lost_when_cut: Sequence[str] | None = None
+    """Reasons of losses when the events of an incomplete stream are written; `None`: any."""
+    decided_before: int | None = 0
+    """How many frames before the last one have the finish reason; `None`: it varies."""
+
+    def frame(self, data: str, name: str = "") -> bytes:
+        """A frame with this text, whatever it is; server-sent events may have a name."""
+        lead = f"event: {name}\ndata: " if name else "data: "
+        text = f"{lead}{data}\n\n" if self.is_sse else f"{data}\n"
+        return text.encode(errors="surrogateescape")
+
+    def decoded(self, stream: bytes | Iterable[bytes], cuts: Iterable[int] = ()) -> Decoded:
+        """The decoder, and the events."""
+        return decoding(self.dialect)(stream, cuts)
+
+    def encoded(self, events: Iterable[Event]) -> tuple[StreamEncoder, bytes]:
+        """The encoder, and the bytes."""
+        return encoding(self.encoder)(events)
 
 
 def decoding(dialect: Dialect) -> Decode:

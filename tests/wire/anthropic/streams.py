@@ -7,21 +7,11 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any
 
-from dragoman.model.events import (
-    ChoiceFinish,
-    PartDelta,
-    PartStart,
-    PartStop,
-    ResponseEnd,
-    ResponseStart,
-    UsageUpdate,
-)
 from dragoman.wire.anthropic.codec import DIALECT
 from dragoman.wire.stream_encoding import HELD_BACK, NO_USAGE
-from dragoman.wire.streams import StreamEncoder
 from tests.wire import streams
 from tests.wire.anthropic.stream_grammar import check_stream
-from tests.wire.streams import MALFORMED, Failure, InPieces, decoding, encoding
+from tests.wire.streams import MALFORMED, Failure, Streams, decoding, encoding
 
 USAGE = {"input_tokens": 9, "output_tokens": 30, "cache_read_input_tokens": 4,
          "service_tier": "standard"}  # fmt: skip
@@ -159,7 +149,7 @@ def events_of(body: dict[str, Any]) -> list[dict[str, Any]]:
     return events
 
 
-def written(events: Iterable[dict[str, Any]], _form: str = "sse") -> bytes:
+def written(events: Iterable[dict[str, Any]]) -> bytes:
     """The events as server-sent event bytes."""
     return b"".join(
         f"event: {event['type']}\ndata: {json.dumps(event, ensure_ascii=False)}\n\n".encode()
@@ -177,35 +167,10 @@ said = partial(streams.said, is_by_value=True)
 
 # --- for the tests of all dialects
 
-FORMS = ("sse",)
-GENERATED = frozenset({"one id twice"})
-ENCODED: dict[str, Any] = {}
-ORDER = "kept"
-LOST_WHEN_CUT = frozenset({HELD_BACK, NO_USAGE})
-DECIDED_BEFORE = 1
-WORDS = ("text", "tool_use", "thinking", "text_delta", "error", "\ud800")
-KEYS = ("type", "text", "index", "delta", "input", "usage", "x")
 
-
-def encoder(_form: str = "sse") -> StreamEncoder:
-    """An encoder for complete streams."""
-    return DIALECT.stream_encoder()
-
-
-def ended(stream: bytes, _form: str = "sse", *, may_be_odd: bool = False) -> str:
-    """How an encoded stream ends, by its grammar."""
+def _ended(stream: bytes, *, may_be_odd: bool = False) -> str:
     state = check_stream(stream, may_break_off=may_be_odd).state
     return "complete" if state == "stopped" else state
-
-
-def is_end(frame: bytes) -> bool:
-    """Whether a frame is the end of a message."""
-    return b"message_stop" in frame
-
-
-def _with_error(error: dict[str, Any]) -> bytes:
-    events = FRAMES["text"]
-    return written([*events[:4], error, *events[4:]])
 
 
 _ERROR: dict[str, Any] = {
@@ -214,16 +179,29 @@ _ERROR: dict[str, Any] = {
     "request_id": "req_1",
 }
 
-FAILURES = {
-    "overloaded": Failure(
-        _with_error(_ERROR), "Overloaded", "overloaded_error", 529,
+TABLE = {"anthropic": Streams(
+    dialect=DIALECT,
+    bodies=BODIES,
+    frames=FRAMES,
+    written=written,
+    encoder=DIALECT.stream_encoder,
+    ended=_ended,
+    said=said,
+    last=[b"message_stop"],
+    failures=MALFORMED | {"overloaded": Failure(
+        written([*FRAMES["text"][:4], _ERROR, *FRAMES["text"][4:]]),
+        "Overloaded", "overloaded_error", 529,
         [json.dumps(_ERROR, separators=(",", ":")).encode()],
+    )},
+    in_pieces=(
+        events_of(plain({"type": "text", "text": "abcdefgh"})),
+        ("ResponseStart UsageUpdate PartStart PartDelta PartDelta PartStop"
+         " ResponseStart UsageUpdate ChoiceFinish ResponseEnd"),
+        ["abcde", "fgh"],
     ),
-    **MALFORMED,
-}  # fmt: skip
-IN_PIECES = InPieces(
-    events_of(plain({"type": "text", "text": "abcdefgh"})),
-    [ResponseStart, UsageUpdate, PartStart, PartDelta, PartDelta, PartStop,
-     ResponseStart, UsageUpdate, ChoiceFinish, ResponseEnd],
-    ["abcde", "fgh"],
-)  # fmt: skip
+    words=["text", "tool_use", "thinking", "text_delta", "error", "\ud800"],
+    keys=["type", "text", "index", "delta", "input", "usage", "x"],
+    generated=["one id twice"],
+    lost_when_cut=[HELD_BACK, NO_USAGE],
+    decided_before=1,
+)}  # fmt: skip

@@ -4,25 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
-from dragoman.model.events import (
-    ChoiceFinish,
-    Event,
-    PartDelta,
-    PartStart,
-    PartStop,
-    ResponseEnd,
-    ResponseStart,
-    UsageUpdate,
-)
+from dragoman.model.events import Event
 from dragoman.model.responses import Response
 from dragoman.wire.gemini.codec import DIALECT
 from dragoman.wire.gemini.stream_chunks import Form
 from dragoman.wire.gemini.stream_encoder import StreamEncoder
 from dragoman.wire.stream_encoding import HELD_BACK, NO_USAGE
 from tests.wire import streams
-from tests.wire.streams import Failure, InPieces, decoding, encoding
+from tests.wire.streams import Failure, Streams, decoding, encoding
 
 Chunk = dict[str, Any]
 
@@ -206,14 +199,10 @@ ARRAYS = {name: written(frames, "array") for name, frames in FRAMES.items()}
 decoded = decoding(DIALECT)
 
 
-def encoder(form: Form = "sse") -> StreamEncoder:
-    """An encoder for complete streams, without envelopes for foreign sealed state."""
-    return StreamEncoder(form=form)
-
-
 def encoded(events: Iterable[Event], form: Form = "sse") -> tuple[StreamEncoder, bytes]:
     """Encodes the events; returns the encoder and the bytes."""
-    return encoding(lambda: encoder(form))(events)
+    encoder = StreamEncoder(form=form)  # without envelopes for foreign sealed state
+    return encoder, encoding(lambda: encoder)(events)[1]
 
 
 def sent(stream: bytes, form: Form = "sse") -> list[Chunk]:
@@ -245,62 +234,62 @@ def _sort_spellings(document: Any) -> None:
 
 # --- for the tests of all dialects
 
-FORMS: tuple[Form, ...] = ("sse", "array")
-GENERATED: frozenset[str] = frozenset()
-ENCODED: dict[str, Any] = {}
-ORDER = "kept"
-LOST_WHEN_CUT = frozenset({HELD_BACK, NO_USAGE})
-DECIDED_BEFORE = 0
-WORDS = ("STOP", "model", "$.a", "image/png", "\ud800")
-KEYS = ("text", "index", "parts", "functionCall", "name", "args", "willContinue", "partialArgs",
-        "jsonPath", "stringValue", "thoughtSignature", "error", "groundingMetadata",
-        "citationSources", "inlineData", "thought", "x")  # fmt: skip
 
-
-def ended(stream: bytes, form: Form = "sse", *, may_be_odd: bool = False) -> str:
-    """How an encoded stream ends: an error is its last chunk."""
+def _ended(stream: bytes, *, may_be_odd: bool = False, form: Form = "sse") -> str:
     last = sent(stream, form)[-1]
     if "error" not in last:
         return "complete"
-    assert may_be_odd or last["error"]["code"]
-    assert b"finish" not in stream or may_be_odd
+    assert may_be_odd or (last["error"]["code"] and b"finish" not in stream)
     return "failed"
-
-
-def is_end(frame: bytes) -> bool:
-    """Whether a chunk has a finish reason."""
-    return b'"finishReason"' in frame
 
 
 _ERROR = {"error": {"code": 503, "message": "Overloaded", "status": "UNAVAILABLE",
                     "details": [{"@type": "x", "y": 1}]}}  # fmt: skip
 
 
-def _with_error(form: Form) -> Failure:
-    chunks = FRAMES["text"]
-    stream = written([*chunks[:2], _ERROR, *chunks[2:]], form)
+def _overloaded(form: Form) -> Failure:
+    stream = written([*FRAMES["text"][:2], _ERROR, *FRAMES["text"][2:]], form)
     again = json.dumps(_ERROR, separators=(",", ":")).encode()
-    return Failure(
-        stream, "Overloaded", "UNAVAILABLE", 503, [again], ["usage", "events"], form=form
-    )
+    return Failure(stream, "Overloaded", "UNAVAILABLE", 503, [again], ["usage", "events"])
 
 
-FAILURES = {
-    **{f"overloaded {form}": _with_error(form) for form in FORMS},
-    **{
-        f"malformed {number}": Failure(body)
-        for number, body in enumerate([
-            b'{\n  "error": {\n    "code": 400,\n    "message": "x"\n  }\n}\n',
-            b'[{"error": {"code": 400, "message": "x", "status": "INVALID_ARGUMENT"}}]',
-            b'data: {"error": "boom"}\n\n',
-            b'data: [{"error": {"code": "x"}}]\n\n',
-            b'data: {"error": {"status": 7, "code": 9e3}, "candidates": []}\n\n',
-        ])
-    },
-}  # fmt: skip
-IN_PIECES = InPieces(
-    chunks_of(plain(candidate({"text": "abcdefghijk"}))),
-    [ResponseStart, PartStart, PartDelta, PartDelta, UsageUpdate, PartStop, ChoiceFinish,
-     ResponseEnd],
-    ["abcde", "fghij", "k"],
+MALFORMED = [
+    b'{\n  "error": {\n    "code": 400,\n    "message": "x"\n  }\n}\n',
+    b'[{"error": {"code": 400, "message": "x", "status": "INVALID_ARGUMENT"}}]',
+    b'data: {"error": "boom"}\n\n',
+    b'data: [{"error": {"code": "x"}}]\n\n',
+    b'data: {"error": {"status": 7, "code": 9e3}, "candidates": []}\n\n',
+]
+_SSE = Streams(
+    dialect=DIALECT,
+    bodies=BODIES,
+    frames=FRAMES,
+    written=written,
+    encoder=StreamEncoder,
+    ended=_ended,
+    said=said,
+    last=[b'"finishReason"'],
+    failures={"overloaded": _overloaded("sse")}
+    | {f"malformed {number}": Failure(body) for number, body in enumerate(MALFORMED)},
+    in_pieces=(
+        chunks_of(plain(candidate({"text": "abcdefghijk"}))),
+        "ResponseStart PartStart PartDelta PartDelta UsageUpdate PartStop ChoiceFinish ResponseEnd",
+        ["abcde", "fghij", "k"],
+    ),
+    words=["STOP", "model", "$.a", "image/png", "\ud800"],
+    keys=["text", "index", "parts", "functionCall", "name", "args", "willContinue", "partialArgs",
+          "jsonPath", "stringValue", "thoughtSignature", "error", "groundingMetadata",
+          "citationSources", "inlineData", "thought", "x"],
+    lost_when_cut=[HELD_BACK, NO_USAGE],
 )  # fmt: skip
+TABLE = {
+    "gemini": _SSE,
+    "gemini array": replace(
+        _SSE,
+        written=partial(written, form="array"),
+        encoder=partial(StreamEncoder, form="array"),
+        ended=partial(_ended, form="array"),
+        failures={"overloaded": _overloaded("array")},
+        in_pieces=None,
+    ),
+}

@@ -39,8 +39,7 @@ from dragoman.wire.losses import Note
 from tests.wire.gemini.streams import (
     ARRAYS,
     BODIES,
-    FAILURES,
-    FORMS,
+    MALFORMED,
     STREAMS,
     Chunk,
     candidate,
@@ -58,6 +57,7 @@ END: tuple[Event, ...] = (
     UsageUpdate(Usage(input=3, output=4)),
     ResponseEnd(),
 )
+FORMS: tuple[Form, ...] = ("sse", "array")
 
 
 def chunk(*parts: Any, **fields: Any) -> Chunk:
@@ -341,10 +341,9 @@ def test_invalid_path_raises_wire_error(piece: Any) -> None:
 # --- errors and malformed input
 
 
-@pytest.mark.parametrize("name", [name for name in FAILURES if "malformed" in name])
-def test_malformed_error_is_written_alone(name: str) -> None:
+@pytest.mark.parametrize("body", MALFORMED)
+def test_malformed_error_is_written_alone(body: bytes) -> None:
     """Plain, in an array or an event, malformed or not, it is an error and is written again."""
-    body = FAILURES[name].stream
     (again,) = sent(encoded(decoded(body)[1])[1])
     assert next(iter(again)) == "error"
     assert isinstance(again["error"]["code"], int) or b'"code": "x"' in body or b"9e3" in body

@@ -6,21 +6,11 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from dragoman.model.events import (
-    ChoiceFinish,
-    Event,
-    PartDelta,
-    PartStart,
-    PartStop,
-    ResponseEnd,
-    ResponseStart,
-    UsageUpdate,
-)
+from dragoman.model.events import Event
 from dragoman.model.responses import Response
 from dragoman.wire.ollama.codec import DIALECT
-from dragoman.wire.streams import StreamEncoder
 from tests.wire import streams
-from tests.wire.streams import Failure, InPieces, decoding
+from tests.wire.streams import Failure, Streams, decoding
 
 TIME = "2025-10-17T23:14:07.414671123Z"
 METRICS = {"total_duration": 9, "load_duration": 1, "prompt_eval_count": 26,
@@ -138,31 +128,8 @@ def lines(written: bytes) -> list[dict[str, Any]]:
 
 # --- for the tests of all dialects
 
-BODIES = {name: body for name, (_, body) in PAIRS.items()}
-FRAMES = {name: chunks for name, (chunks, _) in PAIRS.items()}
-FORMS = ("ndjson",)
-GENERATED = frozenset({"older server"})
-ENCODED = {"older server": {**BODIES["older server"], "done_reason": "stop"}}
-ORDER = "other"
-LOST_WHEN_CUT = None
-DECIDED_BEFORE = 0
-WORDS = ("stop", "assistant", "tool", "load", "\ud800")
-KEYS = ("message", "role", "content", "thinking", "images", "tool_calls", "function", "name",
-        "arguments", "done", "done_reason", "eval_count", "logprobs", "error", "x")  # fmt: skip
 
-
-def written(frames: Iterable[Any], _form: str = "ndjson") -> bytes:
-    """The lines of a stream."""
-    return b"".join(map(line, frames))
-
-
-def encoder(_form: str = "ndjson") -> StreamEncoder:
-    """An encoder for complete streams."""
-    return DIALECT.stream_encoder()
-
-
-def ended(stream: bytes, _form: str = "ndjson", *, may_be_odd: bool = False) -> str:
-    """How an encoded stream ends: with `done`, or an error."""
+def _ended(stream: bytes, *, may_be_odd: bool = False) -> str:
     found = lines(stream)
     if "error" not in found[-1]:
         assert found[-1]["done"] or may_be_odd
@@ -171,35 +138,45 @@ def ended(stream: bytes, _form: str = "ndjson", *, may_be_odd: bool = False) -> 
     return "failed"
 
 
-def is_end(frame: bytes) -> bool:
-    """Whether a line is the last one."""
-    return json.loads(frame)["done"] is True
-
-
-def said(response: Response) -> dict[str, Any]:
-    """The response as data, without generated ids; an older server's missing reason is `stop`."""
+def _said(response: Response) -> dict[str, Any]:
+    """Without generated ids; an older server's missing reason is `stop`."""
     document = streams.said(response)
     for choice in document.get("choices", ()):
         choice.setdefault("finish_raw", "stop")
     return document
 
 
-def _after_text(error: Any) -> bytes:
-    return written([chunk(content="x"), error, done()])
+def _failure(error: Any, message: str, status: int | None = None) -> Failure:
+    again = json.dumps(error, separators=(",", ":")).encode()
+    stream = b"".join(map(line, [chunk(content="x"), error, done()]))
+    return Failure(stream, message, None, status, [again], text="x")
 
 
-FAILURES = {
-    "text": Failure(
-        _after_text({"error": "boom"}), "boom", text="x", again=[b'{"error":"boom"}'], form="ndjson"
+_BODIES = {name: body for name, (_, body) in PAIRS.items()}
+_FRAMES = {name: chunks for name, (chunks, _) in PAIRS.items()}
+TABLE = {"ollama": Streams(
+    dialect=DIALECT,
+    bodies=_BODIES,
+    frames=_FRAMES,
+    written=lambda frames: b"".join(map(line, frames)),
+    encoder=DIALECT.stream_encoder,
+    ended=_ended,
+    said=_said,
+    last=[b'"done":true', b'"done": true'],
+    failures={
+        "text": _failure({"error": "boom"}, "boom"),
+        "object": _failure({"error": {"a": 1}, "status": 500}, "", 500),
+    },
+    in_pieces=(
+        _FRAMES["text"],
+        "ResponseStart PartStart PartDelta PartDelta PartStop UsageUpdate ChoiceFinish ResponseEnd",
+        ["Grüezi ", "mitenand"],
     ),
-    "object": Failure(
-        _after_text({"error": {"a": 1}, "status": 500}), "", status=500, text="x",
-        again=[b'{"error":{"a":1},"status":500}'], form="ndjson",
-    ),
-}  # fmt: skip
-IN_PIECES = InPieces(
-    FRAMES["text"],
-    [ResponseStart, PartStart, PartDelta, PartDelta, PartStop, UsageUpdate, ChoiceFinish,
-     ResponseEnd],
-    ["Grüezi ", "mitenand"],
-)  # fmt: skip
+    words=["stop", "assistant", "tool", "load", "\ud800"],
+    keys=["message", "role", "content", "thinking", "images", "tool_calls", "function", "name",
+          "arguments", "done", "done_reason", "eval_count", "logprobs", "error", "x"],
+    is_sse=False,
+    order="other",
+    generated=["older server"],
+    encoded_as={"older server": {**_BODIES["older server"], "done_reason": "stop"}},
+)}  # fmt: skip

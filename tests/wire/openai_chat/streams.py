@@ -4,23 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
-from dragoman.model.events import (
-    ChoiceFinish,
-    Event,
-    PartDelta,
-    PartStart,
-    PartStop,
-    ResponseEnd,
-    ResponseStart,
-    UsageUpdate,
-)
+from dragoman.model.events import Event
 from dragoman.model.responses import Response
 from dragoman.wire.openai_chat.codec import DIALECT
-from dragoman.wire.streams import StreamEncoder
 from tests.wire import streams
-from tests.wire.streams import Failure, InPieces, decoding
+from tests.wire.streams import Failure, Streams, decoding
 
 DONE = b"data: [DONE]\n\n"
 USAGE = {
@@ -416,32 +407,8 @@ def chunks_of(written: bytes) -> list[dict[str, Any]]:
 
 # --- for the tests of all dialects
 
-BODIES = {name: body for name, (_, body) in PAIRS.items()}
-FRAMES: dict[str, list[Any]] = {name: [*chunks, "[DONE]"] for name, (chunks, _) in PAIRS.items()}
-FORMS = ("sse",)
-GENERATED: frozenset[str] = frozenset()
-ENCODED: dict[str, Any] = {}
-ORDER = "other"
-LOST_WHEN_CUT = None
-DECIDED_BEFORE = None
-WORDS = ("text", "user", "assistant", "tool", "function", "object", "\ud800", "\x00")
-KEYS = ("choices", "delta", "content", "tool_calls", "function", "refusal", "audio", "reasoning",
-        "images", "reasoning_details", "executed_tools", "annotations", "function_call", "index",
-        "usage", "error", "x")  # fmt: skip
 
-
-def written(frames: Iterable[Any], _form: str = "sse") -> bytes:
-    """The chunks as server-sent event bytes."""
-    return b"".join(DONE if one == "[DONE]" else frame(one) for one in frames)
-
-
-def encoder(_form: str = "sse") -> StreamEncoder:
-    """An encoder for complete streams."""
-    return DIALECT.stream_encoder(include_usage=True)
-
-
-def ended(stream: bytes, _form: str = "sse", *, may_be_odd: bool = False) -> str:
-    """How an encoded stream ends: with `[DONE]`, or an error."""
+def _ended(stream: bytes, *, may_be_odd: bool = False) -> str:
     if stream.endswith(DONE):
         return "complete"
     assert may_be_odd or b"[DONE]" not in stream
@@ -449,36 +416,40 @@ def ended(stream: bytes, _form: str = "sse", *, may_be_odd: bool = False) -> str
     return "failed"
 
 
-def is_end(frame: bytes) -> bool:
-    """Whether a frame is the end of a stream."""
-    return b"[DONE]" in frame
+def _failure(event: bytes, code: str | None = None, status: int | None = None) -> Failure:
+    stream = frame(chunk(chosen({"content": "a"}))) + event + b"\n\n" + DONE
+    return Failure(stream, "no", code, status, text="a")
 
 
-said = streams.said
-
-
-def _after_text(error: bytes) -> bytes:
-    return frame(chunk(chosen({"content": "a"}))) + error + DONE
-
-
-FAILURES = {
-    "named": Failure(
-        _after_text(
-            b'event: error\ndata: {"error":{"message":"no","code":"bad","status_code":400}}\n\n'
+TABLE = {"openai-chat": Streams(
+    dialect=DIALECT,
+    bodies={name: body for name, (_, body) in PAIRS.items()},
+    frames={name: [*chunks, "[DONE]"] for name, (chunks, _) in PAIRS.items()},
+    written=lambda frames: b"".join(DONE if one == "[DONE]" else frame(one) for one in frames),
+    encoder=partial(DIALECT.stream_encoder, include_usage=True),
+    ended=_ended,
+    said=streams.said,
+    last=[b"[DONE]"],
+    failures={
+        "named": _failure(
+            b'event: error\ndata: {"error":{"message":"no","code":"bad","status_code":400}}',
+            "bad", 400,
         ),
-        "no", "bad", 400, text="a",
+        "numbered": _failure(
+            b'data: {"error":{"message":"no","code":429,"type":"limit"}}', "limit", 429
+        ),
+        "without an object": _failure(b'event: error\ndata: {"message":"no"}'),
+        "text": _failure(b'data: {"error":"no"}'),
+    },
+    in_pieces=(
+        [*PAIRS["text"][0], "[DONE]"],
+        "ResponseStart PartStart PartDelta PartStop ChoiceFinish UsageUpdate ResponseEnd",
+        ["Grüezi", " mitenand 👋"],
     ),
-    "numbered": Failure(
-        _after_text(b'data: {"error":{"message":"no","code":429,"type":"limit"}}\n\n'),
-        "no", "limit", 429, text="a",
-    ),
-    "without an object": Failure(
-        _after_text(b'event: error\ndata: {"message":"no"}\n\n'), "no", text="a"
-    ),
-    "text": Failure(_after_text(b'data: {"error":"no"}\n\n'), "no", text="a"),
-}  # fmt: skip
-IN_PIECES = InPieces(
-    FRAMES["text"],
-    [ResponseStart, PartStart, PartDelta, PartStop, ChoiceFinish, UsageUpdate, ResponseEnd],
-    ["Grüezi", " mitenand 👋"],
-)
+    words=["text", "user", "assistant", "tool", "function", "object", "\ud800", "\x00"],
+    keys=["choices", "delta", "content", "tool_calls", "function", "refusal", "audio", "reasoning",
+          "images", "reasoning_details", "executed_tools", "annotations", "function_call", "index",
+          "usage", "error", "x"],
+    order="other",
+    decided_before=None,
+)}  # fmt: skip

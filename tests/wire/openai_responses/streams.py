@@ -6,21 +6,12 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from dragoman.model.events import (
-    ChoiceFinish,
-    Event,
-    PartDelta,
-    PartStart,
-    PartStop,
-    ResponseEnd,
-    ResponseStart,
-    UsageUpdate,
-)
+from dragoman.model.events import Event
 from dragoman.wire.openai_responses.codec import DIALECT
 from dragoman.wire.openai_responses.stream_encoder import StreamEncoder
 from tests.wire import streams
 from tests.wire.openai_responses.stream_grammar import check_stream
-from tests.wire.streams import MALFORMED, Failure, InPieces, decoding, encoding
+from tests.wire.streams import MALFORMED, Failure, Streams, decoding, encoding
 
 Wire = dict[str, Any]
 
@@ -266,7 +257,7 @@ def events_of(body: Wire) -> list[Wire]:
     return numbered([*events, {"type": f"response.{body['status']}", "response": body}])
 
 
-def written(events: Iterable[Wire], _form: str = "sse") -> bytes:
+def written(events: Iterable[Wire]) -> bytes:
     """The events as server-sent event bytes."""
     return b"".join(
         f"event: {event['type']}\ndata: {json.dumps(event, ensure_ascii=False)}\n\n".encode()
@@ -290,47 +281,40 @@ def answered(events: Iterable[Event]) -> bytes:
 
 # --- for the tests of all dialects
 
-FORMS = ("sse",)
-GENERATED = frozenset({"one id twice"})
-ENCODED: dict[str, Any] = {}
-ORDER = "kept if valid"
-LOST_WHEN_CUT: frozenset[str] = frozenset()
-DECIDED_BEFORE = 0
-WORDS = ("message", "function_call", "reasoning", "output_text", "completed", "in_progress",
-         "assistant", "\ud800")  # fmt: skip
-KEYS = ("type", "text", "output_index", "content", "item", "id", "part")
 ENDS = frozenset({"response.completed", "response.incomplete", "response.failed"})
 
 
-def encoder(_form: str = "sse") -> StreamEncoder:
-    """An encoder for complete streams, without envelopes for foreign sealed state."""
-    return StreamEncoder()
-
-
-def ended(stream: bytes, _form: str = "sse", *, may_be_odd: bool = False) -> str:
-    """How an encoded stream ends, by its grammar."""
+def _ended(stream: bytes, *, may_be_odd: bool = False) -> str:
     state = check_stream(stream, may_contradict=may_be_odd).state
     return "complete" if state in {"completed", "incomplete"} else state
 
 
-def is_end(frame: bytes) -> bool:
-    """Whether a frame is the end of a response."""
-    return any(f'"{kind}"'.encode() in frame for kind in ENDS)
-
-
 _ERROR = {"type": "error", "code": "rate_limit_exceeded", "message": "Slow down", "param": None}
 
-FAILURES = {
-    "slow down": Failure(
+TABLE = {"openai-responses": Streams(
+    dialect=DIALECT,
+    bodies=BODIES,
+    frames=FRAMES,
+    written=written,
+    encoder=StreamEncoder,
+    ended=_ended,
+    said=said,
+    last=[f'"{kind}"'.encode() for kind in ENDS],
+    failures=MALFORMED | {"slow down": Failure(
         written([*FRAMES["text"][:5], _ERROR, *FRAMES["text"][5:]]),
         "Slow down", "rate_limit_exceeded", 429,
         [b"event: response.failed\n", b'"message":"Slow down","param":null'],
+    )},
+    in_pieces=(
+        events_of(plain(message(text("abcdefgh")))),
+        ("ResponseStart PartStart PartDelta PartDelta PartStop"
+         " ResponseStart UsageUpdate ChoiceFinish ResponseEnd"),
+        ["abcde", "fgh"],
     ),
-    **MALFORMED,
-}  # fmt: skip
-IN_PIECES = InPieces(
-    events_of(plain(message(text("abcdefgh")))),
-    [ResponseStart, PartStart, PartDelta, PartDelta, PartStop,
-     ResponseStart, UsageUpdate, ChoiceFinish, ResponseEnd],
-    ["abcde", "fgh"],
-)  # fmt: skip
+    words=["message", "function_call", "reasoning", "output_text", "completed", "in_progress",
+           "assistant", "\ud800"],
+    keys=["type", "text", "output_index", "content", "item", "id", "part"],
+    order="kept if valid",
+    generated=["one id twice"],
+    lost_when_cut=(),
+)}  # fmt: skip
