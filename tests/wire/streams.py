@@ -83,6 +83,12 @@ class Streams:
     words: Sequence[str]
     """Words and keys that random frames consist of."""
     keys: Sequence[str]
+    recorded_faults: Mapping[str, str] = EMPTY
+    """Recorded streams that aren't as they should be: the fault is in the recording.
+
+    "failed" with an error; "unfinished" without an end; "several" calls, of which the first is
+    read; "renamed" ids in each event; "corrected" texts, which contradict their pieces.
+    """
     is_sse: bool = True
     order: Literal["kept", "kept if valid", "other"] = "kept"
     """Whether accumulated events have their parts in the order of the response."""

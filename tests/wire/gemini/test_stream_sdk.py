@@ -30,8 +30,8 @@ from dragoman.model.usage import FinishReason, Usage
 from dragoman.wire.framing import sse
 from dragoman.wire.gemini.codec import DIALECT
 from tests.corpus import Corpus
+from tests.wire import recorded
 from tests.wire.gemini.streams import BODIES, STREAMS, decoded, encoded
-from tests.wire.recorded import ENDPOINTS, SPOKEN_BY
 
 genai: Any = pytest.importorskip("google.genai")
 
@@ -164,16 +164,8 @@ def test_sdk_reads_streams_of_other_providers(sdk: Asking) -> None:
 @pytest.mark.parametrize("dialect", ["anthropic", "openai-chat", "gemini"])
 def test_sdk_reads_recorded_streams(sdk: Asking, corpus: Corpus, dialect: str) -> None:
     """The SDK reads text, thoughts, calls, finish and usage of every re-encoded stream."""
-    speaker: Any = dragoman.dialect(dialect)
     count = 0
-    for recording in corpus.select(provider_api=SPOKEN_BY[dialect], status=200):
-        stream = recording.response_stream
-        if stream is None or not ENDPOINTS[dialect].search(
-            recording.request_path.partition("?")[0]
-        ):
-            continue
-        decoder = speaker.stream_decoder()
-        events = [*decoder.feed(stream), *decoder.close()]
+    for file, _, decoder, events in recorded.decoded(corpus, dialect):
         if not decoder.is_complete:
             continue
         folded = MessageAccumulator()
@@ -183,8 +175,8 @@ def test_sdk_reads_recorded_streams(sdk: Asking, corpus: Corpus, dialect: str) -
         choices = [c.replace(finish=c.finish or FinishReason.OTHER) for c in response.choices]
         plain = DIALECT.encode_response(response.replace(choices=tuple(choices)))
         whole = sdk.plain(plain.to_bytes())
-        assert _seen(chunks) == _seen([whole]), recording
-        assert chunks[-1].usage_metadata == whole.usage_metadata, recording
+        assert _seen(chunks) == _seen([whole]), file
+        assert chunks[-1].usage_metadata == whole.usage_metadata, file
         count += 1
     assert count > 20
 

@@ -421,6 +421,7 @@ def _failure(event: bytes, code: str | None = None, status: int | None = None) -
     return Failure(stream, "no", code, status, text="a")
 
 
+_OTHERS = "other_openai_compatible/"
 TABLE = {"openai-chat": Streams(
     dialect=DIALECT,
     bodies={name: body for name, (_, body) in PAIRS.items()},
@@ -450,6 +451,20 @@ TABLE = {"openai-chat": Streams(
     keys=["choices", "delta", "content", "tool_calls", "function", "refusal", "audio", "reasoning",
           "images", "reasoning_details", "executed_tools", "annotations", "function_call", "index",
           "usage", "error", "x"],
+    recorded_faults={
+        "groq/pydantic-ai__test_groq-test_tool_use_failed_error_streaming__00.json": "failed",
+        "groq/pydantic-ai__test_groq-test_tool_use_failed_error_streaming_with_text__00.json":
+            "failed",
+        f"{_OTHERS}pydantic-ai__test_openrouter-test_openrouter_stream_error__00.json": "failed",
+        "openai_chat/ai____fixtures__-azure-deepseek-reasoning.1.json": "unfinished",
+        # Perplexity never sends `[DONE]`: `ends_with_done=False` is for such servers.
+        f"{_OTHERS}prism__perplexity-stream-basic-text-1.json": "unfinished",
+        f"{_OTHERS}rig__prompt_caching-streaming_probe__00~2.json": "unfinished",
+        f"{_OTHERS}rig__prompt_caching-streaming_probe__02~4.json": "unfinished",
+        f"{_OTHERS}rig__raw_stream_capture_matrix-stream_raw_round_trips_terminal_type__00.json":
+            "unfinished",
+        f"{_OTHERS}rig__streaming-streaming_smoke__00.json": "unfinished",
+    },
     order="other",
     decided_before=None,
 )}  # fmt: skip

@@ -29,9 +29,12 @@ from dragoman.model.parts import Citation, Origin, ServerToolCall, Text, Thinkin
 from dragoman.model.tools import ToolCall, ToolCallDelta
 from dragoman.model.usage import FinishReason, Usage
 from dragoman.wire.openai_chat.codec import DIALECT
+from tests.corpus import Corpus
+from tests.wire import recorded
 from tests.wire.openai_chat.streams import (
     DONE,
     PAIRS,
+    TABLE,
     USAGE,
     body_of,
     call,
@@ -128,6 +131,18 @@ def test_stream_without_done_may_end_with_a_finish_reason(without_done: bool) ->
     cut.feed(frame(chunk(chosen({"content": "a"}))))
     cut.close()
     assert not cut.is_complete
+
+
+@pytest.mark.corpus
+def test_recorded_stream_without_done_is_complete_by_its_finish_reason(corpus: Corpus) -> None:
+    """With `ends_with_done=False`, recorded streams without `[DONE]` are complete."""
+    faults = TABLE["openai-chat"].recorded_faults
+    for file, found in recorded.streams(corpus, "openai-chat"):
+        if faults.get(file) == "unfinished":
+            decoder = DIALECT.stream_decoder(ends_with_done=False)
+            decoder.feed(found)
+            decoder.close()
+            assert decoder.is_complete, file
 
 
 def test_keep_alives_are_ignored() -> None:

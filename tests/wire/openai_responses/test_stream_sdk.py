@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 import dragoman
-from dragoman import DragomanError
 from dragoman.model.events import (
     ChoiceFinish,
     Event,
@@ -27,9 +26,8 @@ from dragoman.model.tools import ToolCall, ToolCallDelta
 from dragoman.model.usage import FinishReason, Usage
 from dragoman.wire.openai_responses.tools_client import client_tool_of
 from tests.corpus import Corpus
-from tests.wire.openai_responses.streams import BODIES, STREAMS, answered, decoded
-from tests.wire.openai_responses.test_stream_corpus import CORRECTED
-from tests.wire.recorded import ENDPOINTS, SPOKEN_BY
+from tests.wire import recorded
+from tests.wire.openai_responses.streams import BODIES, STREAMS, TABLE, answered, decoded
 
 openai: Any = pytest.importorskip("openai")
 
@@ -204,17 +202,10 @@ def test_sdk_sees_a_broken_stream_as_failed(read: Read) -> None:
 def test_sdk_reads_recorded_streams(corpus: Corpus, dialect: str, read: Read) -> None:
     """Recorded streams of any dialect, encoded in this one, give the same answer."""
     count = 0
-    for recording in corpus.select(provider_api=SPOKEN_BY[dialect], status=200):
-        stream = recording.response_stream
-        path = recording.request_path.partition("?")[0]
-        if stream is None or not ENDPOINTS[dialect].search(path):
-            continue
-        decoder = dragoman.dialect(dialect).stream_decoder()
-        try:
-            events = [*decoder.feed(stream), *decoder.close()]
-        except DragomanError:
-            continue
-        if decoder.is_complete and decoder.response.choices and recording.row.file != CORRECTED:
+    faults = TABLE["openai-responses"].recorded_faults
+    for file, _, decoder, events in recorded.decoded(corpus, dialect):
+        is_sound = decoder.is_complete and faults.get(file) != "corrected"
+        if is_sound and decoder.response.choices:
             count += 1
             _check(read(answered(events)), decoder.response)
     assert count > 30
