@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator, Sequence
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
@@ -27,6 +25,7 @@ from dragoman.model.usage import FinishReason, Usage
 from dragoman.wire.openai_responses.tools_client import client_tool_of
 from tests.corpus import Corpus
 from tests.wire import recorded
+from tests.wire.loopback import answering
 from tests.wire.openai_responses.streams import BODIES, STREAMS, TABLE, answered, decoded
 
 openai: Any = pytest.importorskip("openai")
@@ -63,46 +62,23 @@ ELSEWHERE: dict[str, list[Event]] = {
 }  # fmt: skip
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    stream = b""
-
-
-class _Handler(BaseHTTPRequestHandler):
-    def do_POST(self) -> None:
-        assert isinstance(self.server, _Server)
-        self.rfile.read(int(self.headers["content-length"]))
-        self.send_response(200)
-        self.send_header("content-type", "text/event-stream")
-        self.send_header("content-length", str(len(self.server.stream)))
-        self.end_headers()
-        self.wfile.write(self.server.stream)
-
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - its name there
-        """Logs nothing."""
-
-
 Read = Callable[[bytes], list[Any]]
 
 
 @pytest.fixture(scope="module", name="read")
 def _read() -> Iterator[Read]:
     """Reads a stream with the SDK's accumulating helper and returns its events."""
-    server = _Server(("127.0.0.1", 0), _Handler)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    address = f"http://127.0.0.1:{server.server_address[1]}/v1"
-    with openai.OpenAI(base_url=address, api_key="none", max_retries=0) as client:
+    with (
+        answering() as answers,
+        openai.OpenAI(base_url=f"{answers.address}/v1", api_key="none", max_retries=0) as client,
+    ):
 
         def events(stream: bytes) -> list[Any]:
-            server.stream = stream
+            answers.streamed = stream
             with client.responses.stream(model="m", input="hi") as found:
                 return list(found)
 
         yield events
-    server.shutdown()
-    server.server_close()
-    thread.join()
 
 
 def _snapshot(events: Sequence[Any]) -> tuple[str, list[str]]:
