@@ -10,8 +10,13 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from threading import Event, Thread, Timer
 from typing import Any
+
+from dragoman.providers import registry
+from dragoman.providers.provider import Provider
+from dragoman.wire.target import Target
 
 DRAGOMAN = [sys.executable, "-m", "dragoman.cli"]
 
@@ -144,6 +149,18 @@ def refused(status: int, code: str, quoted: str = "") -> Goes:
 def listed(*models: str) -> Goes:
     """A list of models."""
     return Goes({"object": "list", "data": [{"id": m, "object": "model"} for m in models]})
+
+
+def acme(vendor: Vendor, name: str = "acme", **fields: Any) -> None:
+    """Register a provider on loopback."""
+    target = (Target(dialect="openai-chat"),)
+    registry.register(Provider(name, target, f"{vendor.url}/v1", **fields))
+
+
+def script(*steps: Any) -> str:
+    """The name of a scripted model that gives these answers."""
+    Path("play.json").write_text(json.dumps(steps))
+    return "scripted:play.json"
 
 
 # --- terminals

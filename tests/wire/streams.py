@@ -146,6 +146,14 @@ def encoding(
     return encoded
 
 
+def written(events: Iterable[dict[str, Any]]) -> bytes:
+    """Events with types as server-sent event bytes."""
+    return b"".join(
+        f"event: {event['type']}\ndata: {json.dumps(event, ensure_ascii=False)}\n\n".encode()
+        for event in events
+    )
+
+
 def said(response: Response, *, is_by_value: bool = False) -> dict[str, Any]:
     """The response as data, without generated ids; arguments may be compared by value."""
     document: dict[str, Any] = json.loads(response.to_json())["value"]

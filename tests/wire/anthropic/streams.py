@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -149,14 +149,7 @@ def events_of(body: dict[str, Any]) -> list[dict[str, Any]]:
     return events
 
 
-def written(events: Iterable[dict[str, Any]]) -> bytes:
-    """The events as server-sent event bytes."""
-    return b"".join(
-        f"event: {event['type']}\ndata: {json.dumps(event, ensure_ascii=False)}\n\n".encode()
-        for event in events
-    )
-
-
+written = streams.written
 FRAMES = {name: events_of(body) for name, body in BODIES.items()}
 STREAMS = {name: written(frames) for name, frames in FRAMES.items()}
 

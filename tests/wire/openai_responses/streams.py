@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -257,14 +256,7 @@ def events_of(body: Wire) -> list[Wire]:
     return numbered([*events, {"type": f"response.{body['status']}", "response": body}])
 
 
-def written(events: Iterable[Wire]) -> bytes:
-    """The events as server-sent event bytes."""
-    return b"".join(
-        f"event: {event['type']}\ndata: {json.dumps(event, ensure_ascii=False)}\n\n".encode()
-        for event in events
-    )
-
-
+written = streams.written
 FRAMES = {name: events_of(body) for name, body in BODIES.items()}
 STREAMS = {name: written(frames) for name, frames in FRAMES.items()}
 
