@@ -7,13 +7,24 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
-from dragoman.model.events import Event
+from dragoman.model.events import ChoiceFinish, Event, ResponseEnd, ResponseStart, UsageUpdate
 from dragoman.model.frozen import EMPTY
+from dragoman.model.parts import Origin
 from dragoman.model.responses import Response
+from dragoman.model.usage import FinishReason, Usage
 from dragoman.wire.dialect import Dialect
 from dragoman.wire.streams import StreamDecoder, StreamEncoder
 
 Decoded = tuple[StreamDecoder, list[Event]]
+
+ELSEWHERE = Origin(dialect="openai-chat", model="gpt", response_id="chatcmpl-1")
+START = ResponseStart(id="chatcmpl-1", model="gpt", created_at=7.0, origin=ELSEWHERE)
+"""The start of another provider's answer."""
+END: tuple[Event, ...] = (
+    ChoiceFinish(FinishReason.STOP, "stop"),
+    UsageUpdate(Usage(input=3, output=4)),
+    ResponseEnd(),
+)
 
 
 class Decode(Protocol):

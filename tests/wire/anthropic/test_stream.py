@@ -19,7 +19,6 @@ from dragoman.model.events import (
     ResponseEnd,
     ResponseStart,
     StreamError,
-    UsageUpdate,
 )
 from dragoman.model.media import Audio
 from dragoman.model.parts import (
@@ -33,7 +32,7 @@ from dragoman.model.parts import (
     Thinking,
 )
 from dragoman.model.tools import ToolCall, ToolCallDelta, make_call
-from dragoman.model.usage import FinishReason, Usage
+from dragoman.model.usage import FinishReason
 from dragoman.wire.anthropic.codec import DIALECT
 from dragoman.wire.anthropic.stream_arguments import JsonObjectPrefix
 from dragoman.wire.lane import switch
@@ -49,14 +48,7 @@ from tests.wire.anthropic.streams import (
     said,
     written,
 )
-
-ELSEWHERE = Origin(dialect="openai-chat", model="gpt", response_id="chatcmpl-1")
-START = ResponseStart(id="chatcmpl-1", model="gpt", origin=ELSEWHERE)
-END: tuple[Event, ...] = (
-    ChoiceFinish(FinishReason.STOP, "stop"),
-    UsageUpdate(Usage(input=3, output=4)),
-    ResponseEnd(),
-)
+from tests.wire.streams import END, START
 
 
 def elsewhere(*events: Event) -> tuple[list[Any], dict[str, Any], list[str]]:

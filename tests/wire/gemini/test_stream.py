@@ -16,7 +16,6 @@ from dragoman.model.events import (
     PartStart,
     PartStop,
     ResponseEnd,
-    ResponseStart,
     StreamError,
     UsageUpdate,
 )
@@ -24,7 +23,6 @@ from dragoman.model.media import Audio, Image
 from dragoman.model.parts import (
     Citation,
     Opaque,
-    Origin,
     Refusal,
     ServerToolCall,
     Text,
@@ -49,14 +47,10 @@ from tests.wire.gemini.streams import (
     sent,
     written,
 )
+from tests.wire.streams import END
+from tests.wire.streams import START as DATED
 
-ELSEWHERE = Origin(dialect="openai-chat", model="gpt", response_id="chatcmpl-1")
-START = ResponseStart(id="chatcmpl-1", model="gpt", origin=ELSEWHERE)
-END: tuple[Event, ...] = (
-    ChoiceFinish(FinishReason.STOP, "stop"),
-    UsageUpdate(Usage(input=3, output=4)),
-    ResponseEnd(),
-)
+START = DATED.replace(created_at=None)
 FORMS: tuple[Form, ...] = ("sse", "array")
 
 

@@ -18,7 +18,6 @@ from dragoman.model.events import (
     ResponseEnd,
     ResponseStart,
     StreamError,
-    UsageUpdate,
 )
 from dragoman.model.media import Audio
 from dragoman.model.parts import (
@@ -31,7 +30,7 @@ from dragoman.model.parts import (
     Thinking,
 )
 from dragoman.model.tools import ToolCall, ToolCallDelta
-from dragoman.model.usage import FinishReason, Usage
+from dragoman.model.usage import FinishReason
 from dragoman.wire.openai_responses.codec import DIALECT
 from dragoman.wire.openai_responses.stream_encoder import StreamEncoder
 from tests.wire.openai_responses.stream_grammar import Grammar, check_stream
@@ -50,14 +49,7 @@ from tests.wire.openai_responses.streams import (
     text,
     written,
 )
-
-ELSEWHERE = Origin(dialect="openai-chat", model="gpt", response_id="chatcmpl-1")
-START = ResponseStart(id="chatcmpl-1", model="gpt", created_at=7.0, origin=ELSEWHERE)
-END: tuple[Event, ...] = (
-    ChoiceFinish(FinishReason.STOP, "stop"),
-    UsageUpdate(Usage(input=3, output=4)),
-    ResponseEnd(),
-)
+from tests.wire.streams import ELSEWHERE, END, START
 
 
 def elsewhere(*events: Event) -> tuple[list[Any], Grammar, list[str]]:
