@@ -23,6 +23,7 @@ from tests.cli.loopback import (
     on_terminal,
     refused,
     said,
+    script,
     serving,
     streamed,
 )
@@ -42,12 +43,6 @@ def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def run(*arguments: str, stdin: str | bytes = "") -> Result:
     """Run the command."""
     return CliRunner().invoke(command, ["ask", *arguments], input=stdin)
-
-
-def script(*steps: Any) -> str:
-    """The name of a scripted model that gives these answers."""
-    Path("play.json").write_text(json.dumps(steps))
-    return "scripted:play.json"
 
 
 def test_help_imports_neither_the_model_nor_the_network() -> None:

@@ -11,10 +11,10 @@ from click.testing import CliRunner, Result
 
 from dragoman.cli.ask_options import model_and_words
 from dragoman.cli.commands import dragoman as command
-from tests.cli.loopback import on_terminal, said, serving
-from tests.cli.test_chat import TOOLS, call, own_folder, roles, script, stored
+from tests.cli.loopback import on_terminal, said, script, serving
+from tests.cli.test_chat import TOOLS, call, roles, stored
 
-__all__ = ["own_folder"]
+pytestmark = pytest.mark.usefixtures("own_folder")
 
 FENCED = "So:\n\n```python\nprint(1)\n```\n\nor\n\n```\nx\n```\n"
 

@@ -17,6 +17,7 @@ from tests.cli.loopback import refused, serving
 from tests.cli.terminals import CTRL_C, CTRL_D, dragoman, terminal
 from tests.cli.test_chat import TOOLS, call
 
+pytestmark = pytest.mark.usefixtures("own_folder")
 NAPS = """
 import pathlib, time
 
@@ -26,14 +27,6 @@ def nap() -> str:
     time.sleep(600)
     return ""
 """
-
-
-@pytest.fixture(autouse=True)
-def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Everything that is stored goes into a temporary folder."""
-    monkeypatch.setenv("DRAGOMAN_HISTORY", f"sqlite:///{tmp_path / 'chats.db'}")
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
-    monkeypatch.chdir(tmp_path)
 
 
 def slow(*steps: Any, tools: tuple[str, ...] = ()) -> list[str]:

@@ -15,9 +15,8 @@ from dragoman.cli.model_aliases import Chosen
 from dragoman.cli.reachable_models import Found, Place
 from tests.cli.loopback import Came, Goes, serving
 from tests.cli.terminals import dragoman, terminal
-from tests.cli.test_chat_terminal import own_folder
 
-__all__ = ["own_folder"]
+pytestmark = pytest.mark.usefixtures("own_folder")
 
 
 def tagged(*names: str) -> Goes:

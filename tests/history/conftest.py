@@ -13,7 +13,6 @@ from dragoman.history.storage.protocol import Storage
 from tests.sampling import BACKENDS
 
 
-
 class Backend:
     """One location to store things, which can be opened repeatedly.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -12,7 +11,6 @@ import pytest
 
 import dragoman
 from dragoman import Refusal, Text, Thinking, ToolCall
-from dragoman.errors import DragomanError
 from dragoman.model.content import AnyPart
 from dragoman.model.events import (
     ChoiceFinish,
@@ -33,7 +31,7 @@ from dragoman.wire.envelope import unwrap
 from dragoman.wire.stream_encoding import CORRECTED
 from dragoman.wire.unsealing import unsealed
 from tests.corpus import Corpus
-from tests.wire.recorded import ENDPOINTS, SPOKEN_BY
+from tests.wire.recorded import decoded
 from tests.wire.streamed import folded, read, written
 
 PAIRS = [(a, b) for a in dragoman.dialects() for b in dragoman.dialects()]
@@ -48,22 +46,6 @@ _CORRECTED = frozenset({
 })  # fmt: skip
 _SEALED_ANEW = re.compile(r'"encrypted_content": "[^"]*"')
 _LEAST = {"anthropic": 40, "gemini": 20, "ollama": 6, "openai-chat": 90, "openai-responses": 30}
-
-
-def _streams(corpus: Corpus, dialect: str) -> Iterator[tuple[str, list[Event]]]:
-    """The recorded streams of a dialect that are complete."""
-    for recording in corpus.select(provider_api=SPOKEN_BY[dialect], status=200):
-        stream = recording.response_stream
-        path = recording.request_path.partition("?")[0]
-        if stream is None or not ENDPOINTS[dialect].search(path):
-            continue
-        decoder = dragoman.dialect(dialect).stream_decoder()
-        try:
-            events = decoder.feed(stream) + decoder.close()
-        except DragomanError:  # one of them is broken
-            continue
-        if decoder.is_complete:
-            yield recording.row.file, events
 
 
 def _said(response: Response, ids: set[str], cut_off: set[str]) -> dict[str, Any]:
@@ -148,7 +130,9 @@ def _losses(losses: Any) -> set[tuple[str, str]]:
 def test_streamed_and_plain_answers_are_equal(corpus: Corpus, source: str, target: str) -> None:
     """The content and the losses do not depend on streaming."""
     count = 0
-    for file, events in _streams(corpus, source):
+    for file, _, source_decoder, events in decoded(corpus, source):
+        if not source_decoder.is_complete:
+            continue
         count += 1
         response = folded(events)
         stream, losses = written(target, events)
