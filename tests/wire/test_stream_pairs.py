@@ -26,6 +26,8 @@ from dragoman.model.responses import Choice
 from tests.wire.stream_table import EVERY, ROWS, TABLE, Case
 from tests.wire.streams import Streams
 
+pytestmark = pytest.mark.whole  # what dialects do differently shows in any row
+
 
 def _drawn(data: st.DataObject, row: str) -> Case:
     return Case(row, data.draw(st.sampled_from(list(TABLE[row].bodies))))

@@ -99,6 +99,8 @@ _WAYS: dict[str, Callable[[bytes, Random], bytes]] = {
     "double a line": double_line,
     "swap lines": swap_lines,
 }
+BEYOND = ("newer",)
+"""What no repair reaches: what another version of the package has written, as it seems."""
 KINDS = {kind: _MANY if at < 4 else _SOME for at, kind in enumerate(_WAYS)}
 
 

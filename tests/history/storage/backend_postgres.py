@@ -95,6 +95,8 @@ async def asked(schema: str, template: str, values: Sequence[Any] = ()) -> list[
 
 # --- damage
 
+BEYOND = ("not exist", "don't exist", "index has messages", "can't be found")
+"""What no repair reaches: a session that is completely gone, or was replaced by another."""
 KINDS = dict.fromkeys(("flip", "cut", "delete"), 1000 if IN_FULL else 2 if IN_SHORT else 5)
 _COLUMNS = {
     "heads": 'digest agent chat "user" version last_seq created_at updated_at active indexed forks'

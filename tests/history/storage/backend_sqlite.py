@@ -89,6 +89,8 @@ _BEYOND_REPAIR = {  # it is unknown whose they are
     ("forks", "session"),
 }
 _SHARES = 8
+BEYOND = ("not exist", "don't exist", "newer")
+"""What no repair reaches: rows whose session is gone, and what another version has written."""
 KINDS = {
     **dict.fromkeys(_WAYS, 1000 if IN_FULL else 12 if IN_SHORT else 30),
     **dict.fromkeys((f"row of {table}" for table in _COLUMNS), 8),
