@@ -27,7 +27,7 @@ from dragoman.model.parts import Citation, Origin, ServerToolCall, ServerToolRes
 from dragoman.model.responses import Response
 from dragoman.model.tools import ToolCallDelta
 from dragoman.model.usage import FinishReason, Usage
-from dragoman.wire.envelope import unwrap
+from dragoman.wire.envelope import ANNOUNCED, unwrap
 from dragoman.wire.stream_encoding import CORRECTED
 from dragoman.wire.unsealing import unsealed
 from tests.corpus import Corpus
@@ -99,7 +99,9 @@ def _state(part: AnyPart) -> str:
     state = seal.part.replace(origin=None)
     if isinstance(state, Thinking) and seal.origin.dialect == "openai-responses":
         state = state.replace(data="")
-    return f"{seal.origin.dialect} {seal.owner} {seal.at} {_document(state)}"
+    # What precedes its text in a stream can't name it yet.
+    owner = ANNOUNCED if type(state) is Text and not state.signature else seal.owner
+    return f"{seal.origin.dialect} {owner} {seal.at} {_document(state)}"
 
 
 def _call_state(call: ToolCall) -> tuple[Any, ...]:
