@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -66,7 +67,7 @@ def _said(response: Response, ids: set[str], cut_off: set[str]) -> dict[str, Any
                                 for c in p.citations),
             "media": [p for p in parts if isinstance(p, Media)],
             "executed": [p for p in parts if isinstance(p, (ServerToolCall, ServerToolResult))],
-            "state": sorted(filter(None, map(_state, parts))),
+            "state": _states(parts),
             "call state": [_call_state(p) for p in unsealed(parts, "") if isinstance(p, ToolCall)],
             "finish": choice.finish,
         }  # fmt: skip
@@ -86,22 +87,33 @@ def _citation(citation: Any) -> tuple[Any, ...]:
     return (citation.kind, citation.url, citation.title, citation.quote)
 
 
-def _state(part: AnyPart) -> str:
-    """The state that only the provider can read: its own, or in an envelope."""
-    data = part.data if isinstance(part, Thinking) else None
-    seal = unwrap(part.signature) or unwrap(data)
-    if seal is None:
-        return f"{type(part).__name__} {part.signature} {data}" if part.signature or data else ""
-    if isinstance(seal.part, Thinking) and not seal.part.signature and not seal.part.data:
-        return ""  # interrupted thinking is sealed in pieces, which can't be verified
-    if isinstance(seal.part, ToolCall):
-        return ""  # in the start and in the stop event: `_call_state` has the final one
-    state = seal.part.replace(origin=None)
-    if isinstance(state, Thinking) and seal.origin.dialect == "openai-responses":
-        state = state.replace(data="")
-    # What precedes its text in a stream can't name it yet.
-    owner = ANNOUNCED if type(state) is Text and not state.signature else seal.owner
-    return f"{seal.origin.dialect} {owner} {seal.at} {_document(state)}"
+def _states(parts: Iterable[AnyPart]) -> list[str]:
+    """The state that only the provider can read, its own or in an envelope, of each part.
+
+    In a stream, the state of a text may come twice: before it, as far as it is known, and after it.
+    """
+    found: dict[object, str] = {}
+    for number, part in enumerate(parts):
+        data = part.data if isinstance(part, Thinking) else None
+        seal = unwrap(part.signature) or unwrap(data)
+        if seal is None:
+            if part.signature or data:
+                found[number] = f"{type(part).__name__} {part.signature} {data}"
+            continue
+        state = seal.part.replace(origin=None)
+        if isinstance(state, ToolCall):
+            continue  # in the start and in the stop event: `_call_state` has the final one
+        owner = seal.owner
+        if isinstance(state, Thinking):
+            if not state.signature and not state.data:
+                continue  # interrupted thinking is sealed in pieces, which can't be verified
+            if seal.origin.dialect == "openai-responses":
+                state = state.replace(data="")
+        elif type(state) is Text and not state.signature:
+            owner = ANNOUNCED  # what precedes its text in a stream can't name it
+        key = (ANNOUNCED, state.item_id) if owner == ANNOUNCED and state.item_id else number
+        found[key] = f"{seal.origin.dialect} {owner} {seal.at} {_document(state)}"
+    return sorted(found.values())
 
 
 def _call_state(call: ToolCall) -> tuple[Any, ...]:
