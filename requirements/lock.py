@@ -77,7 +77,9 @@ def inputs(lock: Lock) -> list[str]:
     extras: dict[str, list[str]] = read["project"]["optional-dependencies"]  # type: ignore[index]
     bounds = {found[0]: each for all_ in extras.values() for each in all_
               if (found := _NAME.match(each))}  # fmt: skip
-    return [bounds.get(name, name) for name in lock.packages] + (build if lock.builds else [])
+    return [bounds.get(name, name) for name in lock.packages] + (
+        [*build, "editables"] if lock.builds else []  # hatchling wants it for `pip install -e`
+    )
 
 
 def entries(text: str) -> dict[str, str]:
