@@ -23,7 +23,7 @@ from dragoman.gateway.config.settings import GatewayConfig, ServerSettings
 from dragoman.gateway.exposition import exposition
 from dragoman.gateway.metrics import Counts, Metrics
 from dragoman.gateway.peers import Peers
-from dragoman.gateway.protocol import KEEP_ALIVE, GatewayProtocol, Sweeper
+from dragoman.gateway.protocol import GatewayProtocol, Sweeper
 from dragoman.gateway.records import RequestRecord
 from dragoman.gateway.request_spans import Traced, note_span, set_up_tracing
 from dragoman.gateway.state import Gateway
@@ -285,7 +285,6 @@ def _server(gateway: Gateway) -> _Server:
         proxy_headers=False,
         server_header=False,
         backlog=BACKLOG,
-        timeout_keep_alive=int(KEEP_ALIVE),
         timeout_graceful_shutdown=int(server.drain_timeout) + _SHUTDOWN_GRACE,
     )
     return _Server(settings)
