@@ -1,7 +1,7 @@
 """A connection as uvicorn's server starts, counts and ends it, and the handover of WebSockets.
 
 Uvicorn has protocols of its own, which are private and change with its releases. What is used here
-is what its server and its `Config` hand to any protocol class: the names in `expect_usable`.
+is what its server and its `Config` hand to any protocol class; `uvicorn_check` tries it at start.
 """
 
 from __future__ import annotations

@@ -27,6 +27,7 @@ from dragoman.gateway.protocol import GatewayProtocol, Sweeper
 from dragoman.gateway.records import RequestRecord
 from dragoman.gateway.request_spans import Traced, note_span, set_up_tracing
 from dragoman.gateway.state import Gateway
+from dragoman.gateway.uvicorn_check import expect_usable
 
 if TYPE_CHECKING:
     from dragoman.gateway.keys import Keys
@@ -271,6 +272,7 @@ def _protocol_class(gateway: Gateway) -> type[GatewayProtocol]:
 
 
 def _server(gateway: Gateway) -> _Server:
+    expect_usable()
     server = gateway.config.server
     logger = logging.getLogger("uvicorn.error")
     logger.setLevel(logging.CRITICAL)  # it logs tracebacks, which may quote client content
