@@ -10,6 +10,7 @@ SDKS := .venv-sdk
 DOCS := .venv-docs
 GATEWAYS := .venv-gateways
 LOCKING := .venv-lock
+LOWEST := .venv-lowest
 # The SDKs whose types the tests walk, at the locks' versions; `make sdk-report` takes the newest.
 NEWEST := anthropic google-genai groq mistralai ollama openai
 # What is installed is known: from requirements/NAME.txt, each package with its version and hashes.
@@ -30,7 +31,7 @@ export NO_MKDOCS_2_WARNING := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run chat test test-thorough test-all fidelity sdk-report lint docs docs-serve docs-terminal docs-page bench bench-gateways torture mutants dist lock release-notes clean
+.PHONY: help run chat test test-thorough test-all test-lowest fidelity sdk-report lint docs docs-serve docs-terminal docs-page bench bench-gateways torture mutants dist lock release-notes clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -52,6 +53,26 @@ test-thorough: $(VENV)/.dev ## run the large sweeps that test only samples
 	@DRAGOMAN_PROFILE=ci DRAGOMAN_TIER=core $(PYTEST) \
 	  -m 'thorough and not slow and not extended'
 
+# Something of each extra: commands, gateway, page, agents, stores, encryption, MCP, spans, prices.
+LOWEST_TESTS := tests/test_init.py tests/model/functions/test_tool.py tests/wire/test_fronts.py \
+  tests/agent/test_agent.py tests/agent/test_stream.py tests/transport/test_client.py \
+  tests/providers/test_genai_prices.py tests/history/storage/test_conformance.py \
+  tests/history/storage/test_sealed.py tests/tracing/test_strangers.py tests/mcp/test_http.py \
+  tests/mcp/test_connections.py tests/gateway/test_chat.py $(addprefix tests/gateway/operations/test_, \
+  cycle.py processes.py serve_command.py uvicorn_check.py) tests/gateway/abuse/test_websockets.py \
+  tests/gateway/abuse/test_encodings.py tests/gateway/page/test_on_a_gateway.py \
+  tests/gateway/page/test_static.py tests/interop/test_sdks.py tests/cli/test_ask.py tests/cli/test_commands.py
+
+# On Python 3.11, which the lowest versions were made for. Some of them warn of newer ones beside them.
+test-lowest: $(LOWEST)/.lowest ## run some of the tests on the lowest versions that pyproject.toml allows
+	@echo "==> running some of the tests on the lowest versions"
+	@DRAGOMAN_PROFILE=quick DRAGOMAN_TIER=core $(LOWEST)/bin/python -m pytest -q -n $(JOBS) --maxprocesses=4 \
+	  -W ignore::DeprecationWarning -W ignore::PendingDeprecationWarning -p no:cacheprovider $(LOWEST_TESTS)
+	@$(LOWEST)/bin/ruff check --quiet
+	@$(LOWEST)/bin/lint-imports --no-cache > /dev/null
+	@$(LOWEST)/bin/python -m build --no-isolation --wheel --outdir $(LOWEST)/dist > /dev/null
+	@$(LOWEST)/bin/check-wheel-contents $(LOWEST)/dist
+
 fidelity: $(VENV)/.dev ## show how much of the recorded traffic is unchanged after a round trip
 	@$(VENV)/bin/python -m tests.wire.recorded
 
@@ -61,6 +82,7 @@ sdk-report: $(SDKS)/.newest ## check the newest SDKs' types: decode, encode and 
 test-all: $(VENV)/.peers ## run all tests, with coverage: slow ones, the extended corpus, the packaging
 	@echo "==> running all tests (corpus tier: extended)"
 	@DRAGOMAN_PROFILE=ci DRAGOMAN_TIER=extended $(PYTEST) -m '' --cov --cov-report=term
+	@$(MAKE) --no-print-directory test-lowest
 
 torture: $(VENV)/.dev ## kill histories and agents at random moments (minutes), then property tests in full (hours)
 	@echo "==> torturing the histories"
@@ -133,7 +155,7 @@ release-notes: ## print the notes of a release
 
 clean: ## remove everything that make created
 	@echo "==> removing environments, caches and dist/"
-	@rm -rf $(VENV) $(BENCH) $(SDKS) $(DOCS) $(GATEWAYS) $(LOCKING) dist build .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	@rm -rf $(VENV) $(BENCH) $(SDKS) $(DOCS) $(GATEWAYS) $(LOCKING) $(LOWEST) dist build .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	@find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # --- environments: a stamp says what is installed, so that the second run is quick ---
@@ -177,12 +199,19 @@ $(GATEWAYS)/.peers: benchmarks/gateways.txt | $(GATEWAYS)/bin/python
 	@$(GATEWAYS)/bin/python $(INSTALL) 'other gateways (minutes)' -r benchmarks/gateways.txt
 	@touch $@
 
+# Not locked: what these need themselves is the newest, as for somebody who upgrades all but these.
+$(LOWEST)/.lowest: $(OUR_METADATA) requirements/lowest.py $(VENV)/.dev | $(LOWEST)/bin/python
+	@$(VENV)/bin/python requirements/lowest.py dev > $(LOWEST)/requirements.txt
+	@$(LOWEST)/bin/python $(INSTALL) 'the lowest versions' -r $(LOWEST)/requirements.txt
+	@$(LOWEST)/bin/python $(OURSELVES)
+	@touch $@
+
 $(LOCKING)/.uv: $(call lock_files,uv) | $(LOCKING)/bin/python
 	@$(LOCKING)/bin/python $(INSTALL) 'uv' $(LOCKED) -r requirements/uv.txt
 	@touch $@
 
 # A candidate counts if it runs, is new enough and can make environments (Debian splits that off).
-$(VENV)/bin/python $(BENCH)/bin/python $(SDKS)/bin/python $(DOCS)/bin/python $(GATEWAYS)/bin/python $(LOCKING)/bin/python:
+$(VENV)/bin/python $(BENCH)/bin/python $(SDKS)/bin/python $(DOCS)/bin/python $(GATEWAYS)/bin/python $(LOCKING)/bin/python $(LOWEST)/bin/python:
 	@for python in $(PYTHON) python3.11 python3.12 python3.13 python3; do \
 	  if "$$python" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then \
 	    echo "==> creating $(@D:/bin=) ($$("$$python" --version))"; \

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import threading
 import time
+from itertools import pairwise
 from pathlib import Path
 
 PIP = [sys.executable, "-m", "pip", "install", "--disable-pip-version-check", "--no-input"]
@@ -67,7 +68,7 @@ class Status:
 
 def install(arguments: list[str]) -> tuple[int, str]:
     """Run pip; its exit status and all it said."""
-    locks = [Path(b) for a, b in zip(arguments, arguments[1:], strict=False) if a == "-r"]
+    locks = [Path(b) for a, b in pairwise(arguments) if a == "-r"]
     status = Status(sum(locked(path) for path in locks))
     with subprocess.Popen(
         [*PIP, "--progress-bar=off", *arguments],

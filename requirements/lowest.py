@@ -1,4 +1,4 @@
-"""Prints the lowest versions that pyproject.toml allows, as requirements: what test-lowest installs.
+"""Prints the lowest versions that pyproject.toml allows, as requirements of `make test-lowest`.
 
     .venv/bin/python requirements/lowest.py dev local
 
@@ -66,6 +66,7 @@ def main(extras: Sequence[str]) -> None:
     """Print them, with what builds dragoman."""
     read = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     project, build = read["project"], read["build-system"]["requires"]
+    build = [*build, "editables"]  # hatchling wants it for `pip install -e`
     project = {**project, "dependencies": [*project["dependencies"], *build]}
     print("\n".join(lines(project, extras)))
 

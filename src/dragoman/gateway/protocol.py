@@ -15,8 +15,8 @@ from urllib.parse import unquote
 from httptools import parse_url
 
 from dragoman.errors import InvalidRequest
-from dragoman.gateway.config.settings import ServerSettings
 from dragoman.gateway.asgi_cycle import STATUS_LINE
+from dragoman.gateway.config.settings import ServerSettings
 from dragoman.gateway.connection import HIGH_WATER, Connection
 from dragoman.gateway.cycle import Cycle
 from dragoman.gateway.endpoints import front_of
