@@ -69,7 +69,7 @@ class Status:
 def install(arguments: list[str]) -> tuple[int, str]:
     """Run pip; its exit status and all it said."""
     locks = [Path(b) for a, b in pairwise(arguments) if a == "-r"]
-    status = Status(sum(locked(path) for path in locks))
+    status = Status(sum(locked(path) for path in locks if path.is_file()))
     with subprocess.Popen(
         [*PIP, "--progress-bar=off", *arguments],
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",

@@ -12,7 +12,9 @@ from packaging.version import Version
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "requirements"
-_ENTRY = re.compile(r"(?P<name>[A-Za-z0-9][\w.-]*)==(?P<version>\S+)(?: ; (?P<marker>.*?))?(?: \\)?$")
+_ENTRY = re.compile(
+    r"(?P<name>[A-Za-z0-9][\w.-]*)==(?P<version>\S+)(?: ; (?P<marker>.*?))?(?: \\)?$"
+)
 
 
 class Entry(NamedTuple):
