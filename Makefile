@@ -167,8 +167,8 @@ $(VENV)/.local: $(call lock_files,run tour local) $(OUR_METADATA) | $(VENV)/bin/
 	@$(VENV)/bin/python $(INSTALL) 'the local model and the SDKs that make run shows' \
 	  $(LOCKED) --only-binary=:all: -r requirements/local.txt -r requirements/tour.txt || { \
 	  $(VENV)/bin/python $(INSTALL) 'the SDKs alone' $(LOCKED) -r requirements/tour.txt && \
-	  echo "==> make run goes without a local model: there is no llama.cpp for this platform"; } || \
-	  echo "==> make run goes without a local model, and doesn't show the openai and anthropic SDKs"
+	  echo "==> make run goes without a local model; pip's reason is above"; } || \
+	  echo "==> make run goes without a local model, and without the SDKs; pip's reason is above"
 	@touch $@
 
 $(VENV)/.dev: $(call lock_files,run tour dev) $(OUR_METADATA) | $(VENV)/bin/python
