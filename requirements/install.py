@@ -22,6 +22,11 @@ PIP = [sys.executable, "-m", "pip", "install", "--disable-pip-version-check", "-
 PIP += ["--no-compile"]
 _ENTRY = re.compile(r"[A-Za-z0-9][\w.-]*==\S+(?P<marker> ;)?")
 _WIDTH = 76
+# What pip says of packages with which nothing is wrong.
+_STEPS = (
+    "Requirement already satisfied", "Collecting ", "Ignoring ", "Downloading ", "Looking in ",
+    "Using cached ", "Processing ", "Obtaining ", "Installing collected packages",
+)  # fmt: skip
 
 
 def locked(path: Path) -> int:
@@ -90,6 +95,12 @@ def install(arguments: list[str]) -> tuple[int, str]:
     return pip.returncode, "".join(said)
 
 
+def reason(said: str) -> str:
+    """What pip said but its steps: why it failed."""
+    lines = said.splitlines(keepends=True)
+    return "".join(each for each in lines if not each.lstrip().startswith(_STEPS)) or said
+
+
 def _paint(status: Status, ended: threading.Event) -> None:
     while not ended.wait(0.2):
         sys.stderr.write(f"\r\x1b[K{status.text()}")
@@ -106,7 +117,7 @@ def main(what: str, *arguments: str) -> int:
     except KeyboardInterrupt:
         return 130
     if code:
-        sys.stderr.write(said)
+        sys.stderr.write(reason(said))
         sys.stderr.write(f"==> {what} can't be installed; pip's reason is above\n")
     return code
 
