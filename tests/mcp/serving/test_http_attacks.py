@@ -165,5 +165,5 @@ async def test_a_uvicorn_that_can_not_drop_slow_clients_is_refused(
     """Its hooks are not documented: without them nothing would call what drops these clients."""
     monkeypatch.delattr(uvicorn.Server, "on_tick")
     nothing: Any = None
-    with pytest.raises(ConfigError, match="installed uvicorn .* doesn't work .*pip install"):
+    with pytest.raises(ConfigError, match=r"installed uvicorn .* doesn't work .*pip install"):
         await http.serve_http(nothing, nothing, nothing)
