@@ -139,7 +139,7 @@ bench-gateways: $(BENCH)/.peers $(GATEWAYS)/.peers ## measure the gateway and ot
 dist: $(VENV)/.dev ## build the wheel and the sdist, and check both
 	@echo "==> building dist/"
 	@rm -rf dist
-	@out=$$($(VENV)/bin/python -m build 2>&1) || { echo "$$out"; exit 1; }
+	@out=$$($(VENV)/bin/python -m build --no-isolation 2>&1) || { echo "$$out"; exit 1; }
 	@echo "==> checking dist/"
 	@$(VENV)/bin/check-wheel-contents dist/*.whl
 	@DRAGOMAN_DIST=dist $(VENV)/bin/python -m pytest -q -m slow tests/test_packaging.py
