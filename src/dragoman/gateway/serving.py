@@ -24,10 +24,11 @@ from dragoman.gateway.exposition import exposition
 from dragoman.gateway.hangup import HANGUP, forget_terminal
 from dragoman.gateway.metrics import Counts, Metrics
 from dragoman.gateway.peers import Peers
-from dragoman.gateway.protocol import KEEP_ALIVE, GatewayProtocol, Sweeper
+from dragoman.gateway.protocol import GatewayProtocol, Sweeper
 from dragoman.gateway.records import RequestRecord
 from dragoman.gateway.request_spans import Traced, note_span, set_up_tracing
 from dragoman.gateway.state import Gateway
+from dragoman.gateway.uvicorn_check import expect_usable
 
 if TYPE_CHECKING:
     from dragoman.gateway.keys import Keys
@@ -277,6 +278,7 @@ def _protocol_class(gateway: Gateway) -> type[GatewayProtocol]:
 
 
 def _server(gateway: Gateway) -> _Server:
+    expect_usable()
     server = gateway.config.server
     logger = logging.getLogger("uvicorn.error")
     logger.setLevel(logging.CRITICAL)  # it logs tracebacks, which may quote client content
@@ -291,7 +293,6 @@ def _server(gateway: Gateway) -> _Server:
         proxy_headers=False,
         server_header=False,
         backlog=BACKLOG,
-        timeout_keep_alive=int(KEEP_ALIVE),
         timeout_graceful_shutdown=int(server.drain_timeout) + _SHUTDOWN_GRACE,
     )
     return _Server(settings)
