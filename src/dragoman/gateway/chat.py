@@ -16,6 +16,7 @@ from dragoman.gateway.http import as_mapping
 from dragoman.gateway.inbound import InboundRequest
 from dragoman.gateway.large_bodies import check_values
 from dragoman.gateway.middleware import ExchangeFilters, Stopped
+from dragoman.gateway.selection import Selection
 from dragoman.gateway.sessions import join_session
 from dragoman.gateway.spending import Spending
 from dragoman.gateway.upstream_task import UpstreamTask
@@ -132,6 +133,7 @@ async def _answer_from_upstreams(inbound: InboundRequest, task: UpstreamTask, ro
             upstreams.append((upstream, hop.model))
     if not hops:
         raise task.unsupported()
+    task.selection = Selection(inbound, route, task.requested_model)
     try:
         used = await task.run(
             upstreams,

@@ -35,7 +35,9 @@ from dragoman.transport.protocol import Reply, Timeouts, read_body
 from dragoman.transport.stream_attempt import Incoming
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.front import Front, FrontEncoder, PassingFilter
+from dragoman.wire.known_fields import without_fields
 from dragoman.wire.lane.passing import PassingStream
+from dragoman.wire.overlay import fields_of
 from dragoman.wire.whole_frames import WholeFrames
 
 _NOT_HERE = (
@@ -123,6 +125,7 @@ class Exchange(UpstreamTask):
     ) -> None:
         super().__init__(client_request.model, sink, stream=client_request.stream)
         self.client_request = client_request
+        self.ignored = client_request.losses
         self.recorder = recorder
         self.stamp = stamp
         self.required_dialect = required_dialect
@@ -178,7 +181,11 @@ class Exchange(UpstreamTask):
 
     async def _encoded(self, upstream: Upstream, model: str | None, settings: Settings) -> Encoded:
         client_request, given = self.client_request, self.filtered or self.override
-        if given is None:
+        if given is not None:
+            given = self._permitted_of(given, upstream, model)
+        else:
+            if names := self.left_out(upstream, model, client_request.fields):
+                client_request = client_request.without(names)
             plain = self._translations.translate(client_request, upstream, model, settings)
             if plain is not None:
                 return plain
@@ -188,6 +195,16 @@ class Exchange(UpstreamTask):
             return encoded_for(request, upstream, model, settings).encoded
 
         return await translated_aside(client_request.body, general)
+
+    def _permitted_of(self, given: Request, upstream: Upstream, model: str | None) -> Request:
+        """Like `permitted`; what middleware has set is the operator's choice."""
+        if self.filtered is None:
+            return self.permitted(given, upstream, model)
+        original, name = self.override or self.client_request.request, upstream.dialect(model).name
+        own, now = fields_of(original.extras, name), fields_of(given.extras, name)
+        sent = {key: value for key, value in own.items() if key in now and now[key] == value}
+        names = self.left_out(upstream, model, sent)
+        return without_fields(given, name, names) if names else given
 
     async def _answer(
         self, upstream: Upstream, model: str | None, reply: Reply, encoded: Encoded

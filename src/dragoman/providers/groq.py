@@ -85,4 +85,5 @@ PROVIDER = Provider(
             *_SOURCE,
         ),
     ),
+    selectors={"compound_custom": "model"},
 )

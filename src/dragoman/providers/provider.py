@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from operator import is_
-from typing import Any
+from typing import Any, Literal, get_args
 from urllib.parse import quote
 
 from dragoman.errors import ConfigError, InvalidInputError
@@ -30,6 +30,9 @@ class Auth(Value, frozen=True):
 
 
 BEARER = Auth()
+Selector = Literal["model", "host", "address"]
+"""What a request field selects: the model (or another model, if that fails), which of several hosts
+serves it, or the address and credentials of a server."""
 _WHOSE = ("provider", "model")
 _CACHE_SIZE, _MAX_CACHED_NAME = 256, 128
 _kept: dict[tuple[str, str | None, str], tuple[tuple[Any, ...], Target]] = {}
@@ -69,6 +72,8 @@ class Provider(Value, frozen=True, gc=True):
     """Alternative names."""
     prefixes: tuple[str, ...] = ()
     """Optional prefixes of model names, such as Google's `models/`."""
+    selectors: Mapping[str, Selector] = EMPTY
+    """Request fields besides `model` with which clients choose a model, a host or an address."""
     names: tuple[str, ...] = ()
     """The models that the vendor lists, without dates; `*` is a wildcard. Empty if users name them,
     or if unknown. For unlisted models, no flag is assumed that would leave something out."""
@@ -85,9 +90,13 @@ class Provider(Value, frozen=True, gc=True):
             own_map(self, name, str)
         own_map(self, "endpoints", Endpoints)
         own_map(self, "parameters", tuple)
+        own_map(self, "selectors", str)
         expect_fields(self, base_url=str, auth=Auth)
         if not self.name or ":" in self.name or not self.targets:
             msg = "a provider needs a name without a colon, and at least one target"
+            raise InvalidInputError(msg)
+        if not set(get_args(Selector)).issuperset(self.selectors.values()):
+            msg = "a selector's value must be model, host or address"
             raise InvalidInputError(msg)
 
     @property

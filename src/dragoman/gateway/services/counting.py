@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dragoman.errors import DragomanError
 from dragoman.gateway.chat import answer
+from dragoman.gateway.client_request import accepted_fields
 from dragoman.gateway.http import Call
 from dragoman.gateway.inbound import InboundRequest
 from dragoman.gateway.large_bodies import check_values, translated_aside
@@ -27,11 +28,14 @@ async def count(inbound: InboundRequest) -> None:
     body = await inbound.body()
     try:
         check_values(body, inbound.gateway.config.server.max_values)
+        body, _, losses = accepted_fields(front.dialect, body)
         request = await translated_aside(body, front.decode_count, body)
     except DragomanError as error:
         problem = reported(error)
     else:
-        await answer(inbound, Counting(inbound.call, front, request))
+        task = Counting(inbound.call, front, request)
+        task.ignored = losses
+        await answer(inbound, task)
         return
     raise problem
 
@@ -63,6 +67,7 @@ class Counting(UpstreamTask):
     async def _counted(self, upstream: Upstream, request: Request) -> TokenCount:
         if not upstream.is_wire:
             return TokenCount(estimate(request), is_estimate=True)
+        request = self.permitted(request, upstream, request.model)
         counted = await upstream.client.count_tokens(request, estimate=estimate)
         if not counted.is_estimate:
             encoded = upstream.client.encode(request)

@@ -6,12 +6,14 @@ from math import ceil
 
 from dragoman.errors import DragomanError, InvalidRequest
 from dragoman.gateway.chat import answer
+from dragoman.gateway.client_request import accepted_fields
 from dragoman.gateway.http import Call
 from dragoman.gateway.inbound import InboundRequest
 from dragoman.gateway.services.paths import service_front
 from dragoman.gateway.translation import NO_SETTINGS, Settings
 from dragoman.gateway.upstream_task import MIN_BYTES_PER_TOKEN, UpstreamTask, answer_total
 from dragoman.gateway.upstreams import Upstream
+from dragoman.model.frozen import EMPTY
 from dragoman.model.parts import Text
 from dragoman.model.usage import Usage
 from dragoman.providers.endpoints import USUAL
@@ -30,8 +32,10 @@ _MAX_INPUTS = 10_000
 async def embed(inbound: InboundRequest) -> None:
     """Handles a request for embeddings."""
     front = service_front(inbound)
-    body = await inbound.body()
-    await answer(inbound, Embedding(inbound.call, front, front.decode_embeddings(body), len(body)))
+    body, _, losses = accepted_fields(front.dialect, await inbound.body())
+    task = Embedding(inbound.call, front, front.decode_embeddings(body), len(body))
+    task.ignored = losses
+    await answer(inbound, task)
 
 
 class Embedding(UpstreamTask):
@@ -80,6 +84,11 @@ class Embedding(UpstreamTask):
             await self._send(Embedded((), None, asked.model), {})
             return
         meant = asked._replace(model=model or asked.model)
+        speaking = upstream.dialect(model).name
+        fields = asked.extras.get(speaking, EMPTY)
+        if names := self.left_out(upstream, model, fields):
+            kept = {name: value for name, value in fields.items() if name not in names}
+            meant = meant._replace(extras={**asked.extras, speaking: kept})
         embedded = await within(answer_total(timeouts), upstream.client.embed_inputs(meant))
         self.losses += embedded.losses
         usage = embedded.usage or estimated_usage(asked)

@@ -46,7 +46,7 @@ async def prompt(inbound: InboundRequest) -> None:
     check_values(body, inbound.gateway.config.server.max_values)
     client_request = ClientRequest(inbound.endpoint.front, body)
     try:
-        name, path = inbound.endpoint.front, inbound.path
+        name, path, body = inbound.endpoint.front, inbound.path, client_request.body
         front = await translated_aside(body, prompt_front, name, body, path=path)
     except DragomanError as error:
         problem = reported(error)
@@ -209,7 +209,8 @@ class PromptCall:
         return self._settings.applied(self.request.replace_unchecked(model=self._model))
 
     def _encoded(self) -> Encoded:
-        encoded = encoded_for(self.request, self._back, self._model, self._settings).encoded
+        request = self._owner.permitted(self.request, self._back, self._model)
+        encoded = encoded_for(request, self._back, self._model, self._settings).encoded
         self._owner.note_encoded(encoded)
         return encoded
 

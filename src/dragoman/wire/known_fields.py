@@ -1,0 +1,329 @@
+"""The fields of a request that its dialect knows, and what merely looks like one of them.
+
+Unknown fields pass through. Some servers, such as those written in Go, take a name in any case, and
+the last one wins: `Model` beside `model` would choose another model than the one that was checked.
+So a field whose name *folds* to that of a known field without being it is dropped and reported, and
+a name that stands twice is refused. Both hold at the top level and in settings objects.
+
+What is known is derived from what the dialect says about itself: the places of its fields
+(`Functions.places`), its `Description`, and its shared settings.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache, lru_cache
+from typing import Any, NamedTuple
+from unicodedata import normalize
+
+import msgspec
+from msgspec import Raw
+
+from dragoman.errors import ConfigError, InvalidRequest
+from dragoman.model.frozen import EMPTY, freeze_mapping
+from dragoman.model.requests import Request
+from dragoman.wire.dialect import Dialect, dialect
+from dragoman.wire.losses import Loss
+from dragoman.wire.overlay import is_spelling
+
+_NONE: frozenset[str] = frozenset()
+_LONGEST = 256
+"""Characters of a name that may fold to a known one."""
+_LIMIT, _ANSWERS = "sampling.max_tokens", "sampling.choices"
+_MIN_FIELD = 5
+"""Bytes of the shortest field with its comma: `"":1,`."""
+_MAX_CACHED_BYTES = 2048
+_REASON = "left out: its name is another spelling of this field's, which some servers take for it"
+_name = re.compile(rb'[ \t\r\n]*"([^"\\]*(?:\\.[^"\\]*)*)"[ \t\r\n]*:[ \t\r\n]*', re.DOTALL)
+_separator = re.compile(rb"[ \t\r\n]*([,}])")
+_split = msgspec.json.Decoder(dict[str, Raw]).decode
+_value = msgspec.json.Decoder().decode
+_text = msgspec.json.Decoder(str).decode
+_encode = msgspec.json.Encoder().encode
+_ODD = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+
+
+class KnownFields(NamedTuple):
+    """The known names in one object of a request."""
+
+    exact: frozenset[str]
+    folded: Mapping[str, str]
+    """A known name by its folded form."""
+    twins: Mapping[str, frozenset[str]]
+    """The other spellings of names that the dialect has several of (Gemini)."""
+    inside: Mapping[str, KnownFields]
+    """The same for the settings objects among them."""
+    limits: tuple[tuple[str, ...], ...] = ()
+    """The paths of fields that limit the output."""
+    answers: tuple[tuple[str, ...], ...] = ()
+    """The paths of fields that say how many answers are wanted."""
+
+
+class Accepted(NamedTuple):
+    """A body without the fields that only look like known ones."""
+
+    body: bytes
+    fields: dict[str, Raw]
+    losses: tuple[Loss, ...] = ()
+
+
+@lru_cache(maxsize=4096)
+def folded(name: str) -> str:
+    """A name as the most lenient reader might compare it.
+
+    Without case, compatibility forms, accents, and everything but letters and digits.
+
+    >>> {folded(name) for name in ("max_tokens", "MaxTokens", "ma\\u0445_to\\u212aen\\u017f")}
+    {'maxtokens', 'maхtokens'}
+    """
+    # Upper case first: the dotless i and the long s have an ASCII letter there.
+    plain = normalize("NFKD", normalize("NFKC", name).upper().casefold())
+    return "".join(filter(str.isalnum, plain))
+
+
+# --- what is known
+
+
+@cache
+def known_fields(speaker: Dialect) -> KnownFields:
+    """The known fields of a dialect's requests."""
+    described = speaker.description
+    tree: dict[str, Any] = {}
+    _add(tree, getattr(speaker, "places", EMPTY))
+    for name in (described.messages_field, described.system_field or "model", "model", "stream"):
+        tree.setdefault(name, name)
+    for row in (*described.shared_settings, *described.host_settings):
+        inner = tree
+        *objects, last = row.path.split(".")
+        for step in objects:
+            found = inner.setdefault(step, {})
+            inner = found if isinstance(found, dict) else {}
+        inner.setdefault(last, row.name)
+    further: frozenset[str] = getattr(speaker, "further_fields", _NONE)
+    for name in described.certain_fields | described.fields | further:
+        tree.setdefault(name, name)
+    made = _known(tree)
+    return made._replace(
+        limits=tuple(_paths(tree, _LIMIT)), answers=tuple(_paths(tree, _ANSWERS))
+    )
+
+
+def _add(tree: dict[str, Any], places: Mapping[str, Any]) -> None:
+    for name, place in places.items():
+        if isinstance(place, str):
+            tree.setdefault(name, str(place))
+        else:
+            _add(tree.setdefault(name, {}), place)
+
+
+def _known(tree: Mapping[str, Any]) -> KnownFields:
+    forms: dict[str, list[str]] = {}
+    for name in tree:
+        forms.setdefault(folded(name), []).append(name)
+    twins = {
+        name: frozenset(names) - {name}
+        for names in forms.values()
+        if len(names) > 1
+        for name in names
+    }
+    inside = {name: _known(inner) for name, inner in tree.items() if isinstance(inner, dict)}
+    return KnownFields(
+        frozenset(tree), {form: names[0] for form, names in forms.items()}, twins, inside
+    )
+
+
+def _paths(tree: Mapping[str, Any], wanted: str) -> Iterator[tuple[str, ...]]:
+    for name, place in tree.items():
+        if isinstance(place, dict):
+            yield from ((name, *rest) for rest in _paths(place, wanted))
+        elif place == wanted:
+            yield (name,)
+
+
+# --- what a client sends
+
+
+def accepted(body: bytes, fields: dict[str, Raw], known: KnownFields) -> Accepted:
+    """The body, whose fields are given, without fields that only look like known ones.
+
+    Raises `InvalidRequest` if a name stands twice.
+    """
+    kept, losses = _checked(body, fields, known, "")
+    if not losses:
+        return Accepted(body, fields)
+    return Accepted(_encode(kept), kept, tuple(losses))
+
+
+def _checked(
+    body: bytes, fields: dict[str, Raw], known: KnownFields, path: str
+) -> tuple[dict[str, Raw], list[Loss]]:
+    _refuse_repeated(body, fields, known, path)
+    losses: list[Loss] = []
+    kept = fields
+    if not fields.keys() <= known.exact:
+        for name in [name for name in fields if name not in known.exact]:
+            meant = known.folded.get(folded(name)) if len(name) <= _LONGEST else None
+            if meant is not None:
+                losses.append(Loss(f"{path}{meant}", _REASON))
+                kept = {key: value for key, value in kept.items() if key != name}
+    for name in known.inside.keys() & kept.keys():
+        raw = bytes(kept[name])
+        if raw[:1] == b"{":
+            inner, lost = _settings(raw, known.inside[name], f"{path}{name}.")
+            if lost:
+                losses += lost
+                kept = {**kept, name: Raw(inner)}
+    return kept, losses
+
+
+def _settings(raw: bytes, known: KnownFields, path: str) -> tuple[bytes, list[Loss]]:
+    if len(raw) <= _MAX_CACHED_BYTES and (id(known), raw) in _CLEAN:
+        return raw, []
+    try:
+        fields = _split(raw)
+    except _ODD:
+        return raw, []  # reported by whoever decodes it
+    kept, losses = _checked(raw, fields, known, path)
+    if losses:
+        return _encode(kept), losses
+    if len(raw) <= _MAX_CACHED_BYTES:
+        if len(_CLEAN) >= _MAX_CLEAN:
+            _CLEAN.clear()
+        _CLEAN.add((id(known), raw))  # those of dialects, which are never freed
+    return raw, losses
+
+
+_MAX_CLEAN = 512
+_CLEAN: set[tuple[int, bytes]] = set()
+"""Settings objects that were found to be in order: clients repeat theirs."""
+
+
+def _refuse_repeated(
+    body: bytes, fields: dict[str, Raw], known: KnownFields, path: str
+) -> None:
+    least = 1 + sum(map(len, fields)) + sum(map(len, fields.values())) + 4 * len(fields)
+    name = None
+    # Most bodies have no room for another field, or only spaces after commas and colons.
+    if len(body) - least >= _MIN_FIELD and not _is_spaced(body, fields):
+        name = _repeated(body, fields)
+    if name is None and known.twins:
+        pairs = (each for each in fields if not known.twins.get(each, _NONE).isdisjoint(fields))
+        name = next(pairs, None)
+    if name is None:
+        return
+    meant = f"`{path}{name}`" if name in known.exact else "a field"
+    msg = f"{meant} stands twice in the request: which of them counts would be up to the server"
+    raise InvalidRequest(msg, status=400, param=f"{path}{name}" if name in known.exact else None)
+
+
+
+def _is_spaced(body: bytes, fields: Mapping[str, Raw]) -> bool:
+    """Whether an object has just these fields, written as Python's `json` does."""
+    place = 1
+    for name, raw in fields.items():
+        key = b'"%b": ' % name.encode("utf-8", "surrogatepass")
+        value = bytes(raw)
+        if not (body.startswith(key, place) and body.startswith(value, place + len(key))):
+            return False
+        place += len(key) + len(value)
+        if not body.startswith(b", ", place):
+            return body[place:] == b"}"  # more than one field may be left: then it is not the end
+        place += 2
+    return False
+
+
+def _repeated(body: bytes, fields: Mapping[str, Raw]) -> str | None:
+    """A name that stands twice in an object, given its fields by name.
+
+    Values are not parsed: those of the fields are skipped as they are, and where another value
+    stands, the field is a repeated one.
+    """
+    place, seen = body.index(b"{") + 1, set[str]()
+    for _ in fields:
+        found = _name.match(body, place)
+        if found is None:
+            return None
+        name = _text(b'"%b"' % found[1])
+        raw = bytes(fields[name])
+        place = found.end()
+        end = _separator.match(body, place + len(raw))
+        if name in seen or end is None or not body.startswith(raw, place):
+            return name
+        seen.add(name)
+        place = end.end()
+        if end[1] == b"}":
+            return None
+    rest = _name.match(body, place)
+    return None if rest is None else _text(b'"%b"' % rest[1])
+
+
+def values_at(fields: Mapping[str, Raw], paths: Iterable[tuple[str, ...]]) -> list[Any]:
+    """The values at some paths of a request; nulls and missing ones are left out."""
+    found: list[Any] = []
+    for first, *rest in paths:
+        raw = fields.get(first)
+        try:
+            value = None if raw is None else _value(raw)
+        except _ODD:
+            continue
+        for step in rest:
+            value = value.get(step) if isinstance(value, dict) else None
+        if value is not None:
+            found.append(value)
+    return found
+
+
+# --- decoded requests
+
+
+def without_spellings(request: Request, names: Iterable[str]) -> Request:
+    """The request without other spellings of settings, such as `max_tokens`, in its extras.
+
+    A client may give a setting twice (`max_completion_tokens` beside `max_tokens`): the second one
+    stays in the extras, and would be sent beside the value that overrides the first.
+    """
+    wanted = {*names, *(f"sampling.{name}" for name in names)}
+    changed = {
+        key: _without(fields, getattr(found, "places", EMPTY), wanted)
+        for key, fields in request.extras.items()
+        if isinstance(fields, dict) and (found := _speaker(key)) is not None
+    }
+    changed = {key: fields for key, fields in changed.items() if fields is not request.extras[key]}
+    if not changed:
+        return request
+    return request.replace_unchecked(
+        extras=freeze_mapping({**request.extras, **changed}, "extras")
+    )
+
+
+def without_fields(request: Request, name: str, fields: Iterable[str]) -> Request:
+    """The request without some of the unknown fields that came in a dialect."""
+    own = request.extras.get(name)
+    left = {key: own[key] for key in own if key not in fields} if isinstance(own, dict) else own
+    if left is None or len(left) == len(own or ()):
+        return request
+    extras = freeze_mapping({**request.extras, name: left}, "extras")
+    return request.replace_unchecked(extras=extras)
+
+
+def _speaker(key: str) -> Dialect | None:
+    if is_spelling(key):
+        return None
+    try:
+        return dialect(key)
+    except ConfigError:
+        return None
+
+
+def _without(fields: Any, places: Mapping[str, Any], wanted: set[str]) -> Any:
+    left = dict(fields)
+    for name in fields.keys() & places.keys():
+        place = places[name]
+        if isinstance(place, str):
+            if str(place) in wanted:
+                del left[name]
+        elif isinstance(fields[name], dict):
+            left[name] = _without(fields[name], place, wanted)
+    is_same = len(left) == len(fields) and all(left[name] is fields[name] for name in fields)
+    return fields if is_same else left
