@@ -7,12 +7,13 @@ implements a single attempt.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from decimal import Decimal
 from time import perf_counter
 from typing import Any, Protocol
 
 from dragoman.errors import AllFailed, DragomanError, InvalidRequest, ServerError, WireError
+from dragoman.gateway.limits import unknown_maximum
 from dragoman.gateway.reports import report_headers
 from dragoman.gateway.selection import Selection
 from dragoman.gateway.translation import NO_SETTINGS, Settings
@@ -26,8 +27,6 @@ from dragoman.wire.lane.plain import Summary
 from dragoman.wire.losses import Loss, Repair
 from dragoman.wire.overlay import fields_of
 
-MIN_BYTES_PER_TOKEN = 3
-"""Divides a body's bytes to give an upper estimate of its tokens."""
 _BAD_GATEWAY = 502
 
 
@@ -62,7 +61,10 @@ class UpstreamTask(ABC):
     model: str | None = None
     """The model name that was sent to the provider."""
     summary = Summary(None, None)
-    """The responding model and the usage, as far as known."""
+    """The responding model and, for a complete response, the usage that its provider reports."""
+    partial: Usage | None = None
+    """At least this was used, where the usage is unknown: the response is not complete, or its
+    provider reports nothing, or less than was delivered."""
     cost: Decimal | None = None
     losses: list[Loss]
     repairs: list[Repair]
@@ -101,8 +103,13 @@ class UpstreamTask(ABC):
         return  # most have decoded it already
 
     @abstractmethod
-    def estimated_usage(self, settings: Settings = NO_SETTINGS) -> Usage:
-        """Upper estimate of the usage, to reserve against budgets."""
+    def estimated_usage(
+        self, settings: Settings = NO_SETTINGS, maximum: Callable[[], int] = unknown_maximum
+    ) -> Usage:
+        """Upper estimate of the usage, to reserve against budgets.
+
+        `maximum` gives the most that a model of the route can put out.
+        """
 
     def supports(self, upstream: Upstream, model: str | None) -> bool:  # noqa: ARG002 - for those that choose
         """Whether an upstream can handle this request at all."""

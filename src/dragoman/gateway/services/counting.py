@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from dragoman.errors import DragomanError
 from dragoman.gateway.chat import answer
 from dragoman.gateway.client_request import accepted_fields
 from dragoman.gateway.http import Call
 from dragoman.gateway.inbound import InboundRequest
 from dragoman.gateway.large_bodies import check_values, translated_aside
+from dragoman.gateway.limits import unknown_maximum
 from dragoman.gateway.services.embeddings import ESTIMATED
 from dragoman.gateway.services.paths import service_front
 from dragoman.gateway.translation import NO_SETTINGS, Settings
@@ -50,7 +53,11 @@ class Counting(UpstreamTask):
         self._front = front
         self._request = request
 
-    def estimated_usage(self, settings: Settings = NO_SETTINGS) -> Usage:  # noqa: ARG002 - no limits
+    def estimated_usage(
+        self,
+        settings: Settings = NO_SETTINGS,  # noqa: ARG002 - no limits
+        maximum: Callable[[], int] = unknown_maximum,  # noqa: ARG002
+    ) -> Usage:
         """Returns zero usage: counting consumes no tokens."""
         return Usage()
 
