@@ -93,7 +93,7 @@ class Measured(NamedTuple):
 class StreamSize:
     """Counts what passes through in a stream, without reading it."""
 
-    __slots__ = ("_dialect", "_mark", "_marks", "_more", "_more_frames", "_sample")
+    __slots__ = ("_dialect", "_mark", "_marks", "_more", "_more_frames", "_room", "_sample")
 
     def __init__(self, dialect: Dialect, marks: tuple[bytes, ...]) -> None:
         """`marks` may end the frames of such a stream."""
@@ -101,14 +101,18 @@ class StreamSize:
         self._marks = marks
         self._mark: bytes | None = None
         self._sample: list[bytes] = []
+        self._room = SAMPLE
         self._more = self._more_frames = 0
 
-    def begin(self, piece: bytes) -> None:
-        """Keep bytes for the sample."""
-        self._sample.append(piece)
-
     def feed(self, piece: bytes) -> None:
-        """Count bytes after the sample."""
+        """Count bytes; the first ones are kept."""
+        room = self._room
+        if room > 0:
+            self._room = room - len(piece)
+            self._sample.append(piece if self._room >= 0 else piece[:room])
+            if self._room >= 0:
+                return
+            piece = piece[room:]
         self._more += len(piece)
         self._more_frames += piece.count(self._mark or self._known_mark())
 

@@ -47,7 +47,8 @@ def output_tokens(
     if limit is None:
         given = values_at(fields, known.limits)
         if given and read.max_tokens is None:
-            limit = maximum()  # such as Ollama's 0: it means no limit
+            # Such as Ollama's 0: it means no limit.
+            limit = max([maximum(), *(_whole(each) or 0 for each in given)])
         elif given:
             limit = max([maximum() if (n := _whole(each)) is None else n for each in given])
         else:

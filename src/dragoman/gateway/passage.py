@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 from dragoman.errors import DragomanError
-from dragoman.gateway.delivered import SAMPLE, StreamSize
+from dragoman.gateway.delivered import StreamSize
 from dragoman.gateway.http import Call
 from dragoman.gateway.upstream_task import Sink
 from dragoman.transport.direct.response import DirectReply
@@ -14,7 +14,6 @@ from dragoman.wire.front import PassingFilter
 from dragoman.wire.lane.passing import PassingStream
 
 MAX_RESPONSE_BYTES = 256 * 1024 * 1024
-_SAMPLED = MAX_RESPONSE_BYTES - SAMPLE
 
 
 class Passage:
@@ -24,9 +23,9 @@ class Passage:
         self, sink: Sink, passing: PassingStream, keep: PassingFilter, counted: StreamSize
     ) -> None:
         self._sink = sink
-        self._counted = counted
         self._read = passing.feed
         self._filter = keep.feed
+        self._count = counted.feed
         self._left = MAX_RESPONSE_BYTES
         """Bytes that may still come."""
 
@@ -66,12 +65,9 @@ class Passage:
 
     def _passed(self, piece: bytes) -> bytes:
         """The part of the stream to send after a chunk of it has arrived."""
-        left = self._left = self._left - len(piece)
-        if left >= _SAMPLED:
-            self._counted.begin(piece)
-        elif left < 0:
+        self._left -= len(piece)
+        if self._left < 0:
             raise too_much(MAX_RESPONSE_BYTES)
-        else:
-            self._counted.feed(piece)
+        self._count(piece)
         self._read(piece)
         return self._filter(piece)
