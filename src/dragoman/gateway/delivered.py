@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 from dragoman.errors import DragomanError
 from dragoman.model.content import AnyPart
-from dragoman.model.events import PartDelta, ToolCallDelta
+from dragoman.model.events import PartDelta
 from dragoman.model.parts import Refusal, Text, Thinking
 from dragoman.model.responses import Response
-from dragoman.model.tools import ToolCall
+from dragoman.model.tools import ToolCall, ToolCallDelta
 from dragoman.model.usage import Usage
 from dragoman.wire.dialect import Dialect
 

@@ -417,9 +417,7 @@ class Exchange(UpstreamTask):
         size = content_size(response)
         self._note_summary(summarised(response), lambda: Measured(size, 0), size)
 
-    def _note_summary(
-        self, summary: Summary, measure: Callable[[], Measured], most: float
-    ) -> None:
+    def _note_summary(self, summary: Summary, measure: Callable[[], Measured], most: float) -> None:
         """Record the usage of a complete response, unless more was delivered than it says.
 
         `most` is an upper limit of the bytes of content, which are then measured.

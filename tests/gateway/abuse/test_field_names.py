@@ -208,7 +208,7 @@ def test_repeated_names_are_found_as_the_standard_library_finds_them() -> None:
     """Random objects with few names, odd values and any spacing."""
     draw, nothing = Random(11), KnownFields(frozenset(), {}, {}, {})
     values = ["1", "12", '"a"', '"a,\\"b\\":1"', "{}", '{"a":1}', "[1,2]", "null", '"}"', '""']
-    names = ["a", "b", "\\u0061", "", "a\\\"", "\\\\", "é", "\\u00e9"]
+    names = ["a", "b", "\\u0061", "", 'a\\"', "\\\\", "é", "\\u00e9"]
     for _ in range(5_000):
         spaces = ["", draw.choice(["", " ", "\n"]), draw.choice(["", " ", "\t\r\n"])]
         fields = [

@@ -19,6 +19,8 @@ from urllib.parse import urlsplit
 
 import pytest
 from aiohttp import web
+from msgspec.structs import replace
+from websockets.sync.client import connect
 
 from dragoman.gateway.config.settings import Hop, RouteSettings
 from dragoman.gateway.delivered import MIN_BYTES_PER_TOKEN, SAMPLE
@@ -114,7 +116,7 @@ class Writer(Provider):
 
 @contextmanager
 def charging(
-    *providers: Provider, **route: Any
+    *providers: Provider, history: str | None = None, **route: Any
 ) -> Generator[tuple[Serving, ScriptedKeys]]:
     """A gateway with scripted keys in front of these providers."""
     with ExitStack() as stack:
@@ -123,11 +125,9 @@ def charging(
                   dialect=each.name)
             for n, each in enumerate(providers)
         ]  # fmt: skip
-        config = routed(*places)
+        config = routed(*places, **({"history": history} if history else {}))
         if route:
             hops = tuple(Hop(place=each) for each in places)
-            from msgspec.structs import replace
-
             config = replace(config, routes=(RouteSettings(model="*", to=hops, **route),))
         serving = stack.enter_context(running(config))
         keys: Any = ScriptedKeys()
@@ -326,3 +326,44 @@ class _Embedding(Provider):
         usage = {"prompt_tokens": 1, "total_tokens": 1}
         rows = [{"object": "embedding", "index": 0, "embedding": [1.0]}]
         return web.json_response({"object": "list", "data": rows, "model": "m1", "usage": usage})
+
+
+def test_turns_on_a_websocket_are_charged_as_much_as_was_heard() -> None:
+    """Closing the connection in the middle of a turn is hanging up, too."""
+    asked = {"type": "response.create", "model": "m1", "input": "Hi", "max_output_tokens": 16}
+    for back in ("openai-responses", "anthropic"):
+        with charging(Writer(back)) as (serving, keys):
+            url = serving.url.replace("http:", "ws:") + "/v1/responses"
+            with connect(url, additional_headers={"x-api-key": "small"}) as at:
+                at.send(json.dumps(asked))
+                heard = 0
+                while heard < 300:
+                    heard += json.loads(at.recv(timeout=PATIENCE))["type"].endswith("text.delta")
+            [spent] = _settled(keys)
+        assert spent.tokens_out >= heard, back
+
+
+def test_names_that_stand_twice_are_refused_on_a_websocket() -> None:
+    """As over HTTP, before they are merged into one."""
+    text = '{"type":"response.create","model":"m1","input":"Hi","model":"m2"}'
+    provider = Provider("openai-responses")
+    with charging(provider) as (serving, _):
+        url = serving.url.replace("http:", "ws:") + "/v1/responses"
+        with connect(url, additional_headers={"x-api-key": "plain"}) as at:
+            at.send(text)
+            told = json.loads(at.recv(timeout=PATIENCE))
+    assert (told["type"], told["status"], provider.asked) == ("error", 400, [])
+
+
+def test_a_background_response_that_is_cancelled_costs_what_was_generated() -> None:
+    """Its client reads what there is, and cancels the rest."""
+    body = {"model": "m1", "input": "Hi", "background": True, "stream": True,
+            "max_output_tokens": 16}  # fmt: skip
+    with charging(Writer("openai-responses"), history="memory:") as (serving, keys):
+        data = _hang_up(serving, "/v1/responses", body, 30_000)
+        created = data.index(b'"id":"resp_') + 6
+        id = data[created : data.index(b'"', created)].decode()
+        assert not keys.settled
+        ask(serving.url, f"/v1/responses/{id}/cancel", b"", x_api_key="small")
+        [spent] = _settled(keys)
+    assert spent.tokens_out >= len(_heard("openai-responses", data)) > 50

@@ -23,8 +23,20 @@ DIALECT = Codec(
         rulebook=f"{_HOME}.rules",
         steps=STEPS,
         places=PLACES,
-        further_fields=frozenset({"prompt", "system", "template", "raw", "context", "suffix",
-                                  "images", "input", "dimensions", "truncate"}),
+        further_fields=frozenset(
+            {
+                "prompt",
+                "system",
+                "template",
+                "raw",
+                "context",
+                "suffix",
+                "images",
+                "input",
+                "dimensions",
+                "truncate",
+            }
+        ),
         front_form=f"{_HOME}.response_front",
         lane=f"{_HOME}.lane",
     ),

@@ -74,8 +74,9 @@ DIALECT = OpenAIChat(
         rulebook=f"{_HOME}.rules",
         steps=STEPS,
         places=PLACES,
-        further_fields=frozenset({"prompt", "suffix", "echo", "input", "dimensions",
-                                  "encoding_format"}),
+        further_fields=frozenset(
+            {"prompt", "suffix", "echo", "input", "dimensions", "encoding_format"}
+        ),
         front_form=f"{_HOME}.response_front",
         lane=f"{_HOME}.lane",
     ),
