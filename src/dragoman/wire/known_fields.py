@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from unicodedata import normalize
 
 import msgspec
-from msgspec import Raw
+from msgspec import Raw, Struct
 
 from dragoman.errors import ConfigError, InvalidRequest
 from dragoman.model.frozen import EMPTY, freeze_mapping
@@ -33,7 +33,7 @@ _LONGEST = 256
 _LIMIT, _ANSWERS = "sampling.max_tokens", "sampling.choices"
 _MIN_FIELD = 5
 """Bytes of the shortest field with its comma: `"":1,`."""
-_MAX_CACHED_BYTES = 2048
+_MAX_CACHED, _MAX_CACHED_BYTES = 256, 2048
 _REASON = "left out: its name is another spelling of this field's, which some servers take for it"
 _name = re.compile(rb'[ \t\r\n]*"([^"\\]*(?:\\.[^"\\]*)*)"[ \t\r\n]*:[ \t\r\n]*', re.DOTALL)
 _separator = re.compile(rb"[ \t\r\n]*([,}])")
@@ -44,7 +44,22 @@ _encode = msgspec.json.Encoder().encode
 _ODD = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
-class KnownFields(NamedTuple):
+class _Usual(NamedTuple):
+    """What follows from the names in an object, in their order."""
+
+    least: int
+    """Bytes of the object without its values, if there are no spaces in it."""
+    spaced: bytes
+    """A template of the object as Python's `json` writes it."""
+    inside: tuple[str, ...]
+    """Those that are settings objects."""
+    lookalikes: Mapping[str, str]
+    """Those that only look like known ones, with the known ones."""
+    twin: str | None
+    """One that is there in another spelling, too."""
+
+
+class KnownFields(Struct, eq=False):
     """The known names in one object of a request."""
 
     exact: frozenset[str]
@@ -58,6 +73,10 @@ class KnownFields(NamedTuple):
     """The paths of fields that limit the output."""
     answers: tuple[tuple[str, ...], ...] = ()
     """The paths of fields that say how many answers are wanted."""
+    usual: dict[tuple[str, ...], _Usual] = {}
+    """By their names, the objects that came before; `clean`: those that were in order, as bytes.
+    Clients repeat their settings."""
+    clean: set[bytes] = set()
 
 
 class Accepted(NamedTuple):
@@ -89,7 +108,6 @@ def known_fields(speaker: Dialect) -> KnownFields:
     """The known fields of a dialect's requests."""
     kept = _KNOWN.get(speaker.name)
     if kept is None or kept[0] is not speaker:
-        _CLEAN.clear()  # it may refer to those that are replaced
         kept = _KNOWN[speaker.name] = speaker, _derived(speaker)
     return kept[1]
 
@@ -114,7 +132,8 @@ def _derived(speaker: Dialect) -> KnownFields:
     for name in described.certain_fields | described.fields | further:
         tree.setdefault(name, name)
     made = _known(tree)
-    return made._replace(limits=tuple(_paths(tree, _LIMIT)), answers=tuple(_paths(tree, _ANSWERS)))
+    made.limits, made.answers = tuple(_paths(tree, _LIMIT)), tuple(_paths(tree, _ANSWERS))
+    return made
 
 
 def _add(tree: dict[str, Any], places: Mapping[str, Any]) -> None:
@@ -166,28 +185,55 @@ def accepted(body: bytes, fields: dict[str, Raw], known: KnownFields) -> Accepte
 def _checked(
     body: bytes, fields: dict[str, Raw], known: KnownFields, path: str
 ) -> tuple[dict[str, Raw], list[Loss]]:
-    _refuse_repeated(body, fields, known, path)
-    losses: list[Loss] = []
+    names = tuple(fields)
+    usual = known.usual.get(names) or _noted(names, known)
+    values = fields.values()
+    # Most bodies have no room for another field, or only spaces after commas and colons.
+    if len(body) - usual.least - sum(map(len, values)) >= _MIN_FIELD and (
+        usual.spaced % tuple(values) != body
+    ):
+        _refuse(_repeated(body, fields), known, path)
+    if usual.twin is not None:
+        _refuse(usual.twin, known, path)
+    losses = [Loss(f"{path}{meant}", _REASON) for meant in usual.lookalikes.values()]
     kept = fields
-    if not fields.keys() <= known.exact:
-        for name in [name for name in fields if name not in known.exact]:
-            meant = known.folded.get(folded(name)) if len(name) <= _LONGEST else None
-            if meant is not None:
-                losses.append(Loss(f"{path}{meant}", _REASON))
-                kept = {key: value for key, value in kept.items() if key != name}
-    for name in known.inside.keys() & kept.keys():
-        raw = bytes(kept[name])
-        if raw[:1] == b"{":
-            inner, lost = _settings(raw, known.inside[name], f"{path}{name}.")
+    if losses:
+        kept = {name: raw for name, raw in fields.items() if name not in usual.lookalikes}
+    for name in usual.inside:
+        raw = bytes(fields[name])
+        if raw not in (inner := known.inside[name]).clean and raw[:1] == b"{":
+            left, lost = _settings(raw, inner, f"{path}{name}.")
             if lost:
                 losses += lost
-                kept = {**kept, name: Raw(inner)}
+                kept = {**kept, name: Raw(left)}
     return kept, losses
 
 
+def _noted(names: tuple[str, ...], known: KnownFields) -> _Usual:
+    """What there is to know of an object from its names; remembered if they are short."""
+    lookalikes: dict[str, str] = {}
+    for name in names:
+        if name not in known.exact and len(name) <= _LONGEST:
+            meant = known.folded.get(folded(name))
+            if meant is not None:
+                lookalikes[name] = meant
+    twins = (each for each in names if not known.twins.get(each, _NONE).isdisjoint(names))
+    keys = [b'"%b": %%b' % _bytes(name).replace(b"%", b"%%") for name in names]
+    made = _Usual(
+        1 + sum(map(len, names)) + 4 * len(names),
+        b"{%b}" % b", ".join(keys),
+        tuple([name for name in names if name in known.inside]),
+        lookalikes,
+        next(twins, None),
+    )
+    if made.least <= _MAX_CACHED_BYTES:
+        if len(known.usual) >= _MAX_CACHED:
+            known.usual.clear()
+        known.usual[names] = made
+    return made
+
+
 def _settings(raw: bytes, known: KnownFields, path: str) -> tuple[bytes, list[Loss]]:
-    if len(raw) <= _MAX_CACHED_BYTES and (id(known), raw) in _CLEAN:
-        return raw, []
     try:
         fields = _split(raw)
     except _ODD:
@@ -196,26 +242,14 @@ def _settings(raw: bytes, known: KnownFields, path: str) -> tuple[bytes, list[Lo
     if losses:
         return _encode(kept), losses
     if len(raw) <= _MAX_CACHED_BYTES:
-        if len(_CLEAN) >= _MAX_CLEAN:
-            _CLEAN.clear()
-        _CLEAN.add((id(known), raw))
+        if len(known.clean) >= _MAX_CACHED:
+            known.clean.clear()
+        known.clean.add(raw)
     return raw, losses
 
 
-_MAX_CLEAN = 512
-_CLEAN: set[tuple[int, bytes]] = set()
-"""Settings objects that were found to be in order: clients repeat theirs."""
-
-
-def _refuse_repeated(body: bytes, fields: dict[str, Raw], known: KnownFields, path: str) -> None:
-    least = 1 + sum(map(len, fields)) + sum(map(len, fields.values())) + 4 * len(fields)
-    name = None
-    # Most bodies have no room for another field, or only spaces after commas and colons.
-    if len(body) - least >= _MIN_FIELD and not _is_spaced(body, fields):
-        name = _repeated(body, fields)
-    if name is None and known.twins:
-        pairs = (each for each in fields if not known.twins.get(each, _NONE).isdisjoint(fields))
-        name = next(pairs, None)
+def _refuse(name: str | None, known: KnownFields, path: str) -> None:
+    """Raise an error that names the field if it is a known one."""
     if name is None:
         return
     meant = f"`{path}{name}`" if name in known.exact else "a field"
@@ -223,19 +257,8 @@ def _refuse_repeated(body: bytes, fields: dict[str, Raw], known: KnownFields, pa
     raise InvalidRequest(msg, status=400, param=f"{path}{name}" if name in known.exact else None)
 
 
-def _is_spaced(body: bytes, fields: Mapping[str, Raw]) -> bool:
-    """Whether an object has just these fields, written as Python's `json` does."""
-    place = 1
-    for name, raw in fields.items():
-        key = b'"%b": ' % name.encode("utf-8", "surrogatepass")
-        value = bytes(raw)
-        if not (body.startswith(key, place) and body.startswith(value, place + len(key))):
-            return False
-        place += len(key) + len(value)
-        if not body.startswith(b", ", place):
-            return body[place:] == b"}"  # more than one field may be left: then it is not the end
-        place += 2
-    return False
+def _bytes(name: str) -> bytes:
+    return name.encode("utf-8", "surrogatepass")
 
 
 def _repeated(body: bytes, fields: Mapping[str, Raw]) -> str | None:
