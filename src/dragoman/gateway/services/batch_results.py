@@ -83,7 +83,10 @@ def _anthropic(line: bytes) -> Summary | None:
 
 
 def _gemini(line: bytes) -> Summary | None:
-    return _summary(GEMINI, _gemini_result(line).response)
+    response = _gemini_result(line).response
+    if "embedding" in _fields(response):
+        return None  # its size would say nothing about its tokens
+    return _summary(GEMINI, response)
 
 
 def _summary(name: str, response: Raw) -> Summary | None:
