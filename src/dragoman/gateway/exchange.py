@@ -435,6 +435,9 @@ class Exchange(UpstreamTask):
         self._note_part(summarised(response), Measured(content_size(response), pieces))
 
     def _note_part(self, summary: Summary, measured: Measured) -> None:
+        if measured.tokens == 0 and summary.usage is None and not self.sink.has_begun:
+            self.summary = summary  # the stream failed before it began: nothing came
+            return
         delivered = Usage(input=self._went_in, output=measured.tokens)
         self.partial = largest((summary.usage, delivered))
         self.summary = summary._replace(usage=None)

@@ -151,7 +151,7 @@ class UpstreamTask(ABC):
     def _begin_attempt(self, upstream: Upstream, model: str | None) -> None:
         self.attempts += 1
         self.provider, self.place, self.model = upstream.provider_name, upstream.name, model
-        self.losses, self.repairs = list(self.ignored), []
+        self.losses, self.repairs, self.partial = list(self.ignored), [], None
         self.tried.append((upstream.name, model, perf_counter(), None))
 
     @abstractmethod

@@ -367,3 +367,23 @@ def test_a_background_response_that_is_cancelled_costs_what_was_generated() -> N
         ask(serving.url, f"/v1/responses/{id}/cancel", b"", x_api_key="small")
         [spent] = _settled(keys)
     assert spent.tokens_out >= len(_heard("openai-responses", data)) > 50
+
+
+class _Failing(Provider):
+    """Begins a stream, and fails before it says anything."""
+
+    async def stream(self, request: web.Request, frames: Sequence[bytes]) -> web.StreamResponse:
+        return await super().stream(request, [b": hello\n\n"])
+
+
+@pytest.mark.parametrize("front", ["openai-responses", "ollama"])
+def test_a_stream_that_fails_before_it_begins_costs_nothing(front: str) -> None:
+    """The client gets an error, and its reservation back; also after several attempts."""
+    with charging(_Failing("openai-chat"), _Failing("anthropic")) as (serving, keys):
+        path, body = path_for(front, stream=True, model="m1"), body_for(front, stream=True)
+        answer = ask(serving.url, path, {**body, "model": "m1"}, x_api_key="small")
+        deadline = monotonic() + PATIENCE
+        while not keys.released + len(keys.settled) and monotonic() < deadline:
+            threading.Event().wait(0.005)
+    assert answer.status >= 400
+    assert (keys.released, keys.settled) == (1, [])
