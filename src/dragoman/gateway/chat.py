@@ -24,6 +24,7 @@ from dragoman.gateway.upstreams import Upstream
 from dragoman.gateway.whole_calls import agent_form
 from dragoman.wire.dialect import dialect
 from dragoman.wire.front import front_form
+from dragoman.wire.known_fields import without_lookalikes
 
 
 async def chat(inbound: InboundRequest) -> None:
@@ -88,6 +89,10 @@ async def _filters(inbound: InboundRequest, task: UpstreamTask) -> ExchangeFilte
         raise InvalidRequest(msg, status=400, param="prompt")
     if task.override is None:
         await task.client_request.decoded()
+    front, given = task.client_request.front, task.override or task.client_request.request
+    request, losses = without_lookalikes(given, front)
+    if losses:  # middleware would not see what a provider does
+        task.override, task.ignored = request, (*task.ignored, *losses)
     return middleware.start(inbound, task)
 
 

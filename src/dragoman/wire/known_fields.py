@@ -14,7 +14,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
-from typing import Any, NamedTuple
+from operator import is_
+from typing import Any, NamedTuple, TypeVar
 from unicodedata import normalize
 
 import msgspec
@@ -22,11 +23,14 @@ from msgspec import Raw, Struct
 
 from dragoman.errors import ConfigError, InvalidRequest
 from dragoman.model.frozen import EMPTY, freeze_mapping
+from dragoman.model.messages import Message
+from dragoman.model.parts import Part
 from dragoman.model.requests import Request
 from dragoman.wire.dialect import Dialect, dialect
 from dragoman.wire.losses import Loss
 from dragoman.wire.overlay import is_spelling
 
+OwnerT = TypeVar("OwnerT", Message, Part)
 _NONE: frozenset[str] = frozenset()
 _LONGEST = 256
 """Characters of a name that may fold to a known one."""
@@ -331,6 +335,52 @@ def without_fields(request: Request, name: str, fields: Iterable[str]) -> Reques
         return request
     extras = freeze_mapping({**request.extras, name: left}, "extras")
     return request.replace_unchecked(extras=extras)
+
+
+def without_lookalikes(request: Request, speaker: Dialect) -> tuple[Request, tuple[Loss, ...]]:
+    """The request without unknown fields of messages and parts that only look like known ones.
+
+    Whoever reads the decoded messages does not see such a field, and a provider might.
+    """
+    form, name = speaker.description.messages, speaker.name
+    told = {"role", form.content_field, *(form.fields or ()), *form.own_fields}
+    known = {folded(each): each for each in told}
+    inside = {
+        folded(each): each for each in ("type", "text", form.content_field, *form.part_fields)
+    }
+    losses: list[Loss] = []
+    messages: list[Message] = []
+    for number, message in enumerate(request.messages):
+        path = f"messages[{number}]"
+        left = _without_lookalikes(message, name, known, path, losses)
+        parts = [
+            _without_lookalikes(part, name, inside, f"{path}.parts[{place}]", losses)
+            for place, part in enumerate(message.parts)
+        ]
+        is_same = all(map(is_, parts, message.parts))
+        messages.append(left if is_same else left.replace_unchecked(parts=tuple(parts)))
+    if not losses:
+        return request, ()
+    return request.replace_unchecked(messages=tuple(messages)), tuple(losses)
+
+
+def _without_lookalikes(
+    owner: OwnerT, name: str, known: Mapping[str, str], path: str, losses: list[Loss]
+) -> OwnerT:
+    own = owner.extras.get(name) if owner.extras is not EMPTY else None
+    if not isinstance(own, dict):
+        return owner
+    found = {
+        each: meant
+        for each in own
+        if len(each) <= _LONGEST and (meant := known.get(folded(each))) not in {None, each}
+    }
+    if not found:
+        return owner
+    losses += [Loss(f"{path}.{meant}", _REASON) for meant in found.values()]
+    left = {key: value for key, value in own.items() if key not in found}
+    extras = freeze_mapping({**owner.extras, name: left}, "extras")
+    return owner.replace_unchecked(extras=extras)
 
 
 def _speaker(key: str) -> Dialect | None:

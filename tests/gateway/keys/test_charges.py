@@ -373,7 +373,7 @@ class _Failing(Provider):
     """Begins a stream, and fails before it says anything."""
 
     async def stream(self, request: web.Request, frames: Sequence[bytes]) -> web.StreamResponse:
-        return await super().stream(request, [b": hello\n\n"])
+        return await super().stream(request, [b": hello\n\n", *frames[:0]])
 
 
 @pytest.mark.parametrize("front", ["openai-responses", "ollama"])
