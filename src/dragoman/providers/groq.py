@@ -87,4 +87,5 @@ PROVIDER = Provider(
             *_SOURCE,
         ),
     ),
+    selectors={"compound_custom": "model"},
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from operator import is_
-from typing import Any
+from typing import Any, Literal, get_args
 from urllib.parse import quote
 
 from dragoman.errors import ConfigError, InvalidInputError
@@ -31,6 +31,9 @@ class Auth(Value, frozen=True):
 
 
 BEARER = Auth()
+Selector = Literal["model", "host", "address"]
+"""What a request field selects: the model (or another model, if that fails), which of several hosts
+serves it, or the address and credentials of a server."""
 _WHOSE = ("provider", "model")
 _CACHE_SIZE, _MAX_CACHED_NAME = 256, 128
 _kept: dict[tuple[str, str | None, str], tuple[tuple[Any, ...], Target]] = {}
@@ -80,6 +83,8 @@ class Provider(Value, frozen=True, gc=True):
     """Alternative names."""
     prefixes: tuple[str, ...] = ()
     """Optional prefixes of model names, such as Google's `models/`."""
+    selectors: Mapping[str, Selector] = EMPTY
+    """Request fields besides `model` with which clients choose a model, a host or an address."""
     names: tuple[str, ...] = ()
     """The models that the vendor lists, without dates; `*` is a wildcard. Empty if users name them,
     or if unknown. For unlisted models, no flag is assumed that would leave something out."""
@@ -97,6 +102,7 @@ class Provider(Value, frozen=True, gc=True):
             own_map(self, name, str)
         own_map(self, "endpoints", Endpoints)
         own_map(self, "parameters", tuple)
+        own_map(self, "selectors", str)
         expect_fields(self, base_url=str, auth=Auth, model_pattern=str)
         if self.model_pattern is not None:
             try:
@@ -106,6 +112,9 @@ class Provider(Value, frozen=True, gc=True):
                 raise InvalidInputError(msg) from None
         if not self.name or ":" in self.name or not self.targets:
             msg = "a provider needs a name without a colon, and at least one target"
+            raise InvalidInputError(msg)
+        if not set(get_args(Selector)).issuperset(self.selectors.values()):
+            msg = "a selector's value must be model, host or address"
             raise InvalidInputError(msg)
 
     @property

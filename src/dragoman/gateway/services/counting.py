@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from dragoman.errors import DragomanError
 from dragoman.gateway.chat import answer
+from dragoman.gateway.client_request import accepted_fields
 from dragoman.gateway.http import Call
 from dragoman.gateway.inbound import InboundRequest
 from dragoman.gateway.large_bodies import check_values, translated_aside
+from dragoman.gateway.limits import unknown_maximum
 from dragoman.gateway.services.embeddings import ESTIMATED
 from dragoman.gateway.services.paths import service_front
 from dragoman.gateway.translation import NO_SETTINGS, Settings
@@ -27,11 +31,14 @@ async def count(inbound: InboundRequest) -> None:
     body = await inbound.body()
     try:
         check_values(body, inbound.gateway.config.server.max_values)
+        body, _, losses = accepted_fields(front.dialect, body)
         request = await translated_aside(body, front.decode_count, body)
     except DragomanError as error:
         problem = reported(error)
     else:
-        await answer(inbound, Counting(inbound.call, front, request))
+        task = Counting(inbound.call, front, request)
+        task.ignored = losses
+        await answer(inbound, task)
         return
     raise problem
 
@@ -46,7 +53,11 @@ class Counting(UpstreamTask):
         self._front = front
         self._request = request
 
-    def estimated_usage(self, settings: Settings = NO_SETTINGS) -> Usage:  # noqa: ARG002 - no limits
+    def estimated_usage(
+        self,
+        settings: Settings = NO_SETTINGS,  # noqa: ARG002 - no limits
+        maximum: Callable[[], int] = unknown_maximum,  # noqa: ARG002
+    ) -> Usage:
         """Returns zero usage: counting consumes no tokens."""
         return Usage()
 
@@ -63,6 +74,7 @@ class Counting(UpstreamTask):
     async def _counted(self, upstream: Upstream, request: Request) -> TokenCount:
         if not upstream.is_wire:
             return TokenCount(estimate(request), is_estimate=True)
+        request = self.permitted(request, upstream, request.model)
         counted = await upstream.client.count_tokens(request, estimate=estimate)
         if not counted.is_estimate:
             encoded = upstream.client.encode(request)
