@@ -17,7 +17,7 @@ import click
 from dragoman import __version__
 from dragoman.cli.exit_codes import INTERRUPTED, Ending
 from dragoman.cli.provider_status import expect_llama
-from dragoman.cli.screen import harmless
+from dragoman.cli.screen import harmless, harmless_stream
 from dragoman.cli.tour_gateway import has_gateway, serve, show_fronts
 
 if TYPE_CHECKING:
@@ -174,16 +174,16 @@ async def _taken(agent: Agent, turn: Turn, before: Messages) -> Messages:
     told = f", with the {len(before)} messages so far" if before else ""
     click.echo(f"\n--- in {turn.dialect}{told}\n> {turn.prompt}")
     choice = turn.tool or "none"  # such a small model can't choose; a grammar forces the call
-    has_begun = False
+    has_begun, visible = False, harmless_stream()
     async with agent.stream(turn.prompt, history=before, tool_choice=choice) as stream:
         async for event in stream.events():
             if isinstance(event, TextDelta):
                 text = event.text if has_begun else event.text.lstrip("\n")
                 has_begun = has_begun or bool(text)
-                click.echo(harmless(text), nl=False)
+                click.echo(visible.feed(text), nl=False)
             elif isinstance(event, ToolFinished):
                 click.echo(f"* {call_line(event.call)} -> {result_line(event.result)}")
-    click.echo()
+    click.echo(visible.flush())
     return before.extend(stream.result.messages)
 
 
