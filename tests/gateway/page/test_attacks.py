@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.gateway.page.attacks import ATTACKS, Attack
-from tests.gateway.page.browsing import PATIENCE, Looking, serving, until
+from tests.gateway.page.browsing import DRAWN, PATIENCE, Looking, serving
 from tests.gateway.page.mock_state import Mock
 
 pytestmark = pytest.mark.slow  # seconds for the browser; the whole list then takes one load
@@ -61,8 +61,6 @@ def attacked(chromium: Any) -> Iterator[tuple[Looking, list[str]]]:
         looking = Looking(context.new_page(), address, mock)
         looking.page.on("request", lambda request: asked.append(request.url))
         looking.go("#/talk/c0?message=a0", "#m-a0")
-        looking.page.wait_for_selector("math, .formula")
-        until(looking.page, "document.querySelectorAll('.hl-tag').length > 0")
         yield looking, asked
     context.close()
 
@@ -74,7 +72,11 @@ def test_attack_is_only_text(
     attacked: tuple[Looking, list[str]], number: int, attack: Attack
 ) -> None:
     """The text is readable, made of allowed elements, and links only to allowed URLs."""
-    found = attacked[0].page.evaluate(_LOOK, f"a{number}")
+    page = attacked[0].page
+    page.evaluate("(id) => { location.hash = `#/talk/c0?message=${id}`; }", f"a{number}")
+    page.wait_for_selector(f"#m-a{number}", state="attached")
+    page.evaluate(DRAWN)
+    found = page.evaluate(_LOOK, f"a{number}")
     assert set(found["elements"]) <= ELEMENTS
     assert set(found["attributes"]) <= ATTRIBUTES
     for words in attack.shows:

@@ -48,8 +48,7 @@ export function spelled(text) {
 
 /** The text, with characters that hide or reorder it replaced by visible markers. */
 export function visible(text) {
-  INVISIBLE.lastIndex = 0;
-  if (!INVISIBLE.test(text)) return text;
+  if (text.search(INVISIBLE) < 0) return text;
   const shown = [];
   let marked = 0;
   const add = (piece) => { if (typeof shown.at(-1) === 'string') shown[shown.length - 1] += piece; else shown.push(piece); };
