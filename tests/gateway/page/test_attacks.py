@@ -18,7 +18,7 @@ ELEMENTS = frozenset((
     "ol", "li", "blockquote", "hr", "br", "table", "thead", "tbody", "tr", "th", "td", "figure",
     "figcaption", "button", "svg", "path", "math", "mrow", "mi", "mn", "mo", "ms", "mtext",
     "mspace", "msub", "msup", "msubsup", "mfrac", "mstyle", "mtable", "mtr", "mtd", "mpadded",
-    "merror", "semantics",
+    "merror", "semantics", "wbr",
 ))  # fmt: skip
 ATTRIBUTES = frozenset((
     "class", "title", "href", "target", "rel", "dir", "tabindex", "role", "aria-label",

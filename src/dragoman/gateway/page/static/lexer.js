@@ -12,6 +12,7 @@ const ITEMS = 100; // of a list in one block
 const MOST_FORMULAS = 300; // of a text; more are shown as their source
 const REREAD = 3; // the last blocks, which may change as a text grows
 const PER_CHARACTER = 1 / 20; // what a character weighs, in tokens
+const WEIGHTS = { code: 15, maths: 8, image: 4, list_item: 2 }; // of tokens with more elements than others
 const SAID = new Set(['text', 'code', 'codespan', 'maths', 'escape', 'image', 'link', 'list', 'br', 'hr', 'checkbox']);
 const KEPT = ['type', 'text', 'lang', 'depth', 'ordered', 'start', 'task', 'checked', 'align', 'href', 'display', 'pre', 'block'];
 
@@ -25,7 +26,7 @@ class Reducer {
   /** What is shown of a token; counts down `left` with each. */
   token(one, left, depth = 0) {
     const own = depth > MAX_DEPTH ? one.raw : one.tokens || one.items ? '' : one.text ?? one.raw;
-    if ((left.tokens -= 1 + Math.min(own.length, one.type === 'code' ? SHOWN_OF_CODE : own.length) * PER_CHARACTER) < 0) throw new TooLarge();
+    if ((left.tokens -= (WEIGHTS[one.type] ?? 1) + Math.min(own.length, one.type === 'code' ? SHOWN_OF_CODE : own.length) * PER_CHARACTER) < 0) throw new TooLarge();
     if (depth > MAX_DEPTH) return { type: 'raw', raw: one.raw };
     const kept = {};
     for (const name of KEPT) if (one[name] !== undefined) kept[name] = one[name];
@@ -69,7 +70,7 @@ class Reducer {
 
   /** { raw, size, token }; without a token, the block is shown as its source. */
   block(one) {
-    const left = { tokens: MOST_IN_BLOCK };
+    const left = { tokens: MOST_IN_BLOCK - 2 };
     let token = null;
     try { token = this.token(one, left); } catch (error) { if (!(error instanceof TooLarge)) throw error; }
     return { raw: one.raw, size: MOST_IN_BLOCK - Math.max(0, left.tokens), token };

@@ -19,6 +19,7 @@ export function decoded(text) {
   });
 }
 
+const MAX_WORD = 500; // characters without a space
 const MAX_MARKED = 300; // runs marked by an element each; the rest are spelled out
 
 const named = (found) => {
@@ -46,9 +47,24 @@ export function spelled(text) {
   return shown;
 }
 
+/** The text with places to break in words without end: to lay out a line of joined letters takes their number squared. */
+function breakable(text) {
+  if (text.length <= MAX_WORD) return text;
+  const shown = [];
+  let from = 0;
+  for (const { index, 0: { length } } of text.matchAll(/\S+/g)) {
+    for (let at = index + MAX_WORD; at < index + length; at += MAX_WORD) {
+      const end = /[\ud800-\udbff]/.test(text[at - 1]) ? at - 1 : at;
+      shown.push(text.slice(from, end), h('wbr'));
+      from = end;
+    }
+  }
+  return shown.length ? [...shown, text.slice(from)] : text;
+}
+
 /** The text, with characters that hide or reorder it replaced by visible markers. */
 export function visible(text) {
-  if (text.search(INVISIBLE) < 0) return text;
+  if (text.search(INVISIBLE) < 0) return breakable(text);
   const shown = [];
   let marked = 0;
   const add = (piece) => { if (typeof shown.at(-1) === 'string') shown[shown.length - 1] += piece; else shown.push(piece); };
@@ -56,5 +72,5 @@ export function visible(text) {
     if ((marked += 1) > MAX_MARKED) add(`[${named(run)}]`);
     else shown.push(h('span', { class: 'control', title: `Invisible control character ${named(run)}` }, named(run)));
   });
-  return shown;
+  return shown.map((piece) => (typeof piece === 'string' ? breakable(piece) : piece));
 }
