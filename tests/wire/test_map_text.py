@@ -1,4 +1,4 @@
-"""`map_text` as a redaction: no address planted in recorded traffic reaches a provider or a client."""
+"""`map_text` as a redaction: no address planted in recorded traffic is sent to anyone."""
 
 from __future__ import annotations
 
@@ -106,7 +106,10 @@ def written(value: Value) -> Iterator[tuple[str, bytes]]:
                 made = dialect.encode_response(value)
         except DragomanError:
             continue
-        yield name, dumps([made.body, getattr(made, "path", ""), dict(getattr(made, "headers", {}))])
+        yield (
+            name,
+            dumps([made.body, getattr(made, "path", ""), dict(getattr(made, "headers", {}))]),
+        )
 
 
 @pytest.mark.parametrize("kind", ["request", "response"])

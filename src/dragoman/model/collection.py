@@ -233,8 +233,8 @@ class Messages(Sequence[Message]):
 
         See `Message.map_text`; returns itself if nothing changes.
 
-        >>> Messages.from_any("I am ada@example.org").map_text(lambda text: text.split("@")[0])[0].text
-        'I am ada'
+        >>> Messages.from_any("I am Ada.").map_text(str.upper)[0].text
+        'I AM ADA.'
         """
         made = [message.map_text(function) for message in self]
         is_same = all(one is other for one, other in zip(made, self, strict=True))

@@ -72,7 +72,7 @@ class _Mapping:
         self._function = function
 
     def text(self, given: str) -> str:
-        made = self._function(given)
+        made: object = self._function(given)
         if not isinstance(made, str):
             msg = f"the function of map_text must return str, not {type(made).__name__}"
             raise InvalidInputError(msg)
@@ -124,7 +124,7 @@ class _Mapping:
     def _field(self, given: Value, field: str, before: Any) -> Any:
         if field in _NAMES or (field == "name" and isinstance(given, _NAMED)):
             return self._names(before)
-        if isinstance(before, str) and (field == "signature" or field in _SEALED_IN.get(type(given), ())):
+        if isinstance(before, str) and _is_seal(given, field):
             return self._sealed(given, before)
         if isinstance(given, ToolCall) and field == "raw" and given.kind == "function":
             return self._json_text(before)
@@ -150,7 +150,7 @@ class _Mapping:
 
     def _json(self, given: Any, key: str = "") -> Any:
         if type(given) is str:
-            return self._name(given) if key in _TYPED else self.text(given)
+            return self._name(given) if key in _TYPED else self._json_text(given)
         if isinstance(given, list):
             items = [self._json(each, key) for each in given]
             return given if _are_same(items, given) else items
@@ -188,6 +188,10 @@ class _Mapping:
 
         made = _LITERAL.sub(literal, given)
         return given if made == given else made
+
+
+def _is_seal(given: Value, field: str) -> bool:
+    return field == "signature" or field in _SEALED_IN.get(type(given), ())
 
 
 def _is_unseen(given: Value, field: str) -> bool:
@@ -232,5 +236,3 @@ def _changed(given: V, changes: dict[str, Any]) -> V:
     if isinstance(made, ToolCall):
         vars(made).clear()
     return cast("V", made)
-
-

@@ -1,4 +1,4 @@
-"""Texts made to keep a renderer busy: every token of Markdown's grammar repeated, nested, and cut off."""
+"""Texts made to keep a renderer busy: every token of the grammar repeated, nested, cut off."""
 
 from __future__ import annotations
 
@@ -8,24 +8,40 @@ from random import Random
 _LENGTH = 60_000
 """Characters of a generated text."""
 TOKENS = (
-    "$", "$$", "$a", "$$a", "$ ", "$x$", "$x", "$5", "\\$", "\\(", "\\)", "\\[", "\\]", "\n\\[",
-    "\n\\]", "\n$$", "\n$$\n", "\\(x\\)", "\\[x\\] ", "$\\frac{1}{2}$ ", "$x^{", "${", "$\\a",
-    "*", "**", "*a", "*a ", "**a ", "*a* ", "_", "_a", "_a_ ", "__a ", "***a", "*_", "*a_",
-    "~", "~~", "~a~", "~~a~~ ", "`", "``", "`a", "`a`", "`a``b", "```\n", "```js\n", "\n```", "~~~\n",
-    "[", "]", "[]", "[a", "[a]", "[a](", "[a](b", "[a](b) ", "[a]: b\n", "[a][", "[a][b] ", "[[a]",
-    "![", "![a](", "![a](b) ", "[![a](b)](c) ", "[](", "[a](<", "[a](b \"", "(", ")", "[x] ", "- [ ] a\n",
-    "<", "<a", "<a ", "<a href=", "<a>", "</a>", "<!--", "-->", "<?", "<![CDATA[", "<b\n", "<https://a.example>",
-    "<a@b.example>", "<div>\n\n", "<p", "&", "&amp;", "&#", "&#0;", "https://a.example/ ", "http://", "www.",
-    "www.a.example ", "a@", "a@b.example ", "https://a.example/(", "://", "> ", ">", ">\n", "> a\n\n",
-    "- ", "- a\n", "* a\n", "+ a\n", "1. ", "1. a\n", "1) a\n", "- - ", "- a\n\n", "   - a\n", "  ", "\t",
-    "# ", "# a\n", "a\n=\n", "a\n-\n", "---\n", "***\n", "_ _ _\n", "|", "|a", "|a|\n|-|\n", "|a|b|\n", "| - ",
-    "\n", "\n\n", "a\n", "a\n\n", "a  \n", "a\\\n", "\\", "\\\\", "\\a", "    a\n", "a", "a ", "aB1 ", "ä", "漢", "ع",
-    "ع ", "क्", "🙂", "👩\u200d", "👩\u200d👩 ", "\u202e", "a\u202e", "\u061c", "\U000e0041", "a\u0301", "\u0301", "\u200d",
-    "\ufe0f", "\u3164", "\x00", "\x1b[", "\r", "\r\n", "\u2028", "{", "}", "=", "==", "^", "^^", ":", ":-", "!",
-    "{% ", "{{", "a.", "1.", "...", "--", "\"", "'", "+", "#", ";", ",",
+    "$", "$$", "$a", "$$a", "$ ", "$x$", "$x", "$5", "\\$", "\\(", "\\)", "\\[", "\\]",
+    "\n\\[", "\n\\]", "\n$$", "\n$$\n", "\\(x\\)", "\\[x\\] ", "$\\frac{1}{2}$ ", "$x^{",
+    "${", "$\\a", "*", "**", "*a", "*a ", "**a ", "*a* ", "_", "_a", "_a_ ", "__a ", "***a",
+    "*_", "*a_", "~", "~~", "~a~", "~~a~~ ", "`", "``", "`a", "`a`", "`a``b", "```\n",
+    "```js\n", "\n```", "~~~\n", "[", "]", "[]", "[a", "[a]", "[a](", "[a](b", "[a](b) ",
+    "[a]: b\n", "[a][", "[a][b] ", "[[a]", "![", "![a](", "![a](b) ", "[![a](b)](c) ", "[](",
+    "[a](<", '[a](b "', "(", ")", "[x] ", "- [ ] a\n", "<", "<a", "<a ", "<a href=", "<a>",
+    "</a>", "<!--", "-->", "<?", "<![CDATA[", "<b\n", "<https://a.example>", "<a@b.example>",
+    "<div>\n\n", "<p", "&", "&amp;", "&#", "&#0;", "https://a.example/ ", "http://", "www.",
+    "www.a.example ", "a@", "a@b.example ", "https://a.example/(", "://", "> ", ">", ">\n",
+    "> a\n\n", "- ", "- a\n", "* a\n", "+ a\n", "1. ", "1. a\n", "1) a\n", "- - ", "- a\n\n",
+    "   - a\n", "  ", "\t", "# ", "# a\n", "a\n=\n", "a\n-\n", "---\n", "***\n", "_ _ _\n",
+    "|", "|a", "|a|\n|-|\n", "|a|b|\n", "| - ", "\n", "\n\n", "a\n", "a\n\n", "a  \n",
+    "a\\\n", "\\", "\\\\", "\\a", "    a\n", "a", "a ", "aB1 ", "ä", "漢", "ع", "ع ", "क्",
+    "🙂", "👩\u200d", "👩\u200d👩 ", "\u202e", "a\u202e", "\u061c", "\U000e0041", "a\u0301",
+    "\u0301", "\u200d", "\ufe0f", "\u3164", "\x00", "\x1b[", "\r", "\r\n", "\u2028", "{", "}",
+    "=", "==", "^", "^^", ":", ":-", "!", "{% ", "{{", "a.", "1.", "...", "--", '"', "'",
+    "+", "#", ";", ",",
 )  # fmt: skip
 """What the grammar of Markdown, of formulas, and of our table of characters starts with."""
-_CODE = ("js", "python", "html", "css", "json", "bash", "sql", "xml", "markdown", "c", "rust", "yaml")
+_CODE = (
+    "js",
+    "python",
+    "html",
+    "css",
+    "json",
+    "bash",
+    "sql",
+    "xml",
+    "markdown",
+    "c",
+    "rust",
+    "yaml",
+)
 
 
 def _filled(piece: str, length: int = _LENGTH) -> str:
@@ -67,7 +83,7 @@ def code(seed: int = 1) -> Iterator[str]:
     """Blocks of code in languages that are highlighted."""
     chance = Random(seed)
     for language in _CODE:
-        for piece in ("{", "\"", "/*", "<a ", "a.", "'''", "\\", "(a", "${", "0", "// ", "#{"):
+        for piece in ("{", '"', "/*", "<a ", "a.", "'''", "\\", "(a", "${", "0", "// ", "#{"):
             length = chance.choice((15_000, 90_000))
             yield f"```{language}\n{_filled(piece, length)}\n```"
 

@@ -54,7 +54,8 @@ _RENDERED = """async ([texts, elements, attributes]) => {
   for (let from = 0; from < texts.length; from += 100) {
     const some = texts.slice(from, from + 100);
     for (const live of [true, false]) {
-      const one = (text, at) => html`<${Markdown} key=${`${live} ${from + at}`} text=${text} live=${live} />`;
+      const key = (at) => `${live} ${from + at}`;
+      const one = (text, at) => html`<${Markdown} key=${key(at)} text=${text} live=${live} />`;
       render(html`${some.map(one)}`, box);
       look(`number ${from} and later, at once`);
       for (let turn = 0; turn < 3; turn += 1) await drawn(); // formulas and highlighting come later

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -9,7 +10,6 @@ import pytest
 
 from tests.gateway.page.browsing import Looking
 from tests.gateway.page.hostile_texts import code, issued, mixed, repeats, shaped
-from tests.gateway.page.mock_state import Mock
 
 pytestmark = pytest.mark.slow
 
@@ -33,8 +33,14 @@ _BLOCKED = """async ([texts, isStreamed]) => {
   const found = [];
   for (const text of texts) {
     longest = 0;
-    const show = (shown, live) => render(html`<div class="message"><${Part} live=${live} part=${{ kind: 'text', text: shown }} /></div>`, box);
-    if (isStreamed) for (let turn = 1; turn <= 24; turn += 1) { show(text.slice(0, Math.ceil(text.length * turn / 24)), true); await pause(40); }
+    const show = (shown, live) => {
+      const part = { kind: 'text', text: shown };
+      render(html`<div class="message"><${Part} live=${live} part=${part} /></div>`, box);
+    };
+    for (let turn = 1; isStreamed && turn <= 24; turn += 1) {
+      show(text.slice(0, Math.ceil(text.length * turn / 24)), true);
+      await pause(40);
+    }
     show(text, false);
     await frame();
     let size = -1;
@@ -89,7 +95,7 @@ def show(request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]) -> 
 
     def tell(line: str) -> None:
         with capsys.disabled():
-            print(f"\n{request.node.name}: {line}")
+            sys.stdout.write(f"\n{request.node.name}: {line}\n")
 
     return tell
 

@@ -16,8 +16,8 @@ from dragoman.model.invisible import invisible_module
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
-    "media-src 'self' data: blob:; connect-src 'self'; font-src 'self'; worker-src 'self'; base-uri 'none'; "
-    "form-action 'none'; frame-ancestors 'none'; "
+    "media-src 'self' data: blob:; connect-src 'self'; font-src 'self'; worker-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
     # Makes the browser block innerHTML and similar sinks: nothing on the page needs them.
     "require-trusted-types-for 'script'; trusted-types dragoman-worker"
 )

@@ -70,7 +70,7 @@ class Reducer {
 
   /** { raw, size, token }; without a token, the block is shown as its source. */
   block(one) {
-    const left = { tokens: MOST_IN_BLOCK - 2 };
+    const left = { tokens: MOST_IN_BLOCK - 4 };
     let token = null;
     try { token = this.token(one, left); } catch (error) { if (!(error instanceof TooLarge)) throw error; }
     return { raw: one.raw, size: MOST_IN_BLOCK - Math.max(0, left.tokens), token };

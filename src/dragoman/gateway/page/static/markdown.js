@@ -12,7 +12,7 @@ const MAX_ROWS = 200;
 const MAX_CELLS = 1200; // tokens of the rows that are shown at a time
 const MAX_COLUMNS = 60;
 const MAX_FORMATTED = 300_000; // characters; longer texts are shown unformatted until the user asks
-const AT_ONCE = 400; // what is drawn in a frame, in tokens; see `size` in lexer.js
+const AT_ONCE = 300; // what is drawn in a frame, in tokens; see `size` in lexer.js
 const UNASKED = 20_000; // what is drawn without being asked for
 const PATIENCE = 400; // milliseconds that a conversation waits for its texts
 
