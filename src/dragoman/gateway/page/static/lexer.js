@@ -12,7 +12,7 @@ const ITEMS = 100; // of a list in one block
 const MOST_FORMULAS = 300; // of a text; more are shown as their source
 const REREAD = 3; // the last blocks, which may change as a text grows
 const PER_CHARACTER = 1 / 20; // what a character weighs, in tokens
-const WEIGHTS = { code: 15, maths: 8, image: 4, list_item: 2 }; // of tokens with more elements than others
+const WEIGHTS = { code: 15, maths: 12, image: 4, list_item: 2 }; // of tokens with more elements than others
 const SAID = new Set(['text', 'code', 'codespan', 'maths', 'escape', 'image', 'link', 'list', 'br', 'hr', 'checkbox']);
 const KEPT = ['type', 'text', 'lang', 'depth', 'ordered', 'start', 'task', 'checked', 'align', 'href', 'display', 'pre', 'block'];
 

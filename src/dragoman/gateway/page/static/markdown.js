@@ -12,7 +12,8 @@ const MAX_ROWS = 200;
 const MAX_CELLS = 1200; // tokens of the rows that are shown at a time
 const MAX_COLUMNS = 60;
 const MAX_FORMATTED = 300_000; // characters; longer texts are shown unformatted until the user asks
-const AT_ONCE = 300; // what is drawn in a frame, in tokens; see `size` in lexer.js
+const [LEAST, MOST] = [50, 1000]; // what is drawn in a frame, in tokens; see `size` in lexer.js
+const [SLOW, FAST] = [60, 30]; // milliseconds of a frame in which less, or more, is drawn in the next one
 const UNASKED = 20_000; // what is drawn without being asked for
 const PATIENCE = 400; // milliseconds that a conversation waits for its texts
 
@@ -21,6 +22,21 @@ export function prepared(texts) {
   const reading = texts.filter((text) => text && text.length <= MAX_FORMATTED).map((text) => read('markdown', text));
   return Promise.race([Promise.all(reading), new Promise((done) => { setTimeout(done, PATIENCE); })]);
 }
+
+/** How much to draw in a frame, as this machine can. */
+const pace = {
+  step: 300,
+  last: null,
+  /** The next step, in a frame that follows one in which a step was drawn. */
+  next() {
+    const now = document.timeline.currentTime; // the same throughout a frame
+    const took = this.last === null || now === this.last ? SLOW : now - this.last;
+    this.last = now;
+    if (took > SLOW) this.step = Math.max(LEAST, this.step / 2);
+    else if (took < FAST) this.step = Math.min(MOST, this.step * 1.25);
+    return this.step;
+  },
+};
 
 let streams = 0;
 let latest = { text: '', blocks: [] }; // of the response that streams, so that nothing flickers when it is complete
@@ -64,7 +80,7 @@ function useBlocks(text, live, isWanted) {
 
 export function Markdown({ text, live = false }) {
   const [anyway, setAnyway] = useState(false);
-  const [most, setMost] = useState(AT_ONCE);
+  const [most, setMost] = useState(() => pace.step);
   const isLong = text.length > MAX_FORMATTED && !anyway;
   const found = useBlocks(text, live, !isLong);
   const shown = [];
@@ -72,8 +88,8 @@ export function Markdown({ text, live = false }) {
   for (const one of found ?? []) { if (size > most) break; shown.push(one); size += one.size; }
   const left = (found?.length ?? 0) - shown.length;
   useEffect(() => { // the rest follows frame by frame
-    if (!left || size > UNASKED) return undefined;
-    const frame = requestAnimationFrame(() => setMost(most + AT_ONCE));
+    if (!left || size > UNASKED) { pace.last = null; return undefined; }
+    const frame = requestAnimationFrame(() => setMost(most + pace.next()));
     return () => cancelAnimationFrame(frame);
   }, [left, most, size]);
   if (isLong) {
@@ -84,7 +100,7 @@ export function Markdown({ text, live = false }) {
   if (found === null) return html`<div class="md"><pre class="plain-text"><${Plain} text=${text} isLive=${live} /></pre></div>`;
   return html`<div class="md" dir="auto" data-held=${anyway || null}>${shown.map((one, index) =>
     html`<${Block} key=${index} raw=${one.raw} token=${one.token} live=${live && index === found.length - 1} />`)}
-    ${left > 0 && size > UNASKED && html`<button class="link" onClick=${() => setMost(most + 2 * AT_ONCE)}>Show more (${left.toLocaleString()} more blocks)</button>`}</div>`;
+    ${left > 0 && size > UNASKED && html`<button class="link" onClick=${() => setMost(most + pace.step)}>Show more (${left.toLocaleString()} more blocks)</button>`}</div>`;
 }
 
 /** Re-renders only when its own source changes: while text streams in, most blocks don't change. */
@@ -115,6 +131,7 @@ function block(token, depth, live) {
 
 function list(token, depth, live) {
   const items = token.items.map((item) => {
+    if (!item.tokens) return h('li', null, visible(item.raw)); // nested too deeply
     const box = item.task && !item.tokens.some(hasBox) ? checkbox(item.checked) : null;
     return h('li', { class: item.task ? 'task' : null }, box, all(item.tokens, depth + 1, live));
   });

@@ -3,7 +3,8 @@ import { html, useState } from './ui.js';
 import { visible } from './text.js';
 
 const FIRST = 20_000; // characters
-const STEP = 50_000;
+const STEP = 20_000;
+const LIVE = 5_000; // of a text that grows, which is laid out again and again
 
 /** Where to cut a text: at a line's end if there is one nearby, and never within a character. */
 function cut(text, most) {
@@ -16,7 +17,7 @@ function cut(text, most) {
 /** `isLive`: the end is shown, not the beginning. */
 export function Plain({ text, isLive = false }) {
   const [ends, setEnds] = useState([FIRST]);
-  if (isLive && text.length > FIRST) return html`<span class="muted">${(text.length - FIRST).toLocaleString()} characters before this …</span>${'\n'}${visible(text.slice(-FIRST))}`;
+  if (isLive && text.length > LIVE) return html`<span class="muted">${(text.length - LIVE).toLocaleString()} characters before this …</span>${'\n'}${visible(text.slice(-LIVE).replace(/^[\udc00-\udfff]/, ''))}`;
   const pieces = [];
   let from = 0;
   for (const most of ends) { const end = cut(text, most); if (end > from) pieces.push(text.slice(from, end)); from = end; }
