@@ -138,3 +138,19 @@ def test_nothing_to_change_changes_nothing(dialect: str) -> None:
         value = body.decode()
         assert value.map_text(lambda text: text) is value
         assert value.map_text(lambda text: f"{text} "[:-1]) is value
+
+
+def test_no_address_survives_in_what_clients_carry() -> None:
+    """State that a client of another dialect brought back, in our envelopes, is redacted too."""
+    front, count = dragoman.dialect("anthropic"), 0
+    for body, path, wire in planted("openai-responses", "response"):
+        value = decoded(body, wire)
+        if not isinstance(value, Response) or path[0] != "output":
+            continue
+        told = {"role": "assistant", "content": front.encode_response(value).body["content"]}
+        back = front.decode_request({"model": "m", "max_tokens": 9, "messages": [
+            {"role": "user", "content": "x"}, told, {"role": "user", "content": "y"}]})  # fmt: skip
+        clean = back.map_text(redacted)
+        count += any(PLANTED.encode() in text for _, text in written(back))
+        assert [name for name, text in written(clean) if PLANTED.encode() in text] == [], path
+    assert count > 50

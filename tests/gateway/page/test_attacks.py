@@ -133,3 +133,27 @@ def test_media_addresses_stay_within_the_api(looking: Looking, mock: Mock) -> No
     page = looking.go("#/talk/c0", ".message img")
     assert page.locator(".message img").count() == 1
     assert all(url.startswith((looking.address, "blob:")) for url in asked)
+
+
+_WORKERS = """async () => {
+  await (await import('./work.js')).read('markdown', '*a*');
+  const tries = [
+    () => new Worker('worker.js'),
+    () => new Worker(URL.createObjectURL(new Blob(['postMessage(1)']))),
+    () => trustedTypes.createPolicy('dragoman-worker', { createScriptURL: (text) => text }),
+    () => trustedTypes.createPolicy('default', { createScriptURL: (text) => text }),
+    () => { document.createElement('div').innerHTML = '<b>x</b>'; },
+  ];
+  return tries.map((one) => { try { one(); return 'done'; } catch (error) { return error.name; } });
+}"""
+
+
+def test_only_the_pages_own_worker_can_start(chromium: Any, mock: Mock) -> None:
+    """No other worker, no second policy, no HTML: even a script in the page gets none of them."""
+    context = chromium.new_context()
+    with serving(mock) as address:
+        looking = Looking(context.new_page(), address, mock)
+        page = looking.go(wait=".composer")
+        assert page.evaluate(_WORKERS) == ["TypeError"] * 5
+        looking.page.goto("about:blank")
+    context.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -18,6 +19,7 @@ LONGEST = 200.0
 _TRIES = 4  # the machine may be busy with something else
 _BLOCKED = """async ([texts, isStreamed]) => {
   const { render, html } = await import('./ui.js');
+  const { JsonLines, lines } = await import('./json_view.js');
   const { Part } = await import('./message.js');
   const { idle } = await import('./work.js');
   const box = document.createElement('div');
@@ -33,9 +35,13 @@ _BLOCKED = """async ([texts, isStreamed]) => {
   const found = [];
   for (const text of texts) {
     longest = 0;
+    const results = new Map([['c', text.result]]);
     const show = (shown, live) => {
-      const part = { kind: 'text', text: shown };
-      render(html`<div class="message"><${Part} live=${live} part=${part} /></div>`, box);
+      if (text.json) { render(html`<${JsonLines} all=${lines(text.json)} />`, box); return; }
+      const part = text.kind ? text : { kind: 'text', text: shown };
+      const one = html`<${Part} live=${live} part=${part} results=${results} />`;
+      render(html`<div class="message">${one}</div>`, box);
+      for (const fold of box.querySelectorAll('details')) fold.open = true;
     };
     for (let turn = 1; isStreamed && turn <= 24; turn += 1) {
       show(text.slice(0, Math.ceil(text.length * turn / 24)), true);
@@ -63,7 +69,7 @@ _BLOCKED = """async ([texts, isStreamed]) => {
 _AT_ONCE = 10  # texts
 
 
-def longest_blocks(page: Any, texts: list[str], *, streamed: bool = False) -> dict[int, float]:
+def longest_blocks(page: Any, texts: list[Any], *, streamed: bool = False) -> dict[int, float]:
     """By the number of a text: milliseconds of the longest block, the least of several tries."""
     least = dict.fromkeys(range(len(texts)), float("inf"))
     for _ in range(_TRIES):
@@ -114,6 +120,28 @@ def test_no_text_blocks_the_page(looking: Looking, group: str, show: Any) -> Non
     """Each hostile text is shown, formatted or not, without a block of 200 ms."""
     page = looking.go(wait=".composer")
     expect_responsive(page, _GROUPS[group](), show)
+
+
+def test_no_result_blocks_the_page(looking: Looking, show: Any) -> None:
+    """Results, arguments and JSON of megabytes, in what is opened at once: a part is shown."""
+    page = looking.go(wait=".composer")
+    sources = [{"title": f"Source {number}"} for number in range(20_000)]
+    rows = [{"name": f"row {number}", "values": [number] * 3} for number in range(3_000)]
+    long = json.dumps(rows * 10)
+    parts = [
+        {"kind": "result", "text": long},
+        {"kind": "result", "text": "\u202e" * 2_000_000},
+        {"kind": "opaque", "name": "x", "text": "x" * 3_000_000},
+        {"kind": "refusal", "text": "no " * 900_000},
+        {"kind": "thinking", "text": "so " * 900_000},
+        {"kind": "call", "name": "f", "call_id": "c", "arguments": long,
+         "result": {"text": long, "is_error": True}},
+        {"kind": "text", "text": "See.", "citations": sources},
+        {"json": rows},
+    ]  # fmt: skip
+    times = longest_blocks(page, parts)
+    show(f"longest blocked frame {max(times.values()):.0f} ms")
+    assert {number: time for number, time in times.items() if time >= LONGEST} == {}
 
 
 def test_no_text_blocks_the_page_while_it_streams(looking: Looking, show: Any) -> None:

@@ -53,6 +53,8 @@ def test_page_is_served_under_its_policy(gateway: Serving) -> None:
     assert answer.headers["x-content-type-options"] == "nosniff"
     assert answer.headers["referrer-policy"] == "no-referrer"
     assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    assert "worker-src 'self';" in POLICY
+    assert POLICY.endswith("require-trusted-types-for 'script'; trusted-types dragoman-worker")
     for dangerous in ("unsafe-inline", "unsafe-eval", "*", "http:", "https:"):
         assert dangerous not in POLICY
 

@@ -12,8 +12,11 @@ const NAMES = { user: 'You', assistant: 'Assistant', system: 'System', developer
 
 export function textOf(view) { return view.parts.filter((part) => part.kind === 'text').map((part) => part.text).join('\n\n'); }
 
+const MAX_PRETTY = 200_000; // characters
+
 function pretty(value) {
   if (value === null || value === undefined || value === '') return '';
+  if (typeof value === 'string' && value.length > MAX_PRETTY) return value;
   try { return JSON.stringify(typeof value === 'string' ? exactly(value) : value, null, 2); } catch { return String(value); }
 }
 
