@@ -341,7 +341,9 @@ def methods(value: Any) -> Iterator[tuple[str, Callable[..., Any]]]:
             continue
         where = f"{type(value).__name__}.{name}"
         static = inspect.getattr_static(type(value), name)
-        if callable(static) or isinstance(static, (classmethod, staticmethod)):
+        if name == "map_text":  # gives content to the caller's function: what that says is its own
+            yield where, lambda *given: None if int in given else value.map_text(*given)
+        elif callable(static) or isinstance(static, (classmethod, staticmethod)):
             yield where, getattr(value, name)
         else:
             yield where, partial(getattr, value, name)

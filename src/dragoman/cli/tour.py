@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from dragoman import __version__
 from dragoman.cli.exit_codes import INTERRUPTED, Ending
 from dragoman.cli.provider_status import expect_llama
-from dragoman.cli.screen import harmless
+from dragoman.cli.screen import harmless, harmless_stream
 from dragoman.cli.tour_gateway import has_gateway, serve, show_fronts
 from dragoman.cli.wrapping import Flow, say
 
@@ -179,7 +179,7 @@ async def _taken(agent: Agent, turn: Turn, before: Messages) -> Messages:
     is_loading = not before and agent.model.name.startswith("local:")
     doing = "Loading the model …" if is_loading else "Waiting for the model …"
     choice = turn.tool or "none"  # such a small model can't choose; a grammar forces the call
-    has_begun, flow = False, Flow()
+    has_begun, flow, visible = False, Flow(), harmless_stream()
     with ExitStack() as spinner:
         spinner.enter_context(waiting(doing, after=_SPINNER_DELAY))
         async with agent.stream(turn.prompt, history=before, tool_choice=choice) as stream:
@@ -188,10 +188,11 @@ async def _taken(agent: Agent, turn: Turn, before: Messages) -> Messages:
                     spinner.close()
                     text = event.text if has_begun else event.text.lstrip("\n")
                     has_begun = has_begun or bool(text)
-                    flow.write(harmless(text))
+                    flow.write(visible.feed(text))
                 elif isinstance(event, ToolFinished):
                     spinner.close()
                     say(f"* {call_line(event.call)} -> {result_line(event.result)}", "call")
+    flow.write(visible.flush())
     flow.end()
     return before.extend(stream.result.messages)
 

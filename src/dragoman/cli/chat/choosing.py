@@ -16,9 +16,10 @@ from dragoman.cli.model_opening import model_meant
 from dragoman.cli.model_options import MODEL_VARIABLE
 from dragoman.cli.provider_status import described, has_llama, own_model
 from dragoman.cli.reachable_models import Found, Place, asked, found_at, places
-from dragoman.cli.screen import HARMFUL, harmless, harmless_line, print_table
+from dragoman.cli.screen import harmless, harmless_line, print_table
 from dragoman.cli.wrapping import say
 from dragoman.errors import ConfigError, DragomanError
+from dragoman.model.invisible import invisible
 from dragoman.providers.registry import provider, provider_names
 from dragoman.transport.local.catalogue import SMOLLM2
 from dragoman.transport.local.fetching import is_kept
@@ -93,7 +94,7 @@ def _offers(found: Sequence[Found]) -> list[_Offer]:
     offers: list[_Offer] = []
     for place, base_url, models in found:
         most = _PER_PROVIDER if place.has_key else _PER_SERVER
-        named = [model for model in models if not HARMFUL.search(model)]
+        named = [model for model in models if not invisible().search(model)]
         shown = named[:most]
         about = place.about if place.has_key else "runs on this machine"
         offers += [_Offer(Chosen(f"{place.name}:{model}", base_url), about) for model in shown]
