@@ -101,7 +101,7 @@ async def _shortened(storage: Storage, session: Session, most: int) -> int:
     identity: SessionIdentity = session.identity
     if session.forks or await storage.count(identity) <= most:
         return 0
-    keeper = Keeper(identity, storage, store_meta=True, accepts_damaged=True)
+    keeper = Keeper(identity, storage, store_meta=True)
     messages = await keeper.stored(session)
     removed = _surplus(list(messages), most)
     if not removed:

@@ -88,7 +88,7 @@ class Keeper:
 
     def __init__(
         self, identity: SessionIdentity, storage: Storage, *, store_meta: bool,
-        accepts_damaged: bool,
+        accepts_damaged: bool = True,
     ) -> None:  # fmt: skip
         self.identity = identity
         self.branch = MAIN
@@ -99,6 +99,7 @@ class Keeper:
         self._proving = storage if is_proving(storage) else None
         self._process = getpid()
         self._store_meta = store_meta
+        # Whoever shows what is in a store shows its damage too; a `ChatHistory` is used further.
         self._accepts_damaged = accepts_damaged
         self._loaded: _Loaded | None = None
         self.life = 0
