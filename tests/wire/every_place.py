@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 
 import dragoman
 from dragoman import Encoded, Front, Messages, Request, Response
+from dragoman.model.events import Event
 from tests.wire.mutations import (
     DIALECTS,
     GEMINI_PATH,
@@ -110,7 +111,8 @@ VALUES: dict[str, Change] = {
     "texts": _always(["x", "\ud800"]), "lists": _always([[], [[]]]), "objects": _always([{}]),
     "typeless": _always({"type": None}), "type list": _always([{"type": []}]),
     "type surrogate": _always({"type": "\ud800"}), "empty key": _always({"": {"": None}}),
-    "surrogate key": _always({"\ud800": "x"}), "keys twice": _always(Raw(b'{"type":"text","type":5}')),
+    "surrogate key": _always({"\ud800": "x"}),
+    "keys twice": _always(Raw(b'{"type":"text","type":5}')),
     "in a list": lambda old: [old], "in an object": lambda old: {"a": old},
     "other container": _other_container, "other scalar": _other_scalar, "strangers": _and_odd,
     "100 lists": lambda _: _nested(100, "[", "]"), "900 lists": lambda _: _nested(900, "[", "]"),
@@ -178,8 +180,8 @@ def changed(body: Any, path: _Path, change: str) -> tuple[Any, bytes]:
 
 def _with_key(holder: Any, key: Any, change: str, twice: list[bytes]) -> Any:
     if isinstance(holder, list):
-        rest = [each for at, each in enumerate(holder) if at != key]
-        return rest if change == "removed" else [*holder, holder[key]]
+        others = [each for at, each in enumerate(holder) if at != key]
+        return others if change == "removed" else [*holder, holder[key]]
     rest = {name: each for name, each in holder.items() if name != key}
     if change == "removed":
         return rest
@@ -263,8 +265,8 @@ def _send(request: Request, number: int) -> None:
     if raw is not None:
         attempt("Request.from_json", Request.from_json, raw)
     hosts = _hosts()
-    for name, target in [*((name, None) for name in DIALECTS),
-                         *((each.dialect, each) for each in (hosts[number % len(hosts)],))]:  # fmt: skip
+    host = hosts[number % len(hosts)]
+    for name, target in [*((name, None) for name in DIALECTS), (host.dialect, host)]:
         speaker = dragoman.dialect(name)
         encoded: Encoded | None = attempt(
             f"{name}.encode_request", speaker.encode_request, request, target
@@ -296,10 +298,13 @@ def request_taken(dialect: str, body: Any, written: bytes, number: int) -> None:
         _send(request, number)
         front = Front(dialect, request)
         _shown(front)
-        for asked in (_answer(),):
-            encoded = attempt("Front.response", front.response, asked)
-            if encoded is not None:
-                attempt("to_bytes", encoded.to_bytes)
+        encoded = attempt("Front.response", front.response, _answer())
+        if encoded is not None:
+            attempt("to_bytes", encoded.to_bytes)
+        encoder = front.stream()
+        for event in _events():
+            attempt("Front.stream", encoder.feed, event)
+        attempt("Front.stream", encoder.close)
 
 
 @cache
@@ -311,7 +316,14 @@ def _answer() -> Response:
 
 
 @cache
-def _asked(dialect: str) -> Request:
+def _events() -> list[Event]:
+    decoder = dragoman.dialect("ollama").stream_decoder()
+    said = b'{"message":{"role":"assistant","content":"x"},"done":true,"done_reason":"stop"}\n'
+    return [*decoder.feed(said), *decoder.close()]
+
+
+@cache
+def _asked() -> Request:
     return Request(model="m", messages=tuple(Messages.from_any(["hi"])))
 
 
@@ -322,7 +334,7 @@ def _answered(response: Response, number: int) -> None:
         attempt("Response.from_json", Response.from_json, raw)
     for name in DIALECTS:
         speaker = dragoman.dialect(name)
-        fronts = Front(name, _asked(name))
+        fronts = Front(name, _asked())
         for write in (speaker.encode_response, fronts.response):
             encoded: Encoded | None = attempt(f"{name}.encode_response", write, response)
             if encoded is not None:
@@ -331,7 +343,7 @@ def _answered(response: Response, number: int) -> None:
     said = attempt("Response.message", getattr, response, "message")
     if said is None:
         return
-    later = Request(model="m", messages=(*_asked("").messages, said))
+    later = Request(model="m", messages=(*_asked().messages, said))
     name = DIALECTS[number % len(DIALECTS)]
     attempt(f"{name}.encode_request", dragoman.dialect(name).encode_request, later)
 
@@ -355,7 +367,7 @@ def stream_taken(dialect: str, written: bytes, number: int) -> None:
     events += attempt(f"{dialect}.stream_decoder.close", decoder.close) or ()
     _shown(*events)
     for name in DIALECTS:
-        fronts = Front(name, _asked(name))
+        fronts = Front(name, _asked())
         for make in (dragoman.dialect(name).stream_encoder, fronts.stream):
             encoder = make()
             for event in events:
@@ -386,22 +398,30 @@ def take(case: Case, number: int) -> None:
     """Do everything possible with a case; raises `ForeignError`."""
     seed = case.seed
     if seed.kind == "stream":
-        lines = seed.value.split("\n")
-        head, body = _json_of(lines[case.line]) or ("", None)
-        _, written = changed(body, case.path, case.change)
-        whole = [line.encode("utf-8", "surrogatepass") for line in lines]
-        whole[case.line] = head.encode() + written
-        stream_taken(seed.dialect, b"\n".join(whole), number)
+        stream_taken(seed.dialect, written(case), number)
         return
-    body, written = changed(seed.value, case.path, case.change)
+    body, raw = changed(seed.value, case.path, case.change)
     if seed.kind == "request":
-        request_taken(seed.dialect, body, written, number)
+        request_taken(seed.dialect, body, raw, number)
     elif seed.kind == "response":
-        response_taken(seed.dialect, body, written, number)
+        response_taken(seed.dialect, body, raw, number)
     elif seed.kind == "error":
-        take_error(seed.dialect, written if body is None else body)
+        take_error(seed.dialect, raw if body is None else body)
     else:
-        _canonical_taken(seed.kind, written, number)
+        _canonical_taken(seed.kind, raw, number)
+
+
+def written(case: Case) -> bytes:
+    """The body of a case as bytes, a stream as a whole."""
+    seed = case.seed
+    if seed.kind != "stream":
+        return changed(seed.value, case.path, case.change)[1]
+    lines = seed.value.split("\n")
+    whole = [line.encode("utf-8", "surrogatepass") for line in lines]
+    found = _json_of(lines[case.line]) if case.line >= 0 else None
+    if found is not None:
+        whole[case.line] = found[0].encode() + changed(found[1], case.path, case.change)[1]
+    return b"\n".join(whole)
 
 
 def sampled(part: int, parts: int) -> Iterator[tuple[int, Case]]:
@@ -429,6 +449,17 @@ def one(number: int) -> Case | None:
     line, body = rng.choice([*_bodies(seed)] or [(-1, {})])
     places = [*paths_in(body)]
     return Case(seed, rng.choice(places)[0], rng.choice(CHANGES), line) if places else None
+
+
+def odd_answer(dialect: str, number: int, *, is_stream: bool) -> bytes:
+    """The bytes of a recorded response or stream of a dialect, with one change."""
+    rng = random.Random(number)
+    kind = "stream" if is_stream else "response"
+    seed = rng.choice([each for each in seeds() if (each.kind, each.dialect) == (kind, dialect)])
+    bodies = [*_bodies(seed)]
+    line, body = rng.choice(bodies) if bodies else (-1, {"": None})
+    path, _ = rng.choice([*paths_in(body)] or [(("",), "")])
+    return written(Case(seed, path, rng.choice(CHANGES), line))
 
 
 # --- long runs
@@ -465,9 +496,8 @@ def main() -> int:
         if took > _SLOW:
             print(f"{number}: slow {took:.1f}s: {case}", flush=True)  # noqa: T201
     spent = time.process_time() - begun
-    print(
-        f"{len(seeds()) + sum(1 for _ in recorded())} bodies, {ran.total()} changed ones {dict(ran)}, {spent:.0f}s CPU"
-    )  # noqa: T201
+    bodies = len(seeds()) + sum(1 for _ in recorded())
+    print(f"{bodies} bodies, {ran.total()} changed {dict(ran)}, {spent:.0f}s CPU")  # noqa: T201
     for known, count in classes.most_common():
         print(f"{count:6} {known}")  # noqa: T201
     return len(classes)
