@@ -15,7 +15,7 @@ import dragoman
 from dragoman import Front, Request
 from dragoman.errors import InvalidInputError
 from dragoman.model.jsontext import dumps
-from tests.wire import every_place
+from tests.wire import every_place, mutations
 from tests.wire.test_mutations import _watchdog as _watchdog  # noqa: PLC0414 - a fixture
 
 _SAMPLE = 200
@@ -82,6 +82,26 @@ def test_gemini_model_of_half_a_character() -> None:
         assert b"\\ud800" in encoded.to_bytes()
     with pytest.raises(InvalidInputError, match="model name"):
         dragoman.translate(body, source="gemini", target="gemini")
+
+
+@pytest.mark.parametrize("dialect", dragoman.dialects())
+def test_keys_that_are_no_texts(dialect: str) -> None:
+    """A caller's dict may have any keys: they are refused, or taken for what they look like."""
+    speaker = dragoman.dialect(dialect)
+    rich = next(each for each in mutations.seeds() if each[:2] == ("request", dialect))
+    for path, shape in every_place.paths_in(rich.value):
+        if shape.endswith("=dict"):
+            body = _with_odd_keys(rich.value, path)
+            mutations.attempt("check", speaker.check, body)
+            mutations.attempt("decode_request", speaker.decode_request, body)
+
+
+def _with_odd_keys(body: Any, path: tuple[Any, ...]) -> Any:
+    if not path:
+        return {5: "x", None: 5, **body}
+    made = body.copy()
+    made[path[0]] = _with_odd_keys(body[path[0]], path[1:])
+    return made
 
 
 @pytest.mark.parametrize("top", [["x"], [5], [None], [[]], "x", {"a": 1}, [{"candidates": 5}]])
