@@ -18,7 +18,7 @@ from dragoman.model.jsontext import dumps
 from tests.wire import every_place, mutations
 from tests.wire.test_mutations import _watchdog as _watchdog  # noqa: PLC0414 - a fixture
 
-_SAMPLE = 200
+_SAMPLE = 120
 _PARTS = 16
 
 
