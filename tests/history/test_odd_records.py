@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import msgspec
 import pytest
@@ -49,16 +49,15 @@ async def _stored(storage: Storage) -> tuple[Session, tuple[Row, ...]]:
     return await taken(storage, ONE)
 
 
-def _run(coroutine: Any) -> Any:
-    import asyncio
-
-    return asyncio.run(coroutine)
-
-
 @cache
 def _plain() -> tuple[Session, tuple[Row, ...]]:
-    found: tuple[Session, tuple[Row, ...]] = _run(_stored(MemoryStorage()))
-    return found
+    return asyncio.run(_stored(MemoryStorage()))
+
+
+@pytest.fixture(autouse=True)
+def _made_before() -> None:
+    """What is stored is made outside the tests' event loops."""
+    _plain()
 
 
 def _odd(raw: bytes) -> Iterator[bytes]:
