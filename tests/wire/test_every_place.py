@@ -19,7 +19,7 @@ from tests.wire import every_place, mutations
 from tests.wire.test_mutations import _watchdog as _watchdog  # noqa: PLC0414 - a fixture
 
 _SAMPLE = 120
-_PARTS = 16
+_PARTS = 64
 
 
 @pytest.mark.parametrize("part", range(2))
