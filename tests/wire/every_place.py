@@ -86,7 +86,8 @@ def _other_scalar(old: Any) -> Any:
             return str(old)
         case str():
             return len(old)
-    return json.dumps(old)
+        case _:
+            return json.dumps(old)
 
 
 def _and_odd(old: Any) -> Any:
