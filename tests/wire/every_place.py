@@ -4,7 +4,8 @@
 everything with the result, and prints what raised an exception that is not ours, by type and
 function. A place that several bodies share, as `messages[*].content` of the same dialect, gets
 every value once, and one value in each further body that the random mutations start from, too.
-`--share 3/8` does a part of it.
+`--share 3/8` does a part of it. All of it is 860,000 changed bodies, made of 8,000, and takes some
+forty minutes of CPU.
 """
 
 from __future__ import annotations
