@@ -8,6 +8,7 @@ import os
 import sqlite3
 import stat
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 from dragoman import ChatHistory, Message, SessionIdentity, Usage
 from dragoman.cli.commands import dragoman as command
 from dragoman.cli.history.keys import decoded, needs_keys, write_key
+from dragoman.errors import Corrupt
 from dragoman.history import BlockingChatHistory, SealedStorage, storage_at
 from dragoman.model import Origin, portal
 
@@ -65,12 +67,13 @@ class Safe:
 class _history:  # noqa: N801 - a block, as `open_sync` gives one
     """The history in the store, opened with a key; the store is closed with it."""
 
-    def __init__(self, url: str, key: bytes, id: str) -> None:
+    def __init__(self, url: str, key: bytes, id: str, **config: Any) -> None:
+        self.config = config
         inner, _ = storage_at(url, blocking=True)
         self.storage = SealedStorage(inner, keys={id: key}, current=id, accept_plain=False)
 
     def __enter__(self) -> BlockingChatHistory:
-        self.history = ChatHistory.open_sync(ANA, self.storage)
+        self.history = ChatHistory.open_sync(ANA, self.storage, self.config)
         return self.history.__enter__()
 
     def __exit__(self, *error: object) -> None:
@@ -212,10 +215,15 @@ def test_an_altered_record_is_found_with_the_key(safe: Safe) -> None:
     assert found.exit_code == 1
     named = [each for each in json.loads(found.stdout) if each["seq"] is not None]
     assert {(each["session"], each["seq"]) for each in named} == {(ANA.digest, 1)}
-    with _history(safe.url, KEY, "2026") as history:
+    with pytest.raises(Corrupt, match="accept_damaged"):
+        _history(safe.url, KEY, "2026").__enter__()
+    assert safe.run("export", *safe.keyed).stdout.count("In Mostar.") == 1
+    with _history(safe.url, KEY, "2026", accept_damaged=True) as history:
         assert len(history.messages()) == 1
         assert [each.seq for each in history.damaged] == [1]
     assert "1 record moved aside" in safe.run("repair", *safe.keyed).stderr
+    with _history(safe.url, KEY, "2026") as history:
+        assert len(history.messages()) == 1
 
 
 # --- key files

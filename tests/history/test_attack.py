@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from dragoman import Usage
+from dragoman import ChatHistory, Usage
 from dragoman.errors import Corrupt, DragomanError
 from dragoman.history.identity import SessionIdentity
 from dragoman.history.records import message_in
@@ -314,6 +314,31 @@ async def expect_nothing_forged(owner: Owner, storage: SealedStorage) -> None:
             assert is_later or (who.digest, about(row)) in owner.written
 
 
+async def expect_only_untouched_histories(owner: Owner, before: Seen) -> None:
+    """Assert that a history opens only if it holds what its owner wrote, now or earlier."""
+    states = {(digest, key(before[digest])) for digest in before}
+    for session, rows in owner.copies:
+        states.add((session.identity.digest, frozenset(row.id for row in rows)))
+    for who in WHO:
+        storage = sealed(owner.inner)
+        try:
+            history = await ChatHistory.open(who, storage)
+            held = [message.id for message in await history.messages()]
+        except Corrupt:
+            continue
+        assert not history.damaged
+        found = await storage.session(who)
+        if found is not None:
+            stored = frozenset(row.id for row in await rows_of(storage, found))
+            assert (who.digest, stored) in states
+            assert {*held} <= stored
+
+
+def key(seen: tuple[Any, ...] | None) -> frozenset[str]:
+    """The ids of the messages in what was seen of a session."""
+    return frozenset(row[2] for row in seen[-1]) if seen else frozenset()
+
+
 @pytest.mark.parametrize("number", range(ATTACKS))
 async def test_no_attack_goes_unnoticed(number: int) -> None:
     """Either everything is read unchanged, or it is reported; and no forgery becomes authentic."""
@@ -333,6 +358,7 @@ async def test_no_attack_goes_unnoticed(number: int) -> None:
     gone = seen is not None and any(before[digest] and not seen[digest] for digest in seen)
     assert told or gone or seen == before
 
+    await expect_only_untouched_histories(owner, before)
     told = await sealed(owner.inner).verify()
     for write in (_append_everywhere, SealedStorage.rotate):
         later = sealed(owner.inner)

@@ -23,7 +23,15 @@ from dragoman.model.frozen import (
     freeze_mapping,
     thaw,
 )
-from dragoman.model.jsontext import check_readable, convert, dumps, indented, loads, loads_as
+from dragoman.model.jsontext import (
+    check_readable,
+    convert,
+    dumps,
+    dumps_sorted,
+    indented,
+    loads,
+    loads_as,
+)
 from tests.model.anything import json_values, texts
 
 
@@ -67,6 +75,16 @@ def test_lone_surrogates_survive(half: str, place: str) -> None:
     assert raw.isascii()
     assert loads(raw) == value
     assert loads(raw.decode("ascii")) == value
+
+
+@pytest.mark.parametrize("half", ["", "\ud800"])
+def test_equal_values_are_written_alike(half: str) -> None:
+    """With `dumps_sorted`, in whatever order their keys came, with and without half characters."""
+    one = {"b": [half, {"d": 1, "c": half}], "a": None, half: 2}
+    other = {half: 2, "a": None, "b": [half, {"c": half, "d": 1}]}
+    assert dumps_sorted(one) == dumps_sorted(other)
+    assert loads(dumps_sorted(one)) == one
+    assert dumps(one) != dumps(other)
 
 
 def test_half_characters_may_stand_in_the_text_itself() -> None:

@@ -61,6 +61,17 @@ async def test_openai_takes_a_form() -> None:
     assert sent["file"].get_content_type() == "application/pdf"
 
 
+async def test_a_name_that_is_no_utf8() -> None:
+    """Python reads such a file name as half characters, which no form can have."""
+    async with (
+        serving(lambda _: Goes({"id": "file-1", "object": "file"})) as vendor,
+        client(vendor, "openai:m", "/v1") as made,
+    ):
+        await made.upload(PDF, name="caf\udce9.pdf")
+    (came,) = vendor.came
+    assert forms(came)["file"].get_filename() == "caf_.pdf"
+
+
 async def test_anthropic_takes_a_form() -> None:
     """With the beta header that files need."""
     async with (

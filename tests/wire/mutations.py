@@ -20,7 +20,7 @@ import traceback
 from base64 import b64encode
 from collections import Counter
 from collections.abc import Callable, Iterator
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,7 +32,7 @@ from dragoman.model.events import Event
 from dragoman.model.frozen import frozen_hook
 from dragoman.wire.context import Context
 from dragoman.wire.envelope import _MAGIC, _checksum  # pyright: ignore[reportPrivateUsage]
-from tests.corpus import Corpus, CorpusNotFoundError
+from tests.corpus import Corpus, CorpusNotFoundError, Recording, Tier
 from tests.wire.schemas.hostile import FAMILIES
 
 _FIXTURES = Path(__file__).parent.parent / "fixtures"
@@ -42,7 +42,7 @@ _MEMORY = 2 * 2**30
 """In bytes, for the whole run."""
 _PATIENCE = 60
 """In seconds, for one mutation."""
-_GEMINI_PATH = "/v1beta/models/m:generateContent"
+GEMINI_PATH = "/v1beta/models/m:generateContent"
 _HOSTS = (("groq", "m"), ("mistral", "m"), ("openrouter", "m"), ("google", "gemini-1.5-pro"))
 
 DIALECTS = dragoman.dialects()
@@ -412,25 +412,38 @@ _APIS = {
 
 def _from_corpus() -> Iterator[Seed]:
     """Small recordings, one for each host and set of features."""
+    seen: set[Any] = set()
+    for recording in _recordings("core"):
+        row = recording.row
+        key = (row.provider_api, row.host, row.streaming, row.features)
+        if key not in seen and row.size <= _LARGEST:
+            seen.add(key)
+            yield from _seeds_of(recording)
+
+
+def recorded() -> Iterator[Seed]:
+    """The seeds of all recordings."""
+    for recording in _recordings("extended"):
+        yield from _seeds_of(recording)
+
+
+def _recordings(tier: Tier) -> Iterator[Recording]:
     try:
         corpus = Corpus.open()
     except CorpusNotFoundError:
         return
-    seen: set[Any] = set()
-    for recording in corpus.select(tier="core"):
-        row = recording.row
-        dialect = _APIS.get(row.provider_api)
-        key = (row.provider_api, row.host, row.streaming, row.features)
-        if dialect is None or key in seen or row.size > _LARGEST:
-            continue
-        seen.add(key)
-        if isinstance(recording.request_body, dict):
-            yield Seed("request", dialect, recording.request_body)
-        if isinstance(recording.response_body, dict):
-            yield Seed("response", dialect, recording.response_body)
-        stream = recording.response_stream
-        if stream is not None and "raw_b64" not in recording.content["response"]:
-            yield Seed("stream", dialect, stream.decode("utf-8", "replace"))
+    yield from (each for each in corpus.select(tier=tier) if each.row.provider_api in _APIS)
+
+
+def _seeds_of(recording: Recording) -> Iterator[Seed]:
+    dialect = _APIS[recording.row.provider_api]
+    if isinstance(recording.request_body, dict):
+        yield Seed("request", dialect, recording.request_body)
+    if isinstance(recording.response_body, dict):
+        yield Seed("response", dialect, recording.response_body)
+    stream = recording.response_stream
+    if stream is not None and "raw_b64" not in recording.content["response"]:
+        yield Seed("stream", dialect, stream.decode("utf-8", "replace"))
 
 
 def _canonical(request: Request) -> Any:
@@ -443,7 +456,7 @@ def seeds() -> list[Seed]:
     found = [*_made(), *_errors(), *_from_fixtures(), *_from_corpus()]
     for seed in [each for each in found if each.kind == "request"]:
         try:
-            request = dragoman.dialect(seed.dialect).decode_request(seed.value, path=_GEMINI_PATH)
+            request = dragoman.dialect(seed.dialect).decode_request(seed.value, path=GEMINI_PATH)
         except DragomanError:
             continue
         found.append(Seed("canonical request", seed.dialect, _canonical(request)))
@@ -459,7 +472,7 @@ class ForeignError(AssertionError):
     """An exception that is not ours."""
 
 
-def _attempt(name: str, work: Callable[..., Any], *args: Any, **options: Any) -> Any:
+def attempt(name: str, work: Callable[..., Any], *args: Any, **options: Any) -> Any:
     """The result, or None if one of our errors was raised."""
     try:
         return work(*args, **options)
@@ -487,42 +500,42 @@ def targets() -> list[tuple[str, Any]]:
 def send(request: Request, rng: random.Random) -> None:
     """Show a request, store it, encode it for every target, and decode an answer."""
     for value in (request, *request.tools, *request.messages):
-        _attempt("repr", repr, value)
-    _attempt("Request.to_json", request.to_json)
+        attempt("repr", repr, value)
+    attempt("Request.to_json", request.to_json)
     for name, target in targets():
         speaker = dragoman.dialect(name)
-        encoded: Encoded | None = _attempt(
+        encoded: Encoded | None = attempt(
             f"{name}.encode_request", speaker.encode_request, request, target,
             repair=rng.random() < 0.8,
         )  # fmt: skip
         if encoded is None:
             continue
-        raw = _attempt("to_bytes", encoded.to_bytes)
-        _attempt("repr", repr, (encoded.losses, encoded.repairs))
+        raw = attempt("to_bytes", encoded.to_bytes)
+        attempt("repr", repr, (encoded.losses, encoded.repairs))
         if raw is not None and rng.random() < 0.3:
-            _attempt(f"{name}.check own", speaker.check, raw)
+            attempt(f"{name}.check own", speaker.check, raw)
             _restore(encoded.context, rng)
 
 
 def _restore(context: Context, rng: random.Random) -> None:
     for undo in [*context.undos.values(), context.output]:
         if undo is not None:
-            _attempt("undo", undo, odd(rng))
-            _attempt("undo", undo, {"a": odd(rng), "c": {"k": odd(rng)}})
+            attempt("undo", undo, odd(rng))
+            attempt("undo", undo, {"a": odd(rng), "c": {"k": odd(rng)}})
 
 
 def answer(response: Response, rng: random.Random) -> None:
     """Encode a response for every front, plain and streamed."""
-    _attempt("repr", repr, response)
+    attempt("repr", repr, response)
     for name in DIALECTS:
         speaker = dragoman.dialect(name)
-        encoded: Encoded | None = _attempt(
+        encoded: Encoded | None = attempt(
             f"{name}.encode_response", speaker.encode_response, response
         )
         if encoded is not None:
-            raw = _attempt("to_bytes", encoded.to_bytes)
+            raw = attempt("to_bytes", encoded.to_bytes)
             if raw is not None and rng.random() < 0.5:
-                _attempt(f"{name}.decode_response own", speaker.decode_response, raw)
+                attempt(f"{name}.decode_response own", speaker.decode_response, raw)
 
 
 def stream(events: list[Event]) -> None:
@@ -530,8 +543,8 @@ def stream(events: list[Event]) -> None:
     for name in DIALECTS:
         encoder = dragoman.dialect(name).stream_encoder()
         for event in events:
-            _attempt(f"{name}.stream_encoder", encoder.feed, event)
-        _attempt(f"{name}.stream_encoder.close", encoder.close)
+            attempt(f"{name}.stream_encoder", encoder.feed, event)
+        attempt(f"{name}.stream_encoder.close", encoder.close)
 
 
 def _as_sent(body: Any, rng: random.Random) -> Any:
@@ -547,25 +560,25 @@ def _as_sent(body: Any, rng: random.Random) -> Any:
 def take_request(dialect: str, body: Any, rng: random.Random) -> None:
     """Do everything possible with the body of a request."""
     speaker, sent = dragoman.dialect(dialect), _as_sent(body, rng)
-    _attempt(f"{dialect}.check", speaker.check, sent, _GEMINI_PATH)
-    _attempt("detect", dragoman.detect, sent)
+    attempt(f"{dialect}.check", speaker.check, sent, GEMINI_PATH)
+    attempt("detect", dragoman.detect, sent)
     if rng.random() < 0.2:
         target = rng.choice((*DIALECTS, "groq", "mistral", "google:gemini-1.5-pro"))
-        _attempt("translate", dragoman.translate, sent, source=dialect, target=target)
+        attempt("translate", dragoman.translate, sent, source=dialect, target=target)
     listed = body.get(speaker.messages_field) if isinstance(body, dict) else None
     for value in (listed, body):
         if value is not None and rng.random() < 0.3:
-            _attempt("Messages.from_any", Messages.from_any, value)
+            attempt("Messages.from_any", Messages.from_any, value)
     if isinstance(listed, list) and listed and rng.random() < 0.3:
-        _attempt("Message.from_any", Message.from_any, listed[-1])
-    request: Request | None = _attempt(
-        f"{dialect}.decode_request", speaker.decode_request, sent, path=_GEMINI_PATH
+        attempt("Message.from_any", Message.from_any, listed[-1])
+    request: Request | None = attempt(
+        f"{dialect}.decode_request", speaker.decode_request, sent, path=GEMINI_PATH
     )
     if request is not None:
         send(request, rng)
         for tool in request.tools:
             if rng.random() < 0.2:
-                _attempt("validate", _validate, tool, rng)
+                attempt("validate", _validate, tool, rng)
 
 
 def _validate(tool: Any, rng: random.Random) -> None:
@@ -578,9 +591,9 @@ def _validate(tool: Any, rng: random.Random) -> None:
 def take_response(dialect: str, body: Any, rng: random.Random) -> None:
     """Do everything possible with the body of a response."""
     speaker, sent = dragoman.dialect(dialect), _as_sent(body, rng)
-    _attempt("detect", dragoman.detect, sent)
-    _attempt(f"{dialect}.decode_error", speaker.decode_error, 400, body)
-    response = _attempt(f"{dialect}.decode_response", speaker.decode_response, sent)
+    attempt("detect", dragoman.detect, sent)
+    attempt(f"{dialect}.decode_error", speaker.decode_error, 400, body)
+    response = attempt(f"{dialect}.decode_response", speaker.decode_response, sent)
     if response is not None:
         answer(response, rng)
 
@@ -590,20 +603,20 @@ def take_error(dialect: str, body: Any) -> None:
     speaker = dragoman.dialect(dialect)
     for status in (None, 200, 400, 429, 500):
         headers = {"retry-after": "x"}
-        error = _attempt(f"{dialect}.decode_error", speaker.decode_error, status, body, headers)
-        _attempt("repr", repr, error)
+        error = attempt(f"{dialect}.decode_error", speaker.decode_error, status, body, headers)
+        attempt("repr", repr, error)
         for name in DIALECTS:
-            _attempt(f"{name}.encode_error", dragoman.dialect(name).encode_error, error)
-    _attempt(f"{dialect}.decode_response", speaker.decode_response, body)
+            attempt(f"{name}.encode_error", dragoman.dialect(name).encode_error, error)
+    attempt(f"{dialect}.decode_response", speaker.decode_response, body)
 
 
 def take_stream(dialect: str, text: str, rng: random.Random) -> None:
     """Do everything possible with a stream."""
     decoder = dragoman.dialect(dialect).stream_decoder()
     raw = text.encode("utf-8", "surrogatepass")
-    events: list[Event] = _attempt(f"{dialect}.stream_decoder", decoder.feed, raw) or []
-    events += _attempt(f"{dialect}.stream_decoder.close", decoder.close) or []
-    response = _attempt(f"{dialect}.stream_decoder.response", getattr, decoder, "response")
+    events: list[Event] = attempt(f"{dialect}.stream_decoder", decoder.feed, raw) or []
+    events += attempt(f"{dialect}.stream_decoder.close", decoder.close) or []
+    response = attempt(f"{dialect}.stream_decoder.response", getattr, decoder, "response")
     if response is not None:
         answer(response, rng)
     stream([_odd_event(event, rng) for event in events] if rng.random() < 0.5 else events)
@@ -629,17 +642,17 @@ def take_canonical(kind: str, document: Any, rng: random.Random) -> None:
     except (RecursionError, ValueError):
         return
     if kind == "canonical messages":
-        messages = _attempt("Messages.from_json", Messages.from_json, raw)
+        messages = attempt("Messages.from_json", Messages.from_json, raw)
         if messages is None:
             return
-        request = _attempt("Request", Request, model="m", messages=tuple(messages))
+        request = attempt("Request", Request, model="m", messages=tuple(messages))
     elif kind == "canonical response":
-        response = _attempt("Response.from_json", Response.from_json, raw)
+        response = attempt("Response.from_json", Response.from_json, raw)
         if response is not None:
             answer(response, rng)
         return
     else:
-        request = _attempt("Request.from_json", Request.from_json, raw)
+        request = attempt("Request.from_json", Request.from_json, raw)
     if request is not None:
         send(request, rng)
 
@@ -704,38 +717,6 @@ def run(seed: Seed, rng: random.Random) -> None:
         take_canonical(seed.kind, make(seed.value, rng), rng)
 
 
-_PLAIN: list[Any] = [
-    *(None, True, 0, -1, 5, 2**70, 10**5000, 0.5, float("nan"), "", "x", "\ud800"),
-    *([], {}, [None], [5], [[]], [{}], {"": 5}, {"type": "text"}, {"type": []}),
-]
-
-
-def systematic() -> Iterator[tuple[Seed, Callable[[], Any]]]:
-    """Every value of the bodies made for it, replaced by one of every type, or removed."""
-    for seed in _made():
-        for at in range(len(places_in([seed.value])) - 1):
-            for number in range(len(_PLAIN) + 1):
-                yield seed, partial(_replaced, seed.value, at + 1, number)
-
-
-def _replaced(body: Any, at: int, number: int) -> Any:
-    box = [copy.deepcopy(body)]
-    holder, key = places_in(box)[at]
-    if number < len(_PLAIN):
-        holder[key] = _PLAIN[number]
-    else:
-        del holder[key]
-    return box[0]
-
-
-def every(part: int, parts: int) -> None:
-    """One part of all systematic mutations."""
-    rng = random.Random(part)
-    for at, (seed, make) in enumerate(systematic()):
-        if at % parts == part:
-            take_request(seed.dialect, make(), rng)
-
-
 @cache
 def _by_kind() -> dict[str, list[Seed]]:
     kinds: dict[str, list[Seed]] = {}
@@ -756,7 +737,8 @@ def one(number: int) -> None:
 # --- long runs
 
 
-def _where(error: BaseException) -> str:
+def where(error: BaseException) -> str:
+    """The type of an exception, and the function of ours that raised it."""
     frames = traceback.extract_tb(error.__traceback__)
     ours = [frame for frame in frames if "/src/dragoman/" in frame.filename]
     last = ours[-1] if ours else frames[-1]
@@ -765,10 +747,10 @@ def _where(error: BaseException) -> str:
 
 
 class StuckError(BaseException):
-    """An input takes too long; not caught by `_attempt`."""
+    """An input takes too long; not caught by `attempt`."""
 
 
-def _limit() -> None:
+def limit() -> None:
     """Limit memory and time (see `main`)."""
 
     def stop(*_: object) -> None:
@@ -783,29 +765,19 @@ def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--systematic", action="store_true")
     parser.add_argument("--slow", type=float, default=3, help="report what takes longer (seconds)")
     options = parser.parse_args()
-    _limit()
+    limit()
     classes: Counter[str] = Counter()
     number, end = options.seed, time.monotonic() + options.seconds
-    known_cases = enumerate(systematic()) if options.systematic else iter(())
     while time.monotonic() < end:
         begun = time.process_time()
         signal.alarm(_PATIENCE)
         try:
-            if options.systematic:
-                found = next(known_cases, None)
-                if found is None:
-                    break
-                number, (seed, make) = found
-                if number % 7 == options.seed:
-                    take_request(seed.dialect, make(), random.Random(number))
-            else:
-                one(number)
+            one(number)
         except (ForeignError, MemoryError, StuckError) as error:
             cause = error.__cause__ or error
-            known = _where(cause)
+            known = where(cause)
             if known not in classes:
                 print(f"{number}: {error} {known}: {str(cause)[:100]}", flush=True)  # noqa: T201
             classes[known] += 1

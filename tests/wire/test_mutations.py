@@ -65,20 +65,6 @@ def test_many_mutations(part: int) -> None:
         mutations.one(1_000_000 + number)
 
 
-@pytest.mark.thorough
-@pytest.mark.parametrize("part", range(2))
-def test_some_values_of_every_type(part: int) -> None:
-    """A sample of the next test."""
-    mutations.every(37 * part, 211)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("part", range(_PARTS))
-def test_every_value_of_every_type(part: int) -> None:
-    """Each field of rich requests, replaced by a value of each type."""
-    mutations.every(part, _PARTS)
-
-
 def test_work_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """No input takes too much work, counted in function calls."""
     monkeypatch.setattr(projection, "MAX_STEPS", 4_000)

@@ -70,7 +70,10 @@ class ChatHistory(Branching, Sending):
         self._storage, is_made_here = storage_at(storage)
         owned = is_made_here if owns_storage is None else owns_storage
         self._state = State(owns_storage=owned)
-        self._keeper = Keeper(identity, self._storage, store_meta=self._config.store_meta)
+        self._keeper = Keeper(
+            identity, self._storage, store_meta=self._config.store_meta,
+            accepts_damaged=self._config.accept_damaged,
+        )  # fmt: skip
         self._calls = Calls(self)
         self._save_lock = SaveLock()
         self._trimmer = Trimmer(self._keeper, self._config, self._calls, self._state)
@@ -82,7 +85,11 @@ class ChatHistory(Branching, Sending):
         storage: StoragePlace = None,
         config: ChatHistoryConfig | Mapping[str, Any] | None = None,
     ) -> Self:
-        """Opens the history of a session without `async with`; call `close` when done."""
+        """Opens the history of a session without `async with`; call `close` when done.
+
+        Raises `Corrupt` if the session is encrypted, and messages in it were altered or removed
+        without its keys: `accept_damaged` in the config opens what is intact.
+        """
         history = cls(identity, storage, config)
         await history._begin()
         return history
@@ -97,6 +104,7 @@ class ChatHistory(Branching, Sending):
         try:
             await self._storage.open()
             session = await self._keeper.session()
+            await self._keeper.expect_untouched()
         except GeneratorExit:
             raise
         except BaseException:
@@ -201,7 +209,10 @@ class ChatHistory(Branching, Sending):
 
     @property
     def damaged(self) -> tuple[DamagedMessage, ...]:
-        """The stored messages that could not be read so far; all others were loaded."""
+        """The stored messages that could not be read so far; all others were loaded.
+
+        In an encrypted session they raise `Corrupt`, unless the config says `accept_damaged`.
+        """
         return tuple(self._keeper.damaged.values())
 
     @property

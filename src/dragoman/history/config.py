@@ -48,6 +48,9 @@ class ChatHistoryConfig:
     """Tokens of the context window to keep free for the response."""
     store_meta: bool = True
     """Whether to store the messages' `metadata`; usage is always stored."""
+    accept_damaged: bool = False
+    """Whether an encrypted session is opened although messages in it were altered or removed
+    without its keys. What is intact is loaded; `ChatHistory.damaged` lists the rest."""
     autosave: bool = True
     """Whether changes are written immediately, or only by `save`."""
     delete_truncated: bool = False
@@ -73,7 +76,7 @@ class ChatHistoryConfig:
             if type(number) is not int or number < 0:
                 msg = f"ChatHistoryConfig.{name} must be an integer of at least 0"
                 raise InvalidInputError(msg)
-        for name in ("store_meta", "autosave", "delete_truncated"):
+        for name in ("store_meta", "accept_damaged", "autosave", "delete_truncated"):
             expect(getattr(self, name), bool, f"ChatHistoryConfig.{name}")
         # All of it may be reserved; then nothing fits.
         if self.reserved_for_completion > self.context_window:

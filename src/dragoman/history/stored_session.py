@@ -25,6 +25,7 @@ from dragoman.history.storage.protocol import (
     Session,
     Storage,
     is_proving,
+    touched,
 )
 from dragoman.model.collection import Messages
 from dragoman.model.ids import new_id
@@ -85,7 +86,10 @@ class Change(msgspec.Struct, frozen=True):
 class Keeper:
     """A session in a backend, on one of its branches."""
 
-    def __init__(self, identity: SessionIdentity, storage: Storage, *, store_meta: bool) -> None:
+    def __init__(
+        self, identity: SessionIdentity, storage: Storage, *, store_meta: bool,
+        accepts_damaged: bool = True,
+    ) -> None:  # fmt: skip
         self.identity = identity
         self.branch = MAIN
         self.version = 0
@@ -95,6 +99,8 @@ class Keeper:
         self._proving = storage if is_proving(storage) else None
         self._process = getpid()
         self._store_meta = store_meta
+        # Whoever shows what is in a store shows its damage too; a `ChatHistory` is used further.
+        self._accepts_damaged = accepts_damaged
         self._loaded: _Loaded | None = None
         self.life = 0
         """Counts the sessions that this history has seen under its name, one after the other."""
@@ -152,6 +158,11 @@ class Keeper:
         if session is None or self._witness is None or session.created_at != session.updated_at:
             return False
         return await self.storage.row(self.identity, self._witness) is None
+
+    async def expect_untouched(self) -> None:
+        """Raises `Corrupt` if the session is encrypted, and not what its owner wrote."""
+        if self._proving is not None and not self._accepts_damaged:
+            await self._proving.expect_untouched(self.identity)
 
     def is_current(self, session: Session | None) -> bool:
         """Whether the loaded messages are up to date."""
@@ -254,6 +265,10 @@ class Keeper:
     def _report(self, row: Row, reason: str) -> None:
         if row.seq in self.damaged:
             return
+        if self._proving is not None and not self._accepts_damaged:
+            raise touched(
+                self.identity, reason if row.seq == _MISSING else f"message {row.seq}: {reason}"
+            )
         where = f"{self.storage.name}, session {self.identity.digest}"
         self.damaged[row.seq] = DamagedMessage(row.seq, row.id, where, reason)
         if row.seq == _MISSING:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
-import msgspec
-
 from dragoman.errors import InvalidInputError
-from dragoman.model.jsontext import loads
+from dragoman.model.jsontext import dumps_sorted, loads
 
 _STEP = re.compile(r"\[(\*|\d+)\]|\.?([^.\[\]]+)")
 _SAFE_KEY = re.compile(r"[A-Za-z_$][\w$-]{0,39}", re.ASCII)
@@ -83,10 +80,7 @@ def _without(value: Any, steps: Steps) -> Any:
 def _canonical(value: Any) -> bytes:
     if isinstance(value, bytes) or value is None:
         return value or b""
-    try:
-        return msgspec.json.encode(value, order="sorted")
-    except (UnicodeEncodeError, ValueError):  # a lone surrogate
-        return json.dumps(value, sort_keys=True, separators=(",", ":")).encode("ascii")
+    return dumps_sorted(value)
 
 
 # --- differences

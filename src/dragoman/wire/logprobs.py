@@ -67,9 +67,15 @@ def _token(wire: Any, *, is_inner: bool = False) -> Token:
 def _candidates(chosen: list[Any], top: list[Any]) -> Tokens:
     tokens: list[Token] = []
     for number, item in enumerate(chosen):
-        listed = top[number].get("candidates") or () if number < len(top) else ()
+        listed = _listed(top[number]) if number < len(top) else ()
         tokens.append(_candidate(item)._replace(others=tuple(map(_candidate, listed))))
     return Tokens(tokens, any("tokenId" in item for item in chosen))
+
+
+def _listed(wire: Any) -> Any:
+    if not isinstance(wire, dict):
+        raise TypeError
+    return wire.get("candidates") or ()
 
 
 def _candidate(wire: Any) -> Token:

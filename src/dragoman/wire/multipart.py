@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from dragoman.wire.digests import sha256
 from dragoman.wire.services import Piece, ToUpload
 
-_UNQUOTED = re.compile(r'[\x00-\x1f\x7f"\\]')
+_UNQUOTED = re.compile('[\\x00-\\x1f\\x7f"\\\\\ud800-\udfff]')
+"""What a quoted name can't contain; half characters are in names of files that aren't UTF-8."""
 
 
 def form(upload: ToUpload, fields: Mapping[str, str], headers: Mapping[str, str]) -> Piece:
@@ -21,7 +22,7 @@ def form(upload: ToUpload, fields: Mapping[str, str], headers: Mapping[str, str]
     lines = [_field(boundary, name, value) for name, value in fields.items()]
     lines.append(_head(boundary, upload))
     end = f"\r\n--{boundary}--\r\n"
-    body = b"".join(["".join(lines).encode(), upload.content, end.encode()])
+    body = b"".join(["".join(lines).encode("utf-8", "replace"), upload.content, end.encode()])
     return Piece({"Content-Type": f"multipart/form-data; boundary={boundary}", **headers}, body)
 
 

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from dragoman.model.frozen import EMPTY, FrozenDict
+from dragoman.model.jsontext import dumps_sorted
 from dragoman.model.value import shallow_copy
 from dragoman.wire.digests import sha256
 from dragoman.wire.overlay import current, fields_of, note_of, with_note
@@ -118,4 +119,4 @@ def _digest(value: Any, place: str) -> Any:
         return None
     if isinstance(value, msgspec.Struct) and "extras" in value.__struct_fields__ and not place:
         value = msgspec.structs.replace(value, extras=EMPTY)  # the digests are stored there
-    return sha256(msgspec.json.encode(value, order="deterministic")).hexdigest()[:_DIGEST]
+    return sha256(dumps_sorted(value)).hexdigest()[:_DIGEST]

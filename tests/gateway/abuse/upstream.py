@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, Self
 
 from dragoman.model.parts import Text
 from tests.gateway.answers import body_of, frames_of, said
+from tests.wire import every_place
 
 _MODEL = re.compile(r"/models/([^:]+):(\w+)")
 _LENGTH = re.compile(rb"\r\ncontent-length: (\d+)", re.IGNORECASE)
@@ -85,7 +86,11 @@ class HostileUpstream:
                 if asked.how.startswith("waits"):
                     self._wait(asked, connection)
                     return
-                BEHAVIOURS.get(asked.how, good)(asked, connection)
+                name, _, number = asked.how.partition("_number_")
+                if number:
+                    odd(asked, connection, int(number))
+                else:
+                    BEHAVIOURS.get(name, good)(asked, connection)
                 if asked.how != "good":
                     return
 
@@ -173,6 +178,11 @@ def _send(asked: Asked, at: socket.socket, body: bytes, *more: str, status: str 
 def good(asked: Asked, at: socket.socket) -> None:
     """A correct answer."""
     _send(asked, at, _whole(asked))
+
+
+def odd(asked: Asked, at: socket.socket, number: int) -> None:
+    """A recorded answer with one wrong value in it: the one of that number."""
+    _send(asked, at, every_place.odd_answer(asked.back, number, is_stream=asked.stream))
 
 
 SECRET = "secret-of-the-upstream-0815"

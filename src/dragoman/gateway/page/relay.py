@@ -71,7 +71,7 @@ class Relay:
 
     async def _take(self, row: Row) -> None:
         try:
-            decision = loads(message_of(row.body).text.encode())
+            decision = loads(message_of(row.body).text)
         except (Corrupt, InvalidInputError):
             return
         match decision:

@@ -39,7 +39,7 @@ def complete(encoded: Encoded, response: Response, front: Front) -> None:
         body.setdefault(key, None)
     if decode_usage(body.get("usage")) is None:
         body["usage"] = encode_usage(Usage())
-    _complete_tool_counts(body["usage"])
+    body["usage"] = _with_tool_counts(body["usage"])
     is_own = front.is_own_response(response)
     body["content"] = [
         _complete_block(block) for block in body["content"] if is_own or not _is_media(block)
@@ -62,11 +62,12 @@ def _complete_block(block: Any) -> Any:
     return block
 
 
-def _complete_tool_counts(usage: dict[str, Any]) -> None:
+def _with_tool_counts(usage: Mapping[str, Any]) -> Mapping[str, Any]:
     """Add counts of built-in tools that older responses lack and the newest types require."""
     counts = usage.get("server_tool_use")
     if isinstance(counts, Mapping):
-        usage["server_tool_use"] = {**_SERVER_COUNTS, **counts}
+        return {**usage, "server_tool_use": {**_SERVER_COUNTS, **counts}}
+    return usage
 
 
 class FrontStreamEncoder(StreamEncoder):
@@ -115,10 +116,9 @@ class FrontStreamEncoder(StreamEncoder):
 
     def _usage_update(self, event: events.UsageUpdate) -> bytes:
         usage = DETAILS.put(event.usage)
-        own = dict(fields_of(usage.extras, NAME))
+        own = fields_of(usage.extras, NAME)
         if "server_tool_use" in own:
-            _complete_tool_counts(own)
-            event = event.replace(usage=usage.replace(extras={NAME: own}))
+            event = event.replace(usage=usage.replace(extras={NAME: _with_tool_counts(own)}))
         return super()._usage_update(event)
 
 

@@ -53,9 +53,9 @@ def spelled(places: Mapping[str, Any]) -> dict[str, Any]:
     return both | {snake: both[name] for snake, name in snake_names(*both).items()}
 
 
-def camel_case(snake: str) -> str:
-    """A name in the API's own camelCase."""
-    first, *others = snake.split("_")
+def camel_case(snake: object) -> str:
+    """A name in the API's own camelCase; a caller's dict may have keys that aren't texts."""
+    first, *others = str(snake).split("_")
     return first + "".join(word[:1].upper() + word[1:] for word in others)
 
 

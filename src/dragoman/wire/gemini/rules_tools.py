@@ -66,7 +66,7 @@ def w89_names_are_plain(view: View) -> Found:
 def w89_parameters_have_plain_names(view: View) -> Found:
     """Parameter names have letters, digits and `_`; no refusal has been recorded."""
     for path, schema in (*_schemas(view), *_json_schemas(view)):
-        names = [name for node in subschemas(schema) for name in object_in(node, "properties")]
+        names = [str(name) for node in subschemas(schema) for name in object_in(node, "properties")]
         if not all(map(_PARAMETER.fullmatch, names)):
             yield path, "parameter names can have up to 64 letters, digits and _"
 

@@ -269,10 +269,10 @@ def _arranged(tools: list[AnyTool], layout: list[Any]) -> list[dict[str, Any]] |
             return None
         servers = entry.get("servers", [])
         count = entry.get("count", 0)
-        if not is_list(servers) or type(count) is not int or count < 0:
+        if not is_list(servers) or type(count) is not int or not 0 <= count <= len(tools):
             return None
         group = tools[start : start + count + len(servers)]
-        expected = [None] * count + [camel_case(str(name)) for name in servers]
+        expected = [None] * count + [camel_case(name) for name in servers]
         if [_server_name(tool) for tool in group] != expected:
             return None
         written.append(_encode_tool(group, entry))

@@ -26,23 +26,40 @@ def complete(encoded: Encoded, _response: Response, front: Front) -> None:
             body[key] = value
     if isinstance(usage := body.get("usage"), Mapping):
         body["usage"] = {**_NO_COUNTS, **{k: v for k, v in usage.items() if v is not None}}
-    for place, choice in enumerate(body["choices"]):
-        if isinstance(choice, dict):
-            _complete_choice(choice, place)
+    body["choices"] = [
+        _complete_choice(choice, place) if isinstance(choice, Mapping) else choice
+        for place, choice in enumerate(body["choices"])
+    ]
 
 
-def _complete_choice(choice: dict[str, Any], place: int) -> None:
-    choice.setdefault("index", place)
-    if choice.get("finish_reason") is None:
-        choice["finish_reason"] = "stop"
-    message = choice.setdefault("message", {})
-    if isinstance(message, dict):
-        message.setdefault("role", "assistant")
-        message.setdefault("content", None)
-        calls = message.get("tool_calls")
-        for call in calls if isinstance(calls, list) else ():
-            if isinstance(call, dict) and "function" in call:
-                call.setdefault("type", "function")
+# What a provider sent in an odd form stands in the body as it was kept: frozen. So these copy.
+
+
+def _complete_choice(choice: Mapping[str, Any], place: int) -> dict[str, Any]:
+    made = {**choice}
+    made.setdefault("index", place)
+    if made.get("finish_reason") is None:
+        made["finish_reason"] = "stop"
+    message = made.get("message", {})
+    if isinstance(message, Mapping):
+        made["message"] = _complete_message(message)
+    return made
+
+
+def _complete_message(message: Mapping[str, Any]) -> dict[str, Any]:
+    made = {**message}
+    made.setdefault("role", "assistant")
+    made.setdefault("content", None)
+    calls = made.get("tool_calls")
+    if isinstance(calls, list):
+        made["tool_calls"] = [_complete_call(call) for call in calls]
+    return made
+
+
+def _complete_call(call: Any) -> Any:
+    if isinstance(call, Mapping) and "function" in call and "type" not in call:
+        return {**call, "type": "function"}
+    return call
 
 
 def stream_error(body: Mapping[str, Any], status: int, message: str) -> StreamError:

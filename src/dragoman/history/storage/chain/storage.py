@@ -112,11 +112,31 @@ class ChainStorage:
 
     # --- one session
 
+    @property
+    def is_proving(self) -> bool:
+        """Whether a member is encrypted."""
+        return any(is_proving(member.storage) for member in self._replicas.members)
+
     def problem_of(self, identity: SessionIdentity) -> str | None:
         """What an encrypted member has found to be wrong with a session as a whole."""
         storages = (member.storage for member in self._replicas.members)
         told = (each.problem_of(identity) for each in storages if is_proving(each))
         return next((problem for problem in told if problem is not None), None)
+
+    async def expect_untouched(self, identity: SessionIdentity) -> None:
+        """Raises `Corrupt` if the copy that would be read is encrypted and was tampered with.
+
+        Another member may have an intact copy: `repair` replaces the damaged one by it.
+        """
+        for member in self._replicas.members:
+            try:
+                if not await member.has(identity):
+                    continue
+            except StoreError:
+                continue  # the next one is read
+            if is_proving(member.storage):
+                await member.storage.expect_untouched(identity)
+            return
 
     async def session(self, identity: SessionIdentity) -> Session | None:
         """The session, or `None` if the primary confirms that there is none, and nobody has it."""

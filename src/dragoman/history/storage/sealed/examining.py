@@ -9,7 +9,7 @@ import msgspec
 
 from dragoman.errors import ConfigError, Corrupt, StoreError
 from dragoman.history.identity import SessionIdentity
-from dragoman.history.storage.protocol import MAIN, Row, Session, Storage
+from dragoman.history.storage.protocol import MAIN, Row, Session, Storage, touched
 from dragoman.history.storage.sealed.records import GONE, Records, has_place
 from dragoman.history.storage.sealed.seen_states import Known
 from dragoman.history.storage.sealed.state import State
@@ -115,15 +115,43 @@ class Examiner:
         session = await self._storage.session(identity)
         return None if session is None else self.judged(session, before)
 
+    async def expect_untouched(self, identity: SessionIdentity) -> None:
+        """Raises `Corrupt` unless the session has all messages, as they were written."""
+        look = await self.look(identity)
+        if look is None or await self._is_proved(look):
+            return
+        found = await self.whole(identity)
+        if found is None:
+            return
+        if found[0].misses_key:
+            raise ConfigError(found[0].problem)
+        problem = next(self._wrong_with_messages(*found), None)
+        if problem is not None:
+            raise touched(identity, problem)
+
+    async def _is_proved(self, look: Look) -> bool:
+        """Whether the head proves all messages together: then none has to be decrypted."""
+        identity, state = look.session.identity, look.state
+        if state is None or look.problem is not None:
+            return False
+        rows = await self.rows(look.session)
+        return (
+            len(rows) == state.rows == await self._storage.count(identity)
+            and state.sum_of(rows) == state.total
+        )
+
     async def problems(self, identity: SessionIdentity) -> list[str]:
         """All problems of a session, without content."""
         try:
             found = await self.whole(identity)
-            return [] if found is None else list(self._told(*found))
+            if found is None:
+                return []
+            is_broken = self._records.has_broken_window(found[0].session, found[0].state)
+            return [*([_WINDOW] if is_broken else ()), *self._wrong_with_messages(*found)]
         except (ConfigError, StoreError) as error:
             return [str(error)]
 
-    def _told(self, look: Look, rows: Sequence[Row], held: int) -> Iterator[str]:
+    def _wrong_with_messages(self, look: Look, rows: Sequence[Row], held: int) -> Iterator[str]:
         session, state = look.session, look.state
         if look.problem is not None:
             yield look.problem
@@ -135,8 +163,6 @@ class Examiner:
             sound += problem is None
             if problem is not None:
                 yield f"message {row.seq}: {problem}"
-        if self._records.has_broken_window(session, state):
-            yield _WINDOW
         if state is not None and look.problem is None:
             yield from _mismatch(state, rows, held, are_sound=sound == len(rows))
 

@@ -133,9 +133,21 @@ class SealedStorage:
 
     # --- one session
 
+    @property
+    def is_proving(self) -> bool:
+        """Always: heads prove what their sessions hold."""
+        return True
+
     def problem_of(self, identity: SessionIdentity) -> str | None:
         """What reading has found to be wrong with a session as a whole, or `None`."""
         return self._known.problem(identity.digest)
+
+    async def expect_untouched(self, identity: SessionIdentity) -> None:
+        """Raises `Corrupt` unless the session has all messages, as they were written.
+
+        Reads all of them, without decrypting those that are in order.
+        """
+        await self._examiner.expect_untouched(identity)
 
     async def session(self, identity: SessionIdentity) -> Session | None:
         """The session, or `None`. Raises `Corrupt` if it is older than seen before."""
