@@ -1,7 +1,8 @@
 """Prints the kinds of nodes in every regular expression that our code compiles, as JSON.
 
-Run in a process of its own, `python -m tests.compiled_patterns`: a pattern is compiled once. Imports
-all modules, and decodes streams of every dialect, which compile patterns for what comes.
+Run in a process of its own, `python -m tests.compiled_patterns`: a pattern is compiled once.
+Imports all modules, and does what compiles patterns for what comes: decodes streams of every
+dialect, and looks for a model's name.
 """
 
 from __future__ import annotations
@@ -60,10 +61,12 @@ def _import_all() -> None:
                 importlib.import_module(module.name)
 
 
-def _decode_all() -> None:
+def _use() -> None:
     import dragoman
+    from dragoman.providers.facts.names import is_like
     from tests.wire.lane.frames import BEGINNINGS, FORMS, PLAIN, Style
 
+    is_like("a*b*c", "abc")
     for dialect, names in PLAIN.items():
         for name in names:
             bodies = [FORMS[dialect][name](f'"{n}"') for n in range(_FRAMES)]
@@ -75,5 +78,5 @@ if __name__ == "__main__":
     noted = _note_patterns()
     _import_all()
     imported = len(noted)
-    _decode_all()
+    _use()
     json.dump({"patterns": noted, "later": len(noted) - imported}, sys.stdout)

@@ -56,7 +56,7 @@ def test_no_pattern_in_the_source_has_such_parts() -> None:
 
 
 def test_no_compiled_pattern_has_such_parts() -> None:
-    """Those of all modules, also put together from pieces; and what streams compile as they come."""
+    """Those of all modules, also put together from pieces, and those made for what comes."""
     done = subprocess.run(
         [sys.executable, "-m", "tests.compiled_patterns"], capture_output=True, check=False
     )
