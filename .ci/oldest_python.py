@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 _QUESTION = "import ensurepip, sys, venv; print(sys.hexversion)"  # one number, in release order
+_MINOR = 0x030B
 
 
 def candidates() -> list[Path]:
@@ -24,13 +25,13 @@ def candidates() -> list[Path]:
 def version_of(python: Path) -> int | None:
     """The version of an interpreter as a number; None if it isn't one of 3.11 with `venv`."""
     try:
-        said = subprocess.run(
+        said = subprocess.run(  # noqa: S603 - an interpreter of this machine
             [python, "-c", _QUESTION], capture_output=True, check=True, text=True, timeout=60
         )
         version = int(said.stdout)
     except (OSError, ValueError, subprocess.SubprocessError):
         return None
-    return version if version >> 16 == 0x030B else None
+    return version if version >> 16 == _MINOR else None
 
 
 def main() -> int:
