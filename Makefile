@@ -186,7 +186,8 @@ OLDEST := .venv-oldest
 OLDEST_TESTS := $(addprefix tests/, test_patterns.py test_errors.py agent/test_approval.py \
   cli/test_documents.py cli/test_splitting.py history/test_identity.py \
   $(addprefix cli/test_processes.py::test_, it_works_in_a_pipe workers_end_with_their_parent \
-    a_worker_that_dies_is_reported a_worker_that_is_killed_is_noticed) \
+    a_worker_that_dies_is_reported a_worker_that_dies_while_batches_wait_is_reported \
+    a_worker_that_is_killed_is_noticed) \
   $(addprefix model/test_, collection.py content_value.py frozen.py value.py) \
   $(addprefix wire/test_, framing.py stream_fuzz.py whole_frames.py) \
   $(addprefix wire/lane/test_, frame_columns.py runs.py templates.py) \

@@ -218,6 +218,36 @@ def test_a_worker_that_dies_is_reported(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@needs_proc
+def test_a_worker_that_dies_while_batches_wait_is_reported(tmp_path: Path) -> None:
+    """The command ends with one line; what it wrote before stays, in whole documents."""
+    (tmp_path / "in.jsonl").write_bytes(many(40_000))
+    with (
+        (tmp_path / "in.jsonl").open("rb") as stdin,
+        subprocess.Popen(
+            [*CONVERT, "-", "--to", "openai-chat", "--jobs", "2"],
+            bufsize=0,
+            stdin=stdin,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        ) as process,
+    ):
+        assert process.stdout is not None
+        first = process.stdout.read(1)  # it waits for a reader of the rest, and can't be done
+        os.kill(workers_of(process.pid)[0], signal.SIGKILL)
+        try:
+            more, told = process.communicate(timeout=60)
+        finally:
+            process.kill()
+    assert told == b"dragoman: a worker process died, perhaps out of memory; lower --jobs\n"
+    assert process.returncode == FILES
+    lines = (first + more).splitlines()
+    assert 0 < len(lines) < 40_000
+    assert [json.loads(line) for line in lines] == [
+        chat(f"Question {index}") for index in range(len(lines))
+    ]
+
+
 def wait_for(happens: Any, seconds: float = 60) -> None:
     """Wait for a condition; fail if it never holds."""
     end = time.monotonic() + seconds

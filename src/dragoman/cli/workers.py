@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import pickle
 import signal
 import sys
 from collections import deque
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dragoman.cli.conversion import Converter, Job, Outcome
 from dragoman.cli.exit_codes import FAULT, FILES, Ending, fault
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from multiprocessing.connection import Connection
     from multiprocessing.context import SpawnContext
     from queue import SimpleQueue
+
+    Pipe = Connection[Any, Any]
 
 _BATCHES_PER_WORKER = 2
 """Batches in flight per worker: one in work, one waiting."""
@@ -102,8 +105,8 @@ class _Worker:
     def convert(self, batch: Batch) -> Outcome:
         """Have a batch converted."""
         try:
-            self._pipe.send(batch)
-            answer: Outcome | str = self._pipe.recv()
+            _send(self._pipe, batch)
+            answer: Outcome | str = _receive(self._pipe)
         except (EOFError, OSError):
             message = "a worker process died, perhaps out of memory; lower --jobs"
             raise Ending(FILES, message) from None
@@ -126,13 +129,24 @@ def _convert(idle: SimpleQueue[_Worker], batch: Batch) -> Outcome:
         idle.put(worker)
 
 
-def _work(job: Job, pipe: Connection[Outcome | str, Batch]) -> None:
+# Not the pipe's own `send`: if that fails, Python 3.13 may print a complaint about its buffer.
+
+
+def _send(pipe: Pipe, value: Batch | Outcome | str) -> None:
+    pipe.send_bytes(pickle.dumps(value, pickle.HIGHEST_PROTOCOL))
+
+
+def _receive(pipe: Pipe) -> Any:
+    return pickle.loads(pipe.recv_bytes())  # noqa: S301 - from our own process
+
+
+def _work(job: Job, pipe: Pipe) -> None:
     """What a worker does, until the parent process closes the pipe or ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process handles interrupts
     converter = Converter(job)
     with suppress(EOFError, OSError):
         while True:
-            pipe.send(_answer(converter, pipe.recv()))
+            _send(pipe, _answer(converter, _receive(pipe)))
 
 
 def _answer(converter: Converter, batch: Batch) -> Outcome | str:
