@@ -201,7 +201,7 @@ test-oldest: | $(VENV)/bin/python ## run what depends on Python's patch release 
 	  echo "==> $$($(OLDEST)/bin/python --version): the command" && \
 	  $(OLDEST)/bin/dragoman --version && \
 	  echo '{"model": "m", "messages": [{"role": "user", "content": "Hi"}]}' | \
-	    $(OLDEST)/bin/dragoman convert - --to anthropic --jobs 2 >/dev/null && \
+	    $(OLDEST)/bin/dragoman convert - --to openai-chat --jobs 2 >/dev/null && \
 	  echo "==> $$($(OLDEST)/bin/python --version): the tests" && \
 	  DRAGOMAN_PROFILE=quick DRAGOMAN_TIER=core $(OLDEST)/bin/python -m pytest -q -n 2 -rf $(OLDEST_TESTS); \
 	else echo "==> skipped"; fi
