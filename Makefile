@@ -222,3 +222,39 @@ $(VENV)/bin/python $(BENCH)/bin/python $(SDKS)/bin/python $(DOCS)/bin/python $(G
 	echo "dragoman needs Python 3.11 or newer with its venv module (on Debian: python3-venv)." >&2; \
 	echo "Tried: $(strip $(PYTHON) python3.11 python3.12 python3.13 python3). Name another: make PYTHON=/path/to/python" >&2; \
 	exit 1
+
+# --- Python's patch releases: what `re`, dataclasses and process pools got wrong in older ones of 3.11 ---
+
+OLDEST := .venv-oldest
+OLDEST_TESTS := $(addprefix tests/, test_patterns.py test_errors.py agent/test_approval.py \
+  cli/test_documents.py cli/test_splitting.py history/test_identity.py \
+  $(addprefix cli/test_processes.py::test_, it_works_in_a_pipe workers_end_with_their_parent \
+    a_worker_that_dies_is_reported a_worker_that_dies_while_batches_wait_is_reported \
+    a_worker_that_is_killed_is_noticed) \
+  $(addprefix model/test_, collection.py content_value.py frozen.py value.py) \
+  $(addprefix wire/test_, framing.py stream_fuzz.py whole_frames.py) \
+  $(addprefix wire/lane/test_, frame_columns.py runs.py templates.py) \
+  $(addprefix wire/gemini/test_, stream.py torn.py) wire/anthropic/test_stream.py \
+  providers/test_facts.py::test_wildcards_match_as_those_of_fnmatch)
+
+.PHONY: test-oldest clean-oldest
+test-oldest: | $(VENV)/bin/python ## run what depends on Python's patch release on an older 3.11, where there is one
+	@if python=$$($(VENV)/bin/python .ci/oldest_python.py); then \
+	  $(MAKE) --no-print-directory $(OLDEST)/.installed "OLDEST_PYTHON=$$python" && \
+	  echo "==> $$($(OLDEST)/bin/python --version): the command" && \
+	  $(OLDEST)/bin/dragoman --version && \
+	  echo '{"model": "m", "messages": [{"role": "user", "content": "Hi"}]}' | \
+	    $(OLDEST)/bin/dragoman convert - --to openai-chat --jobs 2 >/dev/null && \
+	  echo "==> $$($(OLDEST)/bin/python --version): the tests" && \
+	  DRAGOMAN_PROFILE=quick DRAGOMAN_TIER=core $(OLDEST)/bin/python -m pytest -q -n 2 -rf $(OLDEST_TESTS); \
+	else echo "==> skipped"; fi
+
+$(OLDEST)/.installed: pyproject.toml src/dragoman/_version.py
+	@echo "==> creating $(OLDEST) ($$("$(OLDEST_PYTHON)" --version)), installing dragoman[cli,gateway]"
+	@"$(OLDEST_PYTHON)" -m venv --clear $(OLDEST)
+	@$(OLDEST)/bin/python $(PIP) -e '.[cli,gateway]' hypothesis pytest pytest-xdist
+	@touch $@
+
+clean: clean-oldest
+clean-oldest:
+	@rm -rf $(OLDEST)

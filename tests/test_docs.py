@@ -18,6 +18,7 @@ import inspect
 import os
 import re
 import shlex
+import sqlite3
 import subprocess
 import sys
 import textwrap
@@ -29,6 +30,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 from unittest.mock import patch
 
 import pytest
@@ -99,6 +101,14 @@ def run(page: str, code: list[Block], namespace: dict[str, object]) -> None:
                 place = f"{page}:{_failing_line(error, page) or block.line}"
                 msg = f"{place}: {type(error).__name__}: {error}"
                 raise AssertionError(msg) from error
+
+
+def is_open(connection: sqlite3.Connection) -> bool:
+    """Whether nobody closed it; from Python 3.13 on, that is a warning at some later time."""
+    try:
+        return connection.total_changes >= 0
+    except sqlite3.ProgrammingError:
+        return False
 
 
 def _failing_line(error: Exception, page: str) -> int | None:
@@ -233,7 +243,15 @@ class TestPages:
     """Every page of the documentation."""
 
     def test_python_runs(self, page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        """The blocks of a page, copied into a file, are a working program."""
+        """The blocks of a page, copied into a file, are a working program that closes its files."""
+        opened: list[sqlite3.Connection] = []
+        connect = sqlite3.connect
+
+        def noted(*arguments: Any, **named: Any) -> sqlite3.Connection:
+            opened.append(connect(*arguments, **named))
+            return opened[-1]
+
+        monkeypatch.setattr(sqlite3, "connect", noted)
         name = page.relative_to(ROOT).as_posix()
         module = ModuleType("documentation")  # types in the examples look their names up in it
         monkeypatch.setitem(sys.modules, module.__name__, module)
@@ -241,6 +259,7 @@ class TestPages:
         code = [b for b in blocks(page.read_text()) if b.language == "python"]
         with patch.dict(os.environ):  # examples may set variables
             run(name, [b for b in code if b.not_run is None], module.__dict__)
+        assert [connection for connection in opened if is_open(connection)] == []
 
     def test_skipped_blocks_give_a_reason(self, page: Path) -> None:
         """The page has to say why a block isn't run."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import runpy
 import subprocess
@@ -124,6 +125,45 @@ def test_claimed_python_versions_are_tested() -> None:
     linux = load(ROOT / ".github" / "workflows" / "ci.yml")["jobs"]["linux"]
     assert claimed
     assert claimed <= set(linux["strategy"]["matrix"]["python"])
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the stand-ins are shell scripts")
+def test_the_oldest_python_is_found(tmp_path: Path) -> None:
+    """One on PATH that is 3.11, older than others, and can make environments; else it says so."""
+    paths = []
+    for name, lines in {
+        "older": f"echo {0x030B00F0}",
+        "old": f"echo {0x030B01F0}",
+        "without venv": "exit 1",
+        "another": f"echo {0x030A00F0}",
+    }.items():
+        paths.append(tmp_path / name / "python3.11")
+        paths[-1].parent.mkdir()
+        paths[-1].write_text(f"#!/bin/sh\n{lines}\n")
+        paths[-1].chmod(0o755)
+    finder = ROOT / ".ci" / "oldest_python.py"
+    folders = os.pathsep.join(str(path.parent) for path in paths)
+    done = subprocess.run(
+        [sys.executable, finder], env={**os.environ, "PATH": folders},
+        capture_output=True, check=False, text=True,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, f"{paths[0]}\n")
+    script = runpy.run_path(str(finder))
+    assert [script["version_of"](path) for path in paths] == [0x030B00F0, 0x030B01F0, None, None]
+
+
+def test_the_tests_for_the_oldest_python_exist() -> None:
+    """A renamed file or test would end `make test-oldest`."""
+    made = subprocess.run(
+        ["make", "-f", "-", "names"],
+        input=f"include {ROOT / 'Makefile'}\nnames:\n\t@echo $(OLDEST_TESTS)\n",
+        capture_output=True, check=True, text=True, cwd=ROOT,
+    )  # fmt: skip
+    names = made.stdout.split()
+    assert len(names) > 20
+    for name in names:
+        path, _, function = name.partition("::")
+        assert f"def {function}" in (ROOT / path).read_text(encoding="utf-8"), name
 
 
 @pytest.mark.parametrize("path", FORMS, ids=lambda path: path.name)

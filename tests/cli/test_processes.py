@@ -10,16 +10,18 @@ import struct
 import subprocess
 import sys
 import time
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from multiprocessing import get_context
-from multiprocessing.queues import SimpleQueue
+from collections.abc import Iterator
+from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
-from dragoman.cli.workers import _Watch
+from dragoman.cli.conversion import Job
+from dragoman.cli.exit_codes import FAULT, FILES, Ending
+from dragoman.cli.workers import outcomes
+from dragoman.providers.documents.batches import Lines
+from dragoman.providers.documents.splitting import Piece
 from tests.cli.samples import SECRET, chat, jsonl, lossy, many
 
 DRAGOMAN = [sys.executable, "-m", "dragoman.cli"]
@@ -216,6 +218,36 @@ def test_a_worker_that_dies_is_reported(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@needs_proc
+def test_a_worker_that_dies_while_batches_wait_is_reported(tmp_path: Path) -> None:
+    """The command ends with one line; what it wrote before stays, in whole documents."""
+    (tmp_path / "in.jsonl").write_bytes(many(40_000))
+    with (
+        (tmp_path / "in.jsonl").open("rb") as stdin,
+        subprocess.Popen(
+            [*CONVERT, "-", "--to", "openai-chat", "--jobs", "2"],
+            bufsize=0,
+            stdin=stdin,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        ) as process,
+    ):
+        assert process.stdout is not None
+        first = process.stdout.read(1)  # it waits for a reader of the rest, and can't be done
+        os.kill(workers_of(process.pid)[0], signal.SIGKILL)
+        try:
+            more, told = process.communicate(timeout=60)
+        finally:
+            process.kill()
+    assert told == b"dragoman: a worker process died, perhaps out of memory; lower --jobs\n"
+    assert process.returncode == FILES
+    lines = (first + more).splitlines()
+    assert 0 < len(lines) < 40_000
+    assert [json.loads(line) for line in lines] == [
+        chat(f"Question {index}") for index in range(len(lines))
+    ]
+
+
 def wait_for(happens: Any, seconds: float = 60) -> None:
     """Wait for a condition; fail if it never holds."""
     end = time.monotonic() + seconds
@@ -355,20 +387,49 @@ def test_a_table_comes_before_the_summary() -> None:
     assert lines[-1].startswith("dragoman: ")
 
 
-def _die_while_writing(_number: int) -> None:
-    """Write the first bytes of a result as a worker does, and stop there."""
-    queue = next(one for one in gc.get_objects() if isinstance(one, SimpleQueue))
-    os.write(queue._writer.fileno(), struct.pack("!i", 1000) + b"half")  # type: ignore[attr-defined]
-    os.kill(os.getpid(), signal.SIGKILL)
+class Killed(NamedTuple):
+    """A batch whose worker is killed, maybe after the first bytes of its result."""
+
+    half: bool
+
+    def documents(self) -> Iterator[Piece]:
+        """Nothing: the process ends."""
+        if self.half:
+            pipe = next(one for one in gc.get_objects() if isinstance(one, Connection))
+            os.write(pipe.fileno(), struct.pack("!i", 1000) + b"half")
+        os.kill(os.getpid(), signal.SIGKILL)
+        return iter(())
 
 
-def test_a_worker_that_dies_while_writing_is_noticed() -> None:
-    """The process pool alone would wait for the rest of the result."""
-    pool = ProcessPoolExecutor(2, get_context("spawn"))
-    try:
-        slow, dying = pool.submit(time.sleep, 60), pool.submit(_die_while_writing, 1)
-        for future in (dying, slow):
-            with pytest.raises(BrokenProcessPool):
-                _Watch(pool).result(future)  # type: ignore[arg-type]  # any future
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
+class Faulty(NamedTuple):
+    """A batch that fails."""
+
+    def documents(self) -> Iterator[Piece]:
+        """Nothing: it raises, as only a bug of ours would."""
+        raise ZeroDivisionError(SECRET)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there are no such signals")
+@pytest.mark.parametrize("half", [False, True])
+@pytest.mark.parametrize("before", [0, 5])
+def test_a_worker_that_is_killed_is_noticed(half: bool, before: int) -> None:
+    """At its first batch or later, even in the middle of writing; what was before it is kept.
+
+    `ProcessPoolExecutor` may wait for ever for the rest.
+    """
+    lines = [Lines("-", 1, jsonl(chat("x")))] * before
+    batches: Any = [*lines, Killed(half), *lines]
+    found = outcomes(Job("openai-chat", "anthropic"), iter(batches), jobs=2)
+    assert [next(found).converted for _ in range(before)] == [1] * before
+    with pytest.raises(Ending, match="a worker process died") as ended:
+        next(found)
+    assert ended.value.code == FILES
+
+
+def test_an_unexpected_error_in_a_worker_is_reported() -> None:
+    """With its type and place, never its text; there is no traceback."""
+    batches: Any = [Faulty()]
+    with pytest.raises(Ending, match="ZeroDivisionError at test_processes") as ended:
+        list(outcomes(Job("openai-chat", "anthropic"), iter(batches), jobs=2))
+    assert ended.value.code == FAULT
+    assert SECRET not in str(ended.value)

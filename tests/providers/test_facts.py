@@ -6,6 +6,7 @@ import json
 import re
 import typing
 from collections.abc import Iterator
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from dragoman.errors import ConfigError, InvalidInputError
 from dragoman.providers.context_windows import SIZES, context_window, max_output_tokens
 from dragoman.providers.facts import anthropic, google, openai
 from dragoman.providers.facts.listing import facts
-from dragoman.providers.facts.names import is_listed
+from dragoman.providers.facts.names import is_like, is_listed, pattern_of
 from dragoman.providers.facts.overrides import VARIABLE, override_facts
 from dragoman.providers.facts.sizes import Size
 from dragoman.providers.registry import providers
@@ -433,3 +434,16 @@ def test_a_fact_names_its_model_dialect_and_source(about: str) -> None:
     for fact in sizes:
         assert type(fact.value) is int
         assert fact.value > 1000
+
+
+@given(st.text("ab*-?[", max_size=9), st.text("ab-?[*", max_size=12))
+def test_wildcards_match_as_those_of_fnmatch(pattern: str, name: str) -> None:
+    """For any name, with any number of them; only `*` is one."""
+    escaped = pattern.replace("[", "[[]").replace("?", "[?]")
+    assert is_like(pattern, name) == fnmatchcase(name, escaped)
+
+
+def test_many_wildcards_take_linear_time() -> None:
+    """Nothing goes back into what a wildcard matched; a pattern that did would take hours."""
+    assert not is_like("*a" * 40 + "b", "a" * 120)
+    assert not re.match(pattern_of("*a" * 40 + "b") + r"\Z", "a" * 120)

@@ -87,13 +87,17 @@ class Result(Shown, Generic[OutT_co]):
 
     # Copies and comparisons must not raise for a result without an output.
 
-    def __getstate__(self) -> list[Any]:
+    def _values(self) -> list[Any]:
         return [self._value(each.name) for each in fields(self)]
+
+    # Not `__getstate__`, which the first releases of Python 3.11 overwrite in such a dataclass.
+    def __reduce__(self) -> tuple[Any, ...]:
+        return object.__new__, (type(self),), self._values()
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Result) or type(other) is not type(self):
             return NotImplemented
-        return self.__getstate__() == other.__getstate__()
+        return self._values() == other._values()
 
     __hash__ = None  # type: ignore[assignment]  # it contains dicts
 

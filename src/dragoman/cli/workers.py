@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-import os
+import pickle
 import signal
 import sys
-import threading
 from collections import deque
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
 
 from dragoman.cli.conversion import Converter, Job, Outcome
-from dragoman.cli.exit_codes import FILES, Ending
+from dragoman.cli.exit_codes import FAULT, FILES, Ending, fault
 from dragoman.providers.documents.batches import Batch
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future, ProcessPoolExecutor
-    from multiprocessing.process import BaseProcess
+    from concurrent.futures import Future
+    from multiprocessing.connection import Connection
+    from multiprocessing.context import SpawnContext
+    from queue import SimpleQueue
+
+    Pipe = Connection[Any, Any]
 
 _BATCHES_PER_WORKER = 2
 """Batches in flight per worker: one in work, one waiting."""
-
-_POLL_SECONDS = 1.0
-"""Seconds between two checks of the workers while waiting for a result."""
-
-_converter: Converter | None = None
 
 
 def outcomes(job: Job, batches: Iterator[Batch], jobs: int = 1) -> Generator[Outcome, None, None]:
@@ -37,27 +35,33 @@ def outcomes(job: Job, batches: Iterator[Batch], jobs: int = 1) -> Generator[Out
 
 
 def _pooled(job: Job, batches: Iterator[Batch], jobs: int) -> Generator[Outcome, None, None]:
-    from concurrent.futures import ProcessPoolExecutor
-    from concurrent.futures.process import BrokenProcessPool
+    from concurrent.futures import ThreadPoolExecutor
     from multiprocessing import get_context
+    from queue import SimpleQueue
 
     # spawn works on every platform, and workers inherit no open files.
-    pool = ProcessPoolExecutor(jobs, get_context("spawn"), initializer=_begin, initargs=(job,))
+    context = get_context("spawn")
+    workers: list[_Worker] = []
+    idle: SimpleQueue[_Worker] = SimpleQueue()
     under_way: deque[Future[Outcome]] = deque()
-    watch = _Watch(pool)
+    pool = ThreadPoolExecutor(jobs)  # a thread waits for each worker
     _start_tracker()
     try:
         for batch in batches:
-            with _uninterrupted():  # it may start a worker
-                under_way.append(pool.submit(_work, batch))
+            with _uninterrupted():  # it starts threads and processes
+                if len(workers) < jobs:
+                    workers.append(_Worker(job, context))
+                    idle.put(workers[-1])
+                under_way.append(pool.submit(_convert, idle, batch))
             if len(under_way) >= jobs * _BATCHES_PER_WORKER:
-                yield watch.result(under_way.popleft())
+                yield under_way.popleft().result()
         while under_way:
-            yield watch.result(under_way.popleft())
-    except BrokenProcessPool:
-        raise Ending(FILES, "a worker process died, perhaps out of memory; lower --jobs") from None
+            yield under_way.popleft().result()
     finally:
-        pool.shutdown(wait=True, cancel_futures=True)
+        pool.shutdown(wait=False, cancel_futures=True)
+        for worker in workers:
+            worker.kill()
+        pool.shutdown()
 
 
 def _start_tracker() -> None:
@@ -70,7 +74,7 @@ def _start_tracker() -> None:
 
 @contextmanager
 def _uninterrupted() -> Generator[None]:
-    """Block interrupts here and in processes started here.
+    """Block interrupts here, and in threads and processes started here.
 
     Ctrl-C goes to the whole process group: a worker that is still starting would print a traceback.
     """
@@ -84,54 +88,70 @@ def _uninterrupted() -> Generator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-class _Watch:
-    """Waits for results, and notices dead workers.
+class _Worker:
+    """A process that converts one batch at a time.
 
-    The pool notices them too, unless the worker died while writing a result: then the pool waits
-    forever for the rest, because this process holds the other end of the pipe open.
+    Its end of the pipe is open in no other process: if it dies, however it does, reading ends.
+    (The workers of a `ProcessPoolExecutor` share one pipe: it waits for ever if one dies while it
+    writes, and before Python 3.11.5 also if one dies while batches are written.)
     """
 
-    def __init__(self, pool: ProcessPoolExecutor) -> None:
-        self._pool = pool
+    def __init__(self, job: Job, context: SpawnContext) -> None:
+        self._pipe, theirs = context.Pipe()
+        self._process = context.Process(target=_work, args=(job, theirs), daemon=True)
+        self._process.start()
+        theirs.close()
 
-    def result(self, future: Future[Outcome]) -> Outcome:
-        """The result of a batch; raises if the pool is broken."""
-        from concurrent.futures import wait
+    def convert(self, batch: Batch) -> Outcome:
+        """Have a batch converted."""
+        try:
+            _send(self._pipe, batch)
+            answer: Outcome | str = _receive(self._pipe)
+        except (EOFError, OSError):
+            message = "a worker process died, perhaps out of memory; lower --jobs"
+            raise Ending(FILES, message) from None
+        if isinstance(answer, str):
+            raise Ending(FAULT, answer)
+        return answer
 
-        while not wait((future,), timeout=_POLL_SECONDS).done:
-            workers = list((getattr(self._pool, "_processes", None) or {}).values())
-            if not all(worker.is_alive() for worker in workers):
-                self._give_up(workers)
-        return future.result()
-
-    def _give_up(self, workers: list[BaseProcess]) -> None:
-        """Kill the workers and close the pipe, so that the pool notices."""
-        for worker in workers:
-            worker.kill()
-        writer = getattr(getattr(self._pool, "_result_queue", None), "_writer", None)
-        if writer is not None and not writer.closed:
-            writer.close()
+    def kill(self) -> None:
+        """End the process, whatever it does; a thread that waits for it gets an error."""
+        self._process.kill()
+        self._process.join()
 
 
-def _begin(job: Job) -> None:
-    """Initialise a worker."""
-    global _converter  # noqa: PLW0603 - one for the life of the process
+def _convert(idle: SimpleQueue[_Worker], batch: Batch) -> Outcome:
+    """Have an idle worker convert a batch; there are as many as threads that ask for one."""
+    worker = idle.get()
+    try:
+        return worker.convert(batch)
+    finally:
+        idle.put(worker)
+
+
+# Not the pipe's own `send`: if that fails, Python 3.13 may print a complaint about its buffer.
+
+
+def _send(pipe: Pipe, value: Batch | Outcome | str) -> None:
+    pipe.send_bytes(pickle.dumps(value, pickle.HIGHEST_PROTOCOL))
+
+
+def _receive(pipe: Pipe) -> Any:
+    return pickle.loads(pipe.recv_bytes())  # noqa: S301 - from our own process
+
+
+def _work(job: Job, pipe: Pipe) -> None:
+    """What a worker does, until the parent process closes the pipe or ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process handles interrupts
-    threading.Thread(target=_follow, daemon=True).start()
-    _converter = Converter(job)
+    converter = Converter(job)
+    with suppress(EOFError, OSError):
+        while True:
+            _send(pipe, _answer(converter, _receive(pipe)))
 
 
-def _follow() -> None:
-    """Exit when the parent process ends, for whatever reason."""
-    from multiprocessing import parent_process
-
-    parent = parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
-
-
-def _work(batch: Batch) -> Outcome:
-    if _converter is None:
-        raise RuntimeError  # the pool runs `_begin` first
-    return _converter(batch)
+def _answer(converter: Converter, batch: Batch) -> Outcome | str:
+    """The outcome, or the message for an unexpected error."""
+    try:
+        return converter(batch)
+    except Exception as error:  # noqa: BLE001 - foreseen ones are part of the outcome
+        return fault(error)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
-from fnmatch import fnmatchcase
 from typing import Any
 
 from dragoman.errors import ConfigError
@@ -14,6 +13,7 @@ from dragoman.model.responses import Response
 from dragoman.model.spelling import normalised
 from dragoman.model.usage import Usage
 from dragoman.model.value import expect
+from dragoman.providers.facts.names import is_like
 from dragoman.providers.genai_prices import genai_cost, genai_knows, genai_price
 from dragoman.providers.price import Price, price_of
 from dragoman.providers.price_list import LISTING, listed_price, undated
@@ -223,7 +223,7 @@ class Prices:
             if name in self._own:
                 return self._own[name]
         for key, price in self._own.items():
-            if "*" in key and any(fnmatchcase(name, _glob(key)) for name in names):
+            if "*" in key and any(is_like(key, name) for name in names):
                 return price
         return None
 
@@ -263,11 +263,6 @@ def _key(key: str) -> str:
     """Normalise a key: lower case, with the canonical provider name."""
     head, colon, rest = key.partition(":")
     return f"{_canonical(head)}:{rest.lower()}" if colon and _is_provider(head) else key.lower()
-
-
-def _glob(key: str) -> str:
-    """Escape a key for `fnmatch`, with `*` as the only wildcard."""
-    return key.replace("[", "[[]").replace("?", "[?]")
 
 
 def _names(place: str | None, model: str) -> Iterator[str]:

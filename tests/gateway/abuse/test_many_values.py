@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+import threading
 from collections.abc import Callable
 from functools import partial
 from types import FrameType
@@ -15,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.errors import InvalidRequest
+from dragoman.gateway import large_bodies
 from dragoman.gateway.client_request import ClientRequest
 from dragoman.gateway.large_bodies import MANY, MAX_MESSAGES, check_values, has_more_values
 from dragoman.gateway.translation import Translations, encoded_for
@@ -271,16 +273,22 @@ def test_the_limit_counts_values_not_what_texts_contain() -> None:
 
 
 async def test_a_large_body_does_not_block_the_loop() -> None:
-    """While a body of many values is translated, the loop runs other tasks."""
+    """While a body of many values is translated, the loop runs other tasks: it waits for a thread.
+
+    Which is held up until they have run; how often threads take turns is Python's affair.
+    """
     doc = _chat([{"role": "tool"}] * 3 * MANY)
     asked = ClientRequest("openai-chat", json.dumps(doc).encode())
     assert has_more_values(asked.body, MANY)
-    turns = 0
+    turns, others_ran = 0, threading.Event()
+    large_bodies._pool.submit(others_ran.wait, 60)
 
     async def others() -> None:
         nonlocal turns
         while True:
             turns += 1
+            if turns > 3:
+                others_ran.set()
             await asyncio.sleep(0)
 
     task = asyncio.create_task(others())

@@ -9,15 +9,25 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-_IN_STRING = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
-# Up to the next bracket, skipping complete strings; or up to an incomplete string.
+# Possessive quantifiers would be the obvious choice, but are broken before Python 3.11.5. In these
+# patterns whatever can follow a repetition excludes what is repeated, so that they take linear time
+# all the same; and repetitions are limited where each takes memory until the match ends.
+# A quote after an odd number of backslashes is escaped. After more than there are here, as in a
+# JSON text in a JSON text in a JSON text, `_end_of` counts them.
+_ODD = rb"(?<=\\)(?:(?<=[^\\]\\)|(?<=[^\\]\\{3})|(?<=[^\\]\\{5}))"
+_EVEN = rb"(?:(?<!\\)|(?<=[^\\]\\{2})|(?<=[^\\]\\{4}))"
+_ESCAPED_QUOTES = rb"(?:" + _ODD + rb'"[^"]*){0,500}'
+_IN_STRING = re.compile(rb'[^"]*' + _ESCAPED_QUOTES)
+_STRING = rb'"[^"]*' + _ESCAPED_QUOTES + _EVEN + b'"'
+# Up to the next bracket, skipping complete strings; or up to a string that is not so simple. Ends
+# after nothing of that if the text ends, or after many strings.
 _IN_VALUE = re.compile(
-    rb'(?:[^"\[\]{}]++|"[^"\\]*+(?:\\.[^"\\]*+)*+")*+(?:([\[{])|([\]}])|")', re.DOTALL
+    rb'[^"\[\]{}]*(?:' + _STRING + rb'[^"\[\]{}]*){0,50}(?:([\[{])|([\]}])|(")|)'
 )
 _IN_ARRAY = re.compile(rb'["\[\]{},]')
 _AT_TOP = re.compile(rb"[\[{\n]")
-_QUOTE, _COMMA, _NEWLINE, _END_OF_ARRAY = b'",\n]'
-_OPENS = 1  # the group of the pattern above
+_QUOTE, _COMMA, _NEWLINE, _END_OF_ARRAY, _BACKSLASH = b'",\n]\\'
+_OPENS, _CLOSES = 1, 2  # groups of the pattern above
 _OPENING, _CLOSING = frozenset(b"[{"), frozenset(b"]}")
 _BLANK = b" \t\r\n"
 
@@ -85,14 +95,9 @@ class Splitter:
         text = self._text
         if self._in_string:
             at = _end_of(text, self._at)
-            self._at = at
-            if (
-                at >= len(text) or text[at] != _QUOTE
-            ):  # a backslash whose escaped character is missing
-                return False
-            self._in_string = False
-            self._at += 1
-            return True
+            self._in_string = at == len(text)
+            self._at = at + (not self._in_string)
+            return not self._in_string
         if self._depth > self._base:
             return self._skim()
         at = _place(_IN_ARRAY if self._depth else _AT_TOP, text, self._at)
@@ -107,12 +112,17 @@ class Splitter:
         """Advance to the bracket that closes the value; False if the text ends before it."""
         text, at = self._text, self._at
         depth, base = self._depth, self._base
-        while found := _IN_VALUE.match(text, at):
+        while at < len(text):
+            found = _IN_VALUE.match(text, at)
+            if found is None:  # it always matches
+                break
             at = found.end()
             bracket = found.lastindex
             if bracket == _OPENS:
                 depth += 1
             elif bracket is None:
+                continue
+            elif bracket != _CLOSES:
                 self._in_string = True
                 break
             elif depth == base + 1:
@@ -122,8 +132,6 @@ class Splitter:
                 return True
             else:
                 depth -= 1
-        else:
-            at = len(text)
         self._at, self._depth = at, depth
         return self._in_string
 
@@ -176,7 +184,7 @@ class Splitter:
         self._start = start
 
 
-# These two only return numbers: a match object would lock the buffer against resizing.
+# These only return numbers: a match object would lock the buffer against resizing.
 
 
 def _place(pattern: re.Pattern[bytes], text: bytearray, start: int) -> int:
@@ -185,5 +193,17 @@ def _place(pattern: re.Pattern[bytes], text: bytearray, start: int) -> int:
 
 
 def _end_of(text: bytearray, start: int) -> int:
-    found = _IN_STRING.match(text, start)
-    return start if found is None else found.end()
+    """The quote that ends the string around this position; the end of the text if there is none."""
+    while True:
+        found = _IN_STRING.match(text, start)
+        at = start if found is None else found.end()
+        if at == len(text) or not _is_escaped(text, at):
+            return at
+        start = at + 1
+
+
+def _is_escaped(text: bytearray, quote: int) -> bool:
+    before = quote - 1
+    while text[before] == _BACKSLASH:  # ends at the string's first quote
+        before -= 1
+    return (quote - before) % 2 == 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from fnmatch import translate
 from functools import lru_cache
 from typing import Any
 
@@ -49,17 +48,33 @@ def is_listed(names: tuple[str, ...], model: str) -> bool:
     while name not in known:
         shorter = _SNAPSHOT.sub("", name)
         if shorter == name:
-            return any(_compiled(each).match(model.lower()) for each in names if "*" in each)
+            return any(is_like(each, model.lower()) for each in names if "*" in each)
         name = shorter
     return True
 
 
-def pattern_of(name: str) -> str:
-    """A regular expression for a whole name with `*` as the only wildcard.
+def is_like(pattern: str, name: str) -> bool:
+    """Whether a name is of this form, in which `*` stands for any text.
 
-    Matching takes linear time, however many wildcards there are.
+    >>> is_like("gpt-*-mini", "gpt-5-mini"), is_like("gpt-?", "gpt-5")
+    (True, False)
     """
-    return translate(name.replace("[", "[[]").replace("?", "[?]"))
+    return _compiled(pattern).fullmatch(name) is not None
+
+
+def pattern_of(name: str) -> str:
+    """A regular expression for a name with `*` as the only wildcard.
+
+    Matching takes linear time, however many wildcards there are: the first place of a part is as
+    good as any later one, so that a lookahead finds it, and nothing goes back into that. (`fnmatch`
+    does it with atomic groups, which are broken before Python 3.11.5.)
+    """
+    first, *others = map(re.escape, name.split("*"))
+    if not others:
+        return first
+    *inner, last = others
+    found = "".join(f"(?=(?P<g{n}>.*?{part}))(?P=g{n})" for n, part in enumerate(inner) if part)
+    return f"(?s:{first}{found}.*{last})"
 
 
 @lru_cache(maxsize=256)

@@ -137,7 +137,7 @@ def size_override(places: Collection[str], models: Collection[str], field: str) 
 
 
 def _pattern(name: str) -> str:
-    return pattern_of(name).removesuffix(r"\Z").removesuffix(r"\z") + _RELEASE
+    return pattern_of(name) + _RELEASE
 
 
 @lru_cache(maxsize=256)
