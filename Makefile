@@ -171,7 +171,7 @@ $(VENV)/.local: $(call lock_files,run tour local) $(OUR_METADATA) | $(VENV)/bin/
 	  echo "==> make run goes without a local model, and without the SDKs; pip's reason is above"
 	@touch $@
 
-$(VENV)/.dev: $(call lock_files,run tour dev) $(OUR_METADATA) | $(VENV)/bin/python
+$(VENV)/.dev: $(call lock_files,run tour oldest dev) $(OUR_METADATA) | $(VENV)/bin/python
 	@$(VENV)/bin/python $(INSTALL) 'dragoman[dev]' $(LOCKED) -r requirements/dev.txt
 	@$(VENV)/bin/python $(OURSELVES)
 	@touch $@
@@ -232,9 +232,9 @@ OLDEST_TESTS := $(addprefix tests/, test_patterns.py test_errors.py agent/test_a
     a_worker_that_dies_is_reported a_worker_that_dies_while_batches_wait_is_reported \
     a_worker_that_is_killed_is_noticed) \
   $(addprefix model/test_, collection.py content_value.py frozen.py value.py) \
-  $(addprefix wire/test_, framing.py stream_fuzz.py whole_frames.py) \
+  $(addprefix wire/test_, framing.py stream_fuzz.py stream_pairs.py whole_frames.py) \
   $(addprefix wire/lane/test_, frame_columns.py runs.py templates.py) \
-  $(addprefix wire/gemini/test_, stream.py torn.py) wire/anthropic/test_stream.py \
+  wire/gemini/test_torn.py \
   providers/test_facts.py::test_wildcards_match_as_those_of_fnmatch)
 
 .PHONY: test-oldest clean-oldest
@@ -249,10 +249,11 @@ test-oldest: | $(VENV)/bin/python ## run what depends on Python's patch release 
 	  DRAGOMAN_PROFILE=quick DRAGOMAN_TIER=core $(OLDEST)/bin/python -m pytest -q -n 2 -rf $(OLDEST_TESTS); \
 	else echo "==> skipped"; fi
 
-$(OLDEST)/.installed: pyproject.toml src/dragoman/_version.py
-	@echo "==> creating $(OLDEST) ($$("$(OLDEST_PYTHON)" --version)), installing dragoman[cli,gateway]"
+$(OLDEST)/.installed: $(call lock_files,run oldest) $(OUR_METADATA)
+	@echo "==> creating $(OLDEST) ($$("$(OLDEST_PYTHON)" --version))"
 	@"$(OLDEST_PYTHON)" -m venv --clear $(OLDEST)
-	@$(OLDEST)/bin/python $(PIP) -e '.[cli,gateway]' hypothesis pytest pytest-xdist
+	@$(OLDEST)/bin/python $(INSTALL) 'dragoman[cli,gateway]' $(LOCKED) -r requirements/oldest.txt
+	@$(OLDEST)/bin/python $(OURSELVES)
 	@touch $@
 
 clean: clean-oldest

@@ -54,7 +54,11 @@ LOCKS = {
         ("cli", "gateway", "otel", "postgres", "prices", "redis"),
         ("opentelemetry-sdk", "opentelemetry-exporter-otlp-proto-http"), ("run",),
     ),
-    "dev": Lock("What `make test` and `make lint` need.", ("dev",), includes=("tour",)),
+    "oldest": Lock(
+        "What `make test-oldest` needs.", packages=("hypothesis", "pytest", "pytest-xdist"),
+        includes=("run",),
+    ),
+    "dev": Lock("What `make test` and `make lint` need.", ("dev",), includes=("tour", "oldest")),
     "peers": Lock("What `make test-all` needs besides.", ("peers",), includes=("dev",)),
     "litellm": Lock(
         "LiteLLM without its dependencies: it wants an older openai, and runs with ours.",
