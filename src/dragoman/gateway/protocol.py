@@ -36,6 +36,7 @@ KEEP_ALIVE = 75.0
 _HEADERS_TOO_LARGE, _URL_TOO_LONG, _TOO_SLOW, _BAD = 431, 414, 408, 400
 _ASGI = {"version": "3.0", "spec_version": "2.3"}
 _BAD_REQUEST = "the request is not valid HTTP/1.1"
+_PIPELINED_UPGRADE = "an upgrade can't be requested before the response to an earlier request"
 
 
 class _Refusal(Exception):  # noqa: N818 - stops the parser, which then calls `send_400_response`
@@ -61,6 +62,8 @@ class GatewayProtocol(HttpToolsProtocol):
         self._is_upgrade = False
         self._earlier: list[Cycle] = []  # pipelined requests in progress before the current one
         self._data = b""  # the bytes being parsed
+        self._again: bytes | None = None
+        """A request without its `Upgrade` and what follows it, which are parsed next."""
         self._ignores_upgrade = False
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -87,9 +90,15 @@ class GatewayProtocol(HttpToolsProtocol):
         if self.head_since is None and self.body_since is None and self.is_free:
             self.head_since = perf_counter()
         self.idle_since = None
+        self._parse(data)
+        if self._again is not None:  # at most once: what follows can't be upgraded before its turn
+            again, self._again = self._again, None
+            self._parse(again)
+
+    def _parse(self, data: bytes) -> None:
         self._data = data
         super().data_received(data)
-        if self.head_since is not None:
+        if self.head_since is not None and self._again is None:
             self._head_bytes += len(data)
             if self._head_bytes > MAX_HEADER_BYTES and not self.transport.is_closing():
                 self.refuse(_HEADERS_TOO_LARGE, _headers_too_large())
@@ -132,9 +141,13 @@ class GatewayProtocol(HttpToolsProtocol):
         """The headers are complete: the request can be served."""
         if self._head_bytes + len(self._data) > MAX_HEADER_BYTES:
             self._check_size()
-        if self.parser.should_upgrade() and self._should_ignore_upgrade():
-            self._ignores_upgrade = True
-            return
+        if self.parser.should_upgrade():
+            if not self.is_free:  # the bytes that follow would belong to another protocol
+                self._refusal = _BAD, _PIPELINED_UPGRADE
+                raise _Refusal
+            if self._should_ignore_upgrade():
+                self._ignores_upgrade = True
+                return
         self.head_since = None
         self.body_since = perf_counter()
         self._head_bytes = 0
@@ -233,7 +246,7 @@ class GatewayProtocol(HttpToolsProtocol):
         self.parser = HttpRequestParser(self)
         with suppress(AttributeError):  # as uvicorn does; httptools before 0.6.3 has no such method
             self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
-        self.data_received(head + self._data[error.args[0] :])
+        self._again = head + self._data[error.args[0] :]
 
     # --- refusals
 
