@@ -14,7 +14,6 @@ from dragoman.gateway.config.settings import Hop
 from dragoman.gateway.exchange import Exchange
 from dragoman.gateway.http import as_mapping
 from dragoman.gateway.inbound import InboundRequest
-from dragoman.gateway.large_bodies import check_values
 from dragoman.gateway.middleware import ExchangeFilters, Stopped
 from dragoman.gateway.sessions import join_session
 from dragoman.gateway.spending import Spending
@@ -34,7 +33,6 @@ async def chat(inbound: InboundRequest) -> None:
 def read_client_request(inbound: InboundRequest, body: bytes) -> ClientRequest:
     """Parse the client's request."""
     endpoint = inbound.endpoint
-    check_values(body, inbound.gateway.config.server.max_values)
     form = front_form(dialect(endpoint.front))
     names = form.request_headers
     headers = as_mapping(inbound.call.headers, names) if names else None

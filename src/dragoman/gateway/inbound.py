@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from dragoman.errors import DragomanError
 from dragoman.gateway.endpoints import Endpoint
 from dragoman.gateway.http import Call
+from dragoman.gateway.intake import BodyLimits
 from dragoman.gateway.records import RequestRecord
 from dragoman.gateway.state import Gateway
 
@@ -51,10 +52,13 @@ class InboundRequest:
         self.method = method
         self._task = asyncio.current_task()
 
-    async def body(self) -> bytes:
+    async def body(self, *, is_json: bool = True) -> bytes:
         """Read the body, within the limits. From then on, a disconnect cancels the request."""
         server = self.gateway.config.server
-        body = await self.call.body(server.max_body, server.body_timeout)
+        limits = BodyLimits(
+            server.max_body, server.max_ratio, server.max_values if is_json else None
+        )
+        body = await self.call.body(limits, server.body_timeout)
         self.call.watch(self._on_disconnect)
         self.received = perf_counter()
         if server.keep_bodies and self.endpoint.kind not in NOT_CAPTURED:

@@ -15,6 +15,7 @@ _CACHES = ("redis", "rediss")
 _MAX_WORKERS = 1024
 _MAX_CONCURRENT = 10_000_000
 _MAX_VALUES = 100_000_000
+_MAX_RATIO = 100_000
 _MAX_ROWS = 10_000_000
 _MAX_KEPT_BYTES = 1024 * 1024
 _DIGITS = 18
@@ -25,6 +26,7 @@ FIELDS: Mapping[str, Check] = {
     "workers": checks.whole(1, _MAX_WORKERS),
     "max_body": checks.size,
     "max_values": checks.whole(100, _MAX_VALUES),
+    "max_ratio": checks.whole(2, _MAX_RATIO),
     "max_concurrent": checks.whole(1, _MAX_CONCURRENT),
     "header_timeout": checks.seconds,
     "body_timeout": checks.seconds,

@@ -47,7 +47,9 @@ class ServerSettings(_Settings, frozen=True, kw_only=True):
     max_body: int = 64 * _MEBIBYTE
     """Maximum bytes of a request body."""
     max_values: int = 100_000
-    """Maximum objects, arrays and strings in the body of a chat, whose cost grows with them."""
+    """Maximum values in a JSON body, whose cost grows with them: five numbers count as one."""
+    max_ratio: int = 100
+    """How many times its compressed size a body of more than 1 MiB may have."""
     max_concurrent: int = 1000
     """Maximum concurrent requests per worker."""
     header_timeout: float = 10.0

@@ -75,14 +75,14 @@ class PageCall:
 
     # --- the body
 
-    async def body(self) -> bytes:
+    async def body(self, *, is_json: bool = False) -> bytes:
         """Returns the raw body, within the gateway's limits."""
-        return await self.inbound.body()
+        return await self.inbound.body(is_json=is_json)
 
     async def json(self) -> dict[str, Any]:
         """Returns the body as a JSON object."""
         try:
-            found = loads(await self.body())
+            found = loads(await self.body(is_json=True))
         except InvalidInputError:
             found = None
         if not isinstance(found, dict):

@@ -6,7 +6,7 @@ from dragoman.errors import DragomanError
 from dragoman.gateway.chat import answer
 from dragoman.gateway.http import Call
 from dragoman.gateway.inbound import InboundRequest
-from dragoman.gateway.large_bodies import check_values, translated_aside
+from dragoman.gateway.large_bodies import translated_aside
 from dragoman.gateway.services.embeddings import ESTIMATED
 from dragoman.gateway.services.paths import service_front
 from dragoman.gateway.translation import NO_SETTINGS, Settings
@@ -26,7 +26,6 @@ async def count(inbound: InboundRequest) -> None:
     front = service_front(inbound)
     body = await inbound.body()
     try:
-        check_values(body, inbound.gateway.config.server.max_values)
         request = await translated_aside(body, front.decode_count, body)
     except DragomanError as error:
         problem = reported(error)

@@ -16,7 +16,7 @@ from dragoman.gateway.chat import answer
 from dragoman.gateway.client_request import ClientRequest
 from dragoman.gateway.exchange import Exchange
 from dragoman.gateway.inbound import InboundRequest
-from dragoman.gateway.large_bodies import check_values, translated_aside
+from dragoman.gateway.large_bodies import translated_aside
 from dragoman.gateway.passage import MAX_RESPONSE_BYTES
 from dragoman.gateway.response_summary import summarised
 from dragoman.gateway.services.concurrency import gathered, merged
@@ -43,7 +43,6 @@ _CONCURRENT = 8
 async def prompt(inbound: InboundRequest) -> None:
     """Handles a request with one prompt or several."""
     body = await inbound.body()
-    check_values(body, inbound.gateway.config.server.max_values)
     client_request = ClientRequest(inbound.endpoint.front, body)
     try:
         name, path = inbound.endpoint.front, inbound.path
