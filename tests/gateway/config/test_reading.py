@@ -115,7 +115,8 @@ def test_every_field_is_read() -> None:
     config = parse_config(EVERYTHING, {"TEAM_KEY": "k"})
     assert config.server == ServerSettings(
         host="::1", port=0, workers=4, max_body=8 * 2**20, max_ratio=50, max_concurrent=50,
-        header_timeout=5.0, body_timeout=30.0, send_timeout=60.0, request_timeout=None, drain_timeout=1.5,
+        header_timeout=5.0, body_timeout=30.0, send_timeout=60.0, request_timeout=None,
+        drain_timeout=1.5,
         keys="sqlite:///keys.db", history="file:///var/chats", response_ttl=7 * 86400.0,
         allowed_hosts=("llm.example.org", "10.0.0.1"), log="json", middleware=("guard.py:redact",),
         path_prefix="/llm",
