@@ -14,6 +14,7 @@ from dragoman.gateway.config.settings import Hop
 from dragoman.gateway.exchange import Exchange
 from dragoman.gateway.http import as_mapping
 from dragoman.gateway.inbound import InboundRequest
+from dragoman.gateway.large_bodies import aside_if_large
 from dragoman.gateway.middleware import ExchangeFilters, Stopped
 from dragoman.gateway.sessions import join_session
 from dragoman.gateway.spending import Spending
@@ -26,12 +27,16 @@ from dragoman.wire.front import front_form
 
 async def chat(inbound: InboundRequest) -> None:
     """Serve a chat request."""
-    client_request = read_client_request(inbound, await inbound.body())
+    client_request = await read_client_request(inbound, await inbound.body())
     await answer(inbound, Exchange(client_request, inbound.call, inbound.gateway.translations))
 
 
-def read_client_request(inbound: InboundRequest, body: bytes) -> ClientRequest:
+async def read_client_request(inbound: InboundRequest, body: bytes) -> ClientRequest:
     """Parse the client's request."""
+    return await aside_if_large(len(body), _read_client_request, inbound, body)
+
+
+def _read_client_request(inbound: InboundRequest, body: bytes) -> ClientRequest:
     endpoint = inbound.endpoint
     form = front_form(dialect(endpoint.front))
     names = form.request_headers

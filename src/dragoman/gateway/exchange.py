@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from dragoman.errors import DragomanError, InvalidRequest, StreamInterrupted
 from dragoman.gateway.client_request import ClientRequest
-from dragoman.gateway.large_bodies import translated_aside
+from dragoman.gateway.large_bodies import LARGE, aside_if_large, translated_aside
 from dragoman.gateway.passage import MAX_RESPONSE_BYTES, Passage
 from dragoman.gateway.response_summary import summarised, summary_of
 from dragoman.gateway.translation import NO_SETTINGS, Settings, Translations, encoded_for
@@ -179,13 +179,19 @@ class Exchange(UpstreamTask):
     async def _encoded(self, upstream: Upstream, model: str | None, settings: Settings) -> Encoded:
         client_request, given = self.client_request, self.filtered or self.override
         if given is None:
-            plain = self._translations.translate(client_request, upstream, model, settings)
+            plain = await aside_if_large(
+                len(client_request.body),
+                self._translations.translate, client_request, upstream, model, settings,
+            )  # fmt: skip
             if plain is not None:
                 return plain
 
         def general() -> Encoded:
             request = client_request.request if given is None else given
-            return encoded_for(request, upstream, model, settings).encoded
+            encoded = encoded_for(request, upstream, model, settings).encoded
+            if len(client_request.body) > LARGE:
+                encoded.serialise()
+            return encoded
 
         return await translated_aside(client_request.body, general)
 

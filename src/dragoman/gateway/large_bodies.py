@@ -102,10 +102,15 @@ def check_messages(conversation: bytes) -> None:
         return
     with suppress(msgspec.MsgspecError, RecursionError):
         # Too many to split them, whether they are messages or numbers inside of one.
-        is_over = separators > _MAX_SEPARATORS or len(_elements(conversation)) > MAX_MESSAGES
-        if is_over:
-            msg = f"the conversation has more than {MAX_MESSAGES:,} messages, or too many values"
-            raise InvalidRequest(msg, status=_TOO_LARGE)
+        is_over = separators > _MAX_SEPARATORS
+        expect_few_messages(separators if is_over else len(_elements(conversation)))
+
+
+def expect_few_messages(number: int) -> None:
+    """Raise an error if a conversation is too long."""
+    if number > MAX_MESSAGES:
+        msg = f"the conversation has more than {MAX_MESSAGES:,} messages, or too many values"
+        raise InvalidRequest(msg, status=_TOO_LARGE)
 
 
 def _without_escapes(body: bytes) -> bytes:
@@ -135,5 +140,15 @@ async def translated_aside(
     """Call a function that reads a body: in a thread, if the body is large or has many values."""
     if len(body) <= LARGE and not has_more_values(body, MANY):
         return work(*args, **kwargs)
+    return await aside(work, *args, **kwargs)
+
+
+async def aside_if_large(size: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Call a function in a thread if its work grows with a size in bytes, and that is large."""
+    return work(*args, **kwargs) if size <= LARGE else await aside(work, *args, **kwargs)
+
+
+async def aside(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Call a function in a thread."""
     loop, context = asyncio.get_running_loop(), copy_context()
     return await loop.run_in_executor(_pool, lambda: context.run(work, *args, **kwargs))

@@ -278,6 +278,7 @@ def _server(gateway: Gateway) -> _Server:
         Traced(App(gateway)),
         http=_protocol_class(gateway),
         ws_max_size=server.max_body,
+        ws_per_message_deflate=False,  # a message would be decompressed as a whole, on the loop
         lifespan="on",
         interface="asgi3",
         log_config=None,

@@ -21,7 +21,7 @@ from tests.gateway.abuse.stage import Stage, request, staged
 from tests.gateway.abuse.test_websockets import TEXT, frame, opened
 
 MEBIBYTE = 1024 * 1024
-MAX_BODY = 64 * MEBIBYTE
+MAX_BODY = 32 * MEBIBYTE
 MAX_VALUES = 100_000
 _ROOM = 2_000  # for what surrounds the values
 _TOKENS = 5 * MAX_VALUES - _ROOM

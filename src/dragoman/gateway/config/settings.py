@@ -44,7 +44,7 @@ class ServerSettings(_Settings, frozen=True, kw_only=True):
     host: str = "127.0.0.1"
     port: int = DEFAULT_PORT
     workers: int = 1
-    max_body: int = 64 * _MEBIBYTE
+    max_body: int = 32 * _MEBIBYTE
     """Maximum bytes of a request body."""
     max_values: int = 100_000
     """Maximum values in a JSON body, whose cost grows with them: five numbers count as one."""

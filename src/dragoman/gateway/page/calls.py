@@ -11,6 +11,7 @@ import msgspec
 
 from dragoman.errors import InvalidInputError, InvalidRequest
 from dragoman.gateway.inbound import InboundRequest
+from dragoman.gateway.large_bodies import translated_aside
 from dragoman.gateway.state import Gateway
 from dragoman.model.frozen import EMPTY
 from dragoman.model.jsontext import dumps, loads
@@ -82,7 +83,8 @@ class PageCall:
     async def json(self) -> dict[str, Any]:
         """Returns the body as a JSON object."""
         try:
-            found = loads(await self.body(is_json=True))
+            body = await self.body(is_json=True)
+            found = await translated_aside(body, loads, body)
         except InvalidInputError:
             found = None
         if not isinstance(found, dict):

@@ -9,6 +9,7 @@ from typing import Any
 
 from dragoman.errors import Conflict, NotFound, Overloaded
 from dragoman.gateway.histories import CONVERSATIONS, Histories
+from dragoman.gateway.large_bodies import aside
 from dragoman.gateway.responses.documents import document, entry
 from dragoman.gateway.responses.ids import is_own, is_plain, new_conversation_id, new_item_id
 from dragoman.gateway.responses.state_errors import no_conversation, no_item, too_long
@@ -41,7 +42,7 @@ class ConversationStore:
         """Creates a conversation; returns it in the API's format."""
         id = new_conversation_id()
         head = {"id": id, "object": "conversation", "created_at": int(time()), "metadata": metadata}
-        entries = [entry(_HEAD, head), *_entries(items)]
+        entries = [entry(_HEAD, head), *await aside(_entries, items)]
         await (await self._storage()).append(self._identity(id), entries, expected=0)
         return head
 
@@ -85,7 +86,7 @@ class ConversationStore:
             named = _named(items)
             if not named:
                 return []
-            entries = [entry(each["id"], each) for each in named]
+            entries = await aside(_entries_of, named)
             try:  # by version: an append must not recreate a deleted conversation
                 await storage.append(identity, entries, expected=session.version)
             except DuplicateIds as error:
@@ -102,7 +103,7 @@ class ConversationStore:
         rows = await (await self._storage()).rows(self._identity(id))
         if not rows or not is_own(id):
             raise no_conversation(id)
-        return [document(row) for row in rows if row.id != _HEAD]
+        return await aside(lambda: [document(row) for row in rows if row.id != _HEAD])
 
     async def item(self, id: str, item: str) -> dict[str, Any]:
         """Returns one item."""
@@ -125,7 +126,11 @@ class ConversationStore:
 
 
 def _entries(items: Sequence[Any]) -> list[Entry]:
-    return [entry(each["id"], each) for each in _named(items)]
+    return _entries_of(_named(items))
+
+
+def _entries_of(named: Sequence[Any]) -> list[Entry]:
+    return [entry(each["id"], each) for each in named]
 
 
 def _named(items: Sequence[Any]) -> list[dict[str, Any]]:

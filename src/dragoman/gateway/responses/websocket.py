@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING, Any, Final
 from dragoman.errors import DragomanError, InvalidRequest, Overloaded
 from dragoman.gateway.endpoints import RESPONSES, endpoint_at
 from dragoman.gateway.http import Call, Receive, Scope, Send
+from dragoman.gateway.intake import BodyLimits, Intake
+from dragoman.gateway.large_bodies import translated_aside
 from dragoman.gateway.responses.connections import Connection
-from dragoman.gateway.responses.turns import TurnInProgress, error_event, object_in
+from dragoman.gateway.responses.turns import TurnInProgress, error_event, object_in, turn_body
 from dragoman.wire.front import Front
 
 if TYPE_CHECKING:
@@ -51,7 +53,9 @@ class Socket:
         self._scope = scope
         self._receive = receive
         self._send = send
-        self._most = app.gateway.config.server.max_body
+        server = app.gateway.config.server
+        self._most = server.max_body
+        self._limits = BodyLimits(server.max_body, server.max_ratio, server.max_values)
         self.connection = Connection(self._most)
         self._waiting: asyncio.Queue[TurnInProgress | None] = asyncio.Queue(_MAX_QUEUED)
         self._now: TurnInProgress | None = None
@@ -140,14 +144,20 @@ class Socket:
         return self._now is not None or not self._waiting.empty()
 
     async def _take(self, text: str) -> None:
-        event = object_in(text)
+        try:
+            raw = await self._counted(text)
+        except InvalidRequest as error:
+            await self.tell_error(error)
+            return
+        event = await translated_aside(raw, object_in, raw)
         kind, stream_id = event.get("type"), event.get("stream_id")
         stream_id = (
             stream_id if isinstance(stream_id, str) and len(stream_id) <= _MAX_STREAM_ID else None
         )
         if kind == "response.create":
             try:
-                self._waiting.put_nowait(TurnInProgress(self, event, stream_id))
+                body = await translated_aside(raw, turn_body, event)
+                self._waiting.put_nowait(TurnInProgress(self, body, stream_id))
             except asyncio.QueueFull:
                 msg = f"at most {_MAX_QUEUED} requests can be queued on a connection"
                 await self.tell_error(Overloaded(msg, status=503), stream_id)
@@ -156,6 +166,12 @@ class Socket:
         else:
             msg = "a message must be a JSON object of type response.create or response.cancel"
             await self.tell_error(InvalidRequest(msg, status=400, param="type"), stream_id)
+
+    async def _counted(self, text: str) -> bytes:
+        """The message as bytes, within the limits of a body."""
+        intake = Intake(self._limits, None)
+        await intake.take(text.encode("utf-8", "surrogatepass"))
+        return intake.complete()
 
     async def _cancel(self, id: Any, stream_id: str | None) -> None:
         now = self._now

@@ -8,6 +8,7 @@ from dragoman.errors import DragomanError, InvalidRequest
 from dragoman.gateway.chat import answer
 from dragoman.gateway.http import Call
 from dragoman.gateway.inbound import InboundRequest
+from dragoman.gateway.large_bodies import translated_aside
 from dragoman.gateway.services.paths import service_front
 from dragoman.gateway.translation import NO_SETTINGS, Settings
 from dragoman.gateway.upstream_task import MIN_BYTES_PER_TOKEN, UpstreamTask, answer_total
@@ -31,7 +32,8 @@ async def embed(inbound: InboundRequest) -> None:
     """Handles a request for embeddings."""
     front = service_front(inbound)
     body = await inbound.body()
-    await answer(inbound, Embedding(inbound.call, front, front.decode_embeddings(body), len(body)))
+    asked = await translated_aside(body, front.decode_embeddings, body)
+    await answer(inbound, Embedding(inbound.call, front, asked, len(body)))
 
 
 class Embedding(UpstreamTask):

@@ -16,7 +16,7 @@ from dragoman.gateway.chat import answer
 from dragoman.gateway.client_request import ClientRequest
 from dragoman.gateway.exchange import Exchange
 from dragoman.gateway.inbound import InboundRequest
-from dragoman.gateway.large_bodies import translated_aside
+from dragoman.gateway.large_bodies import aside_if_large, translated_aside
 from dragoman.gateway.passage import MAX_RESPONSE_BYTES
 from dragoman.gateway.response_summary import summarised
 from dragoman.gateway.services.concurrency import gathered, merged
@@ -43,7 +43,7 @@ _CONCURRENT = 8
 async def prompt(inbound: InboundRequest) -> None:
     """Handles a request with one prompt or several."""
     body = await inbound.body()
-    client_request = ClientRequest(inbound.endpoint.front, body)
+    client_request = await aside_if_large(len(body), ClientRequest, inbound.endpoint.front, body)
     try:
         name, path = inbound.endpoint.front, inbound.path
         front = await translated_aside(body, prompt_front, name, body, path=path)
