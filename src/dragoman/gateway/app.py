@@ -19,6 +19,7 @@ from dragoman.gateway.guard import presented_key
 from dragoman.gateway.handlers import HANDLERS
 from dragoman.gateway.http import Call, Disconnected, Receive, Scope, Send
 from dragoman.gateway.inbound import InboundRequest
+from dragoman.gateway.large_bodies import LARGE
 from dragoman.gateway.state import Gateway
 from dragoman.wire.front import Front
 
@@ -88,6 +89,8 @@ class App:
             gateway.notify(inbound.record())
             exchange = inbound.exchange
             drop_frames(inbound.error, None if exchange is None else exchange.error)
+            if call.received > LARGE:
+                gateway.memory.soon()
 
     async def _serve(self, inbound: InboundRequest) -> None:
         """Always respond, whatever fails. A disconnect also cancels the upstream request."""

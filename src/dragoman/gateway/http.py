@@ -43,6 +43,8 @@ class Call:
     first_byte: float | None = None
     kept: bytes | None = None
     """The beginning of the response, if bodies are captured."""
+    received = 0
+    """Bytes of the body that arrived, or that it expanded to if these are more."""
     _most_kept = 0
     _is_direct = False
     _watch: asyncio.Task[None] | None = None
@@ -84,9 +86,12 @@ class Call:
         elif not more and len(raw) <= min(limits.size, limits.values or limits.size):
             return raw  # too small for too many values
         intake = Intake(limits, encodings)
-        await intake.take(raw)
-        if more:
-            await self._rest(intake, seconds)
+        try:
+            await intake.take(raw)
+            if more:
+                await self._rest(intake, seconds)
+        finally:
+            self.received = intake.size
         return intake.complete()
 
     def _expect_length(self, most: int) -> None:
@@ -151,7 +156,9 @@ class Call:
             left()
 
     def unwatch(self) -> None:
-        """Stop watching."""
+        """Stop watching: the connection must not hold the request."""
+        if self._cycle is not None:
+            self._cycle.left = None
         if self._watch is not None:
             self._watch.cancel()
             self._watch = None

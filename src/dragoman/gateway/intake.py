@@ -34,7 +34,9 @@ class Intake:
         self._uncounted = 0
         """How many pieces were not counted yet: few bytes can't have too many values."""
         self._pieces: list[bytes] = []
-        self._arrived = self._size = 0
+        self._arrived = 0
+        self.size = 0
+        """Bytes so far, decompressed."""
 
     async def take(self, raw: bytes) -> None:
         """Take the next bytes of the connection; raises as soon as a limit is exceeded."""
@@ -55,9 +57,9 @@ class Intake:
 
     def _add(self, piece: bytes) -> None:
         self._pieces.append(piece)
-        self._size += len(piece)
+        self.size += len(piece)
         counter, most = self._counter, self._limits.values
-        if counter is None or most is None or self._size <= most:
+        if counter is None or most is None or self.size <= most:
             return
         for each in self._pieces[self._uncounted :]:
             counter.feed(each)

@@ -31,8 +31,9 @@ MAX_MESSAGES = 20_000
 _MAX_SEPARATORS = 1_000_000
 _PER_VALUE = 5
 """How many numbers and literals count as one value: they cost that much less than others."""
-_MARKS = b'",:[{'
-_OTHERS = bytes(byte for byte in range(256) if byte not in _MARKS)
+_DIGITS = 20
+"""Digits that cost as much as another number does."""
+_NO_DIGITS = bytes(byte for byte in range(256) if byte not in b"0123456789")
 _BACKSLASH = b"\\"
 _elements = msgspec.json.Decoder(list[Raw]).decode
 _STRING = re.compile(rb'"[^"]*"')
@@ -46,26 +47,25 @@ class ValueCounter:
     """Counts the values of a JSON text that arrives in pieces, without parsing it.
 
     Each object, array and string counts as one, names included; five numbers or literals count as
-    one. A comma or colon outside of strings stands for a fifth of the value after it. The first
-    value of an object or array has neither: so the count is never too high, and at most a fifth of
-    it is missing.
+    one, or one number of a hundred digits. A comma or colon outside of strings stands for a fifth
+    of the value after it. The first value of an object or array has neither: so the count is never
+    too high, and at most a fifth of it is missing.
     """
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._left = _PER_VALUE * most - 1  # in fifths; the first value has nothing before it
+        self._digits = 0
         self._is_in_string = False
         self._is_escaping = False
 
     def feed(self, piece: bytes) -> None:
         """Count the next bytes; raises an error as soon as there are too many values."""
-        marks = self._marks(piece)
-        quotes = marks.count(b'"')
+        piece = self._unescaped(piece)
+        quotes = piece.count(b'"')
         self._left -= (quotes + (not self._is_in_string)) // 2 * (_PER_VALUE - 1)
-        if self._left >= 0:
-            outside = b"".join(marks.split(b'"')[self._is_in_string :: 2])
-            opened = outside.count(b"[") + outside.count(b"{")
-            self._left -= len(outside) - opened + opened * (_PER_VALUE - 1)
+        if self._left >= 0:  # otherwise there are too many strings even to split them
+            self._count(b"".join(piece.split(b'"')[self._is_in_string :: 2]))
         if self._left < 0:
             msg = (
                 f"the request body has more than {self._most:,} objects, arrays and strings; five"
@@ -74,17 +74,27 @@ class ValueCounter:
             raise InvalidRequest(msg, status=_TOO_LARGE)
         self._is_in_string ^= bool(quotes % 2)
 
-    def _marks(self, piece: bytes) -> bytes:
-        """The quotes that begin or end strings, and all bytes that could announce a value."""
+    def _count(self, outside: bytes) -> None:
+        """Count what is outside of strings."""
+        separators = outside.count(b",") + outside.count(b":")
+        opened = outside.count(b"[") + outside.count(b"{")
+        self._left -= separators + opened * (_PER_VALUE - 1)
+        self._digits += len(outside.translate(None, _NO_DIGITS))
+        if self._digits >= _DIGITS:
+            self._left -= self._digits // _DIGITS
+            self._digits %= _DIGITS
+
+    def _unescaped(self, piece: bytes) -> bytes:
+        """The bytes with the same strings, in which every quote begins or ends one."""
         if self._is_escaping:
             piece = _BACKSLASH + piece
         self._is_escaping = False
-        if _BACKSLASH in piece:
-            ending = len(piece) - len(piece.rstrip(_BACKSLASH))
-            if ending % 2:  # what it escapes is in the next piece
-                self._is_escaping, piece = True, piece[:-1]
-            piece = _without_escapes(piece)
-        return piece.translate(None, _OTHERS)
+        if _BACKSLASH not in piece:
+            return piece
+        ending = len(piece) - len(piece.rstrip(_BACKSLASH))
+        if ending % 2:  # what it escapes is in the next piece
+            self._is_escaping, piece = True, piece[:-1]
+        return _without_escapes(piece)
 
 
 def check_values(body: bytes, most: int) -> None:

@@ -11,6 +11,7 @@ from dragoman.gateway.config.routing import Route, Router
 from dragoman.gateway.config.settings import GatewayConfig, Place, RouteSettings, ServerSettings
 from dragoman.gateway.guard import OriginGuard
 from dragoman.gateway.histories import Histories
+from dragoman.gateway.memory import MemoryReturn
 from dragoman.gateway.middleware import load_middleware
 from dragoman.gateway.pricing import PricedModels
 from dragoman.gateway.records import RequestRecord
@@ -55,6 +56,7 @@ class Gateway:
         self.background = Tasks()
         """Responses that continue after their client disconnected."""
         self.cache = Cache()
+        self.memory = MemoryReturn()
         self._upstreams: dict[int, Upstream] = {}  # by `id()` of the `Place`
         self._settings: dict[int, tuple[RouteSettings, Settings]] = {}
         self._retired: list[Upstream] = []  # of earlier configurations, until no request uses them
