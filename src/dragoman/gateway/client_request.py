@@ -127,6 +127,7 @@ class RequestReader(NamedTuple):
     headers: Mapping[str, str] | None
 
     def __call__(self, body: bytes) -> Request:
+        """Decode a body."""
         try:
             return self.front.decode_request(body, path=self.path, headers=self.headers)
         except DragomanError as error:

@@ -47,9 +47,9 @@ class ValueCounter:
     """Counts the values of a JSON text that arrives in pieces, without parsing it.
 
     Each object, array and string counts as one, names included; five numbers or literals count as
-    one, or one number of a hundred digits. A comma or colon outside of strings stands for a fifth
-    of the value after it. The first value of an object or array has neither: so the count is never
-    too high, and at most a fifth of it is missing.
+    one, and twenty of their digits as a further number. A comma or colon outside of strings stands
+    for a fifth of the value after it. The first value of an object or array has neither: so the
+    count is never too high, and at most a fifth of it is missing.
     """
 
     def __init__(self, most: int) -> None:

@@ -25,7 +25,8 @@ MEBIBYTE = 1024 * 1024
 MAX_BODY = 32 * MEBIBYTE
 MAX_VALUES = 100_000
 _ROOM = 2_000  # for what surrounds the values
-_TOKENS = 5 * MAX_VALUES - _ROOM
+_TOKENS = 450_000
+"""Numbers of one or two digits."""
 
 
 class Cost(NamedTuple):
@@ -115,8 +116,11 @@ SHAPES: dict[str, Shape] = {
     "numbers": Shape(
         _CHAT, lambda: _crossed(_joined(_USER, 1), b',"x":' + _joined(b"1", _TOKENS))
     ),
+    "longer numbers": Shape(
+        _CHAT, lambda: _crossed(_joined(_USER, 1), b',"x":' + _joined(b"1" * 4000, 2300))
+    ),
     "long numbers": Shape(
-        _CHAT, lambda: _crossed(_joined(_USER, 1), b',"x":' + _joined(b"1" * 60, _TOKENS))
+        _CHAT, lambda: _crossed(_joined(_USER, 1), b',"x":' + _joined(b"1" * 60, _TOKENS // 4))
     ),
     "numbers in a tool": Shape(
         _CHAT,

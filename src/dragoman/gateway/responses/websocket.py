@@ -17,7 +17,7 @@ from dragoman.errors import DragomanError, InvalidRequest, Overloaded
 from dragoman.gateway.endpoints import RESPONSES, endpoint_at
 from dragoman.gateway.http import Call, Receive, Scope, Send
 from dragoman.gateway.intake import BodyLimits, Intake
-from dragoman.gateway.large_bodies import translated_aside
+from dragoman.gateway.large_bodies import LARGE, translated_aside
 from dragoman.gateway.responses.connections import Connection
 from dragoman.gateway.responses.turns import TurnInProgress, error_event, object_in, turn_body
 from dragoman.wire.front import Front
@@ -138,6 +138,8 @@ class Socket:
                 await self._close(_GOING_AWAY)
                 return
             await self._take(text)
+            if len(text) > LARGE:
+                self._app.gateway.memory.soon()
 
     @property
     def _is_busy(self) -> bool:
