@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import sys
@@ -10,8 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from dragoman.gateway.keys import Keys, Spent
 from dragoman.gateway.keys.secret_form import new_id, new_secret
-from tests.gateway.abuse.stage import CANARY, Stage, refused, staged
+from dragoman.gateway.keys.urls import store_at
+from tests.gateway.abuse.stage import CANARY, Stage, refused, request, staged
 from tests.gateway.client_requests import FRONTS, body_for
 
 
@@ -20,7 +23,7 @@ class Locked:
 
     def __init__(self, folder: Path, stage: Stage) -> None:
         self.stage = stage
-        url = f"sqlite:///{folder / 'keys.db'}"
+        url = self.url = f"sqlite:///{folder / 'keys.db'}"
         made = subprocess.run(
             [sys.executable, "-m", "dragoman.cli", "keys", "create", "--store", url],
             capture_output=True, text=True, check=True, env=dict(os.environ),
@@ -98,3 +101,34 @@ def test_rejected_before_the_body(locked: Locked) -> None:
     for front in FRONTS:
         refused(front, stage.post(front, b"[" * 500_000), 401)
         refused(front, stage.post(front, b"x", ("content-encoding", "gzip")), 401)
+
+
+SPENT = {
+    "chat": "/v1/chat/completions",
+    "responses": "/v1/responses",
+    "prompt": "/api/generate",
+    "embeddings": "/v1/embeddings",
+    "token counts": "/v1/messages/count_tokens",
+}
+
+
+@pytest.mark.parametrize("kind", SPENT)
+def test_a_spent_key_is_refused_before_its_body_is_read(locked: Locked, kind: str) -> None:
+    """The rest of a large or compressed body never arrives, and nobody waits for it."""
+
+    async def spend() -> str:
+        async with Keys(store_at(locked.url)) as keys:
+            key, secret = await keys.create(requests_per_minute=1)
+            await keys.settle(await keys.reserve(key, "m", 1, None), Spent(tokens_in=1))
+            return secret
+
+    secret = asyncio.run(spend())
+    for headers in (
+        [("content-length", "500000")],
+        [("transfer-encoding", "chunked")],
+        [("content-length", "1000"), ("content-encoding", "gzip")],
+    ):
+        head = request(SPENT[kind], b"", ("x-api-key", secret), *headers)
+        with locked.stage.connect() as connection:
+            connection.sendall(head)
+            assert connection.recv(65536).startswith(b"HTTP/1.1 429 ")

@@ -129,6 +129,29 @@ async def test_a_token_budget_counts_input_and_output(place: Place) -> None:
         await reserve(keys, key, 40, None)
 
 
+async def test_a_key_with_nothing_left_is_known_before_a_request(place: Place) -> None:
+    """Asking reserves nothing, and refuses what the smallest request would be refused for."""
+    async with place.opened() as keys:
+        budget = await limited(keys, Budget("tokens", Decimal(100)))
+        for _ in range(3):
+            await keys.expect_open(budget)
+        taken = await reserve(keys, budget, 100, None)
+        with pytest.raises(RateLimited, match="reserved by"):
+            await keys.expect_open(budget)
+        await keys.settle(taken, Spent(tokens_in=100))
+        with pytest.raises(QuotaExceeded, match="100 tokens in total is used up"):
+            await keys.expect_open(budget)
+        await keys.expect_open(budget, is_free=True)
+        rate = await limited(keys, requests_per_minute=2)
+        for _ in range(3):
+            await keys.expect_open(rate)
+        for _ in range(2):
+            await keys.settle(await reserve(keys, rate, 1, None), Spent(tokens_in=1))
+        with pytest.raises(RateLimited, match="2 requests per minute"):
+            await keys.expect_open(rate, is_free=True)
+        assert (await keys.standing(budget)).held == []
+
+
 async def test_a_new_day_has_a_new_budget(place: Place) -> None:
     """A request belongs to the day on which it was admitted."""
     async with place.opened() as keys:

@@ -115,6 +115,17 @@ class Keys:
         """
         return await self._authenticator.authenticate(presented, peer)
 
+    async def expect_open(self, key: KeyRecord, *, is_free: bool = False) -> None:
+        """Raise if the key's budgets and limits refuse even the smallest request now.
+
+        It reserves nothing. `is_free` requests cost neither tokens nor money.
+        """
+        if not key.is_limited:
+            return
+        now, least = self._clock(), 0 if is_free else 1
+        asked = Reservation(id="", key=key, tokens=least, nanos=least, day=self._day(now))
+        self._expect_admitted(await self._store.reserve(asked, now), key, now)
+
     async def reserve(
         self, key: KeyRecord, model: str, tokens: int, cost: Decimal | None
     ) -> Reservation:
@@ -146,12 +157,16 @@ class Keys:
         except asyncio.CancelledError:  # the client disconnected: nothing will settle it
             self._start(self._undo(task, reservation))
             raise
-        if refusal is not None:
-            if refusal.reason == "revoked":
-                self._authenticator.forget(reservation.key.id)
-            raise error_of(refusal, reservation.key, now)
+        self._expect_admitted(refusal, reservation.key, now)
         self._live[reservation.id] = reservation
         return reservation
+
+    def _expect_admitted(self, refusal: Refusal | None, key: KeyRecord, now: float) -> None:
+        if refusal is None:
+            return
+        if refusal.reason == "revoked":
+            self._authenticator.forget(key.id)
+        raise error_of(refusal, key, now)
 
     async def _undo(self, task: asyncio.Task[Refusal | None], reservation: Reservation) -> None:
         with suppress(StoreError):
