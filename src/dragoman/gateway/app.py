@@ -14,6 +14,7 @@ from dragoman.errors import (
     Overloaded,
     ServerError,
 )
+from dragoman.gateway.clients import group_of
 from dragoman.gateway.endpoints import CHAT, Endpoint, endpoint_at, front_of
 from dragoman.gateway.guard import presented_key
 from dragoman.gateway.handlers import HANDLERS
@@ -78,7 +79,7 @@ class App:
         endpoint = endpoint_at(call.path) or _UNKNOWN
         inbound = InboundRequest(gateway, call, _for_shared_path(endpoint, call), scope["method"])
         inbound.query = scope["query_string"]
-        inbound.peer = (scope.get("client") or ("",))[0]
+        inbound.peer = gateway.clients.of((scope.get("client") or ("",))[0], scope["headers"])
         inbound.connection = connection
         gateway.in_flight.add(inbound)
         try:
@@ -137,7 +138,7 @@ class App:
         shown = presented_key(call, query)
         if shown is None:
             raise AuthenticationError(_NO_KEY, status=401, code="missing_api_key")
-        return keys.recall(shown) or await keys.authenticate(shown, peer)
+        return keys.recall(shown) or await keys.authenticate(shown, group_of(peer))
 
     async def _abort(self, inbound: InboundRequest, error: DragomanError) -> None:
         """Report to the client why the gateway ended its request, in the stream if it has begun."""

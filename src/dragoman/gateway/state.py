@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from dragoman.gateway.caching import Cache
+from dragoman.gateway.clients import ClientAddresses
 from dragoman.gateway.config.routing import Route, Router
 from dragoman.gateway.config.settings import GatewayConfig, Place, RouteSettings, ServerSettings
 from dragoman.gateway.guard import OriginGuard
@@ -73,6 +74,7 @@ class Gateway:
         self.prices = PricedModels(config.prices)
         self.router = Router(config)
         self.origin_guard = OriginGuard(config.server.host, config.server.allowed_hosts)
+        self.clients = ClientAddresses(config.server.trusted_proxies)
         before = list({id(upstream): upstream for upstream in self._upstreams.values()}.values())
         self._upstreams = {
             id(place): upstream

@@ -37,6 +37,7 @@ FIELDS: Mapping[str, Check] = {
     "history": checks.store_url(_STORES),
     "response_ttl": checks.seconds,
     "allowed_hosts": checks.list_of(checks.host, "hosts"),
+    "trusted_proxies": checks.list_of(checks.network, "addresses and networks"),
     "log": checks.one_of(("json", "text", "off")),
     "middleware": checks.list_of(checks.text, "files and entry points"),
     "middleware_timeout": checks.seconds,
@@ -47,7 +48,7 @@ FIELDS: Mapping[str, Check] = {
     "keep_bodies": checks.whole(0, _MAX_KEPT_BYTES),
     "path_prefix": checks.path_prefix,
 }
-_LISTS = frozenset({"allowed_hosts", "middleware"})
+_LISTS = frozenset({"allowed_hosts", "middleware", "trusted_proxies"})
 
 VARIABLES: Mapping[str, str] = {f"DRAGOMAN_{name.upper()}": name for name in FIELDS}
 """The fields that environment variables set; lists are separated by commas."""

@@ -70,6 +70,8 @@ class ServerSettings(_Settings, frozen=True, kw_only=True):
     """Seconds after which stored responses expire."""
     allowed_hosts: tuple[str, ...] = ()
     """Allowed `Host` headers besides the server's own addresses, if there are no keys."""
+    trusted_proxies: tuple[str, ...] = ()
+    """Addresses and networks of proxies, which may say in headers who the client is."""
     log: LogForm = "text"
     middleware: tuple[str, ...] = ()
     """Entry points or `file.py:name`, in the order in which they process a request."""

@@ -87,7 +87,7 @@ class Socket:
     async def _check(self) -> None:
         gateway = self._app.gateway
         call = Call(self._scope, self._receive, self._send)
-        peer = (self._scope.get("client") or ("",))[0]
+        peer = gateway.clients.of((self._scope.get("client") or ("",))[0], call.headers)
         await self._app.identify(call, self._scope["query_string"], peer)
         prefix, path = gateway.config.server.path_prefix, call.path
         if prefix and path.startswith(f"{prefix}/"):
