@@ -83,7 +83,8 @@ class App:
         inbound.connection = connection
         gateway.in_flight.add(inbound)
         try:
-            await self._serve(inbound)
+            with gateway.envelopes.signing():
+                await self._serve(inbound)
         finally:
             gateway.in_flight.discard(inbound)
             call.unwatch()

@@ -20,6 +20,7 @@ from dragoman.errors import ConfigError, DragomanError, Overloaded
 from dragoman.gateway.access_log import AccessLog
 from dragoman.gateway.app import App
 from dragoman.gateway.config.settings import GatewayConfig, ServerSettings
+from dragoman.gateway.envelopes import REFRESH
 from dragoman.gateway.exposition import exposition
 from dragoman.gateway.metrics import Counts, Metrics
 from dragoman.gateway.peers import Peers
@@ -71,6 +72,7 @@ class Worker:
         self._running = asyncio.current_task()
         provider = set_up_tracing()
         gateway.keys = await _open_keys(gateway.config.server.keys)
+        await gateway.envelopes.read(gateway.config.server, gateway.keys)
         gateway.observers += [self.metrics, note_span]
         gateway.traffic = await asyncio.to_thread(_open_traffic, gateway.config.server)
         if gateway.traffic is not None:
@@ -81,6 +83,7 @@ class Worker:
         if self._peers is not None:
             await self._peers.start(self.metrics, self._counts)
         self._start(self._sweeper().run())
+        self._start(self._refresh_envelopes())
         self._start(self._when_started(ready))
         try:
             await self._server.serve(list(sockets))
@@ -89,6 +92,11 @@ class Worker:
             raise
         finally:
             await self._close(provider)
+
+    async def _refresh_envelopes(self) -> None:
+        while True:
+            await asyncio.sleep(REFRESH)
+            await self.gateway.envelopes.refresh(self.gateway.config.server, self.gateway.keys)
 
     async def _when_started(self, ready: Callable[[], object]) -> None:
         while not self._server.started:  # noqa: ASYNC110 - uvicorn has no event for it
@@ -191,6 +199,7 @@ class Worker:
         try:
             if config.server.keys != before.keys:
                 opened = await _open_keys(config.server.keys)
+            await gateway.envelopes.read(config.server, opened)
             gateway.apply(config)
         except DragomanError as error:
             self.keep(error)

@@ -10,6 +10,7 @@ from dragoman.gateway.caching import Cache
 from dragoman.gateway.clients import ClientAddresses
 from dragoman.gateway.config.routing import Route, Router
 from dragoman.gateway.config.settings import GatewayConfig, Place, RouteSettings, ServerSettings
+from dragoman.gateway.envelopes import EnvelopeKeys
 from dragoman.gateway.guard import OriginGuard
 from dragoman.gateway.histories import Histories
 from dragoman.gateway.memory import MemoryReturn
@@ -58,6 +59,7 @@ class Gateway:
         """Responses that continue after their client disconnected."""
         self.cache = Cache()
         self.memory = MemoryReturn()
+        self.envelopes = EnvelopeKeys()
         self._upstreams: dict[int, Upstream] = {}  # by `id()` of the `Place`
         self._settings: dict[int, tuple[RouteSettings, Settings]] = {}
         self._retired: list[Upstream] = []  # of earlier configurations, until no request uses them

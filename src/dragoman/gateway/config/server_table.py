@@ -34,6 +34,7 @@ FIELDS: Mapping[str, Check] = {
     "request_timeout": checks.limit,
     "drain_timeout": checks.seconds,
     "keys": checks.store_url(_KEY_STORES),
+    "envelope_keys": checks.text,
     "history": checks.store_url(_STORES),
     "response_ttl": checks.seconds,
     "allowed_hosts": checks.list_of(checks.host, "hosts"),

@@ -64,6 +64,8 @@ class ServerSettings(_Settings, frozen=True, kw_only=True):
     """Seconds to wait for requests in progress at shutdown."""
     keys: str | None = None
     """URL of the key store; None: no keys."""
+    envelope_keys: str | None = None
+    """File of the keys that sign provider state; None: they are made, and kept in the key store."""
     history: str | None = None
     """URL of the history store; None: nothing is stored."""
     response_ttl: float = 30 * _DAY
