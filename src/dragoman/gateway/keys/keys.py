@@ -374,7 +374,7 @@ class Keys:
         """
         found = await self._envelope_keys()
         if not found:
-            await self.add_envelope_key()
+            await self._add_envelope_key(1)
             found = await self._envelope_keys()
         found = found[-KEPT_ENVELOPE_KEYS:]
         since = self._clock() - _SPREAD
@@ -383,9 +383,11 @@ class Keys:
 
     async def add_envelope_key(self) -> None:
         """Add a key that signs provider state; soon, all workers use it."""
-        # If another process is faster, its key is as good.
-        id = f"{_ENVELOPE}{len(await self._all_envelope_keys()) + 1}"
-        record = KeyRecord(id=id, created_at=self._clock())
+        await self._add_envelope_key(len(await self._all_envelope_keys()) + 1)
+
+    async def _add_envelope_key(self, number: int) -> None:
+        """Add it unless another process was faster: then its key is as good."""
+        record = KeyRecord(id=f"{_ENVELOPE}{number}", created_at=self._clock())
         await self._store.add(Found(record, token_bytes(32)))
 
     async def _envelope_keys(self) -> Sequence[Found]:
