@@ -23,7 +23,8 @@ from dragoman.gateway.keys import Keys
 from dragoman.gateway.keys.urls import store_at
 from dragoman.model.messages import Message
 from dragoman.model.parts import Origin, Thinking
-from dragoman.model.responses import Choice, FinishReason, Response
+from dragoman.model.responses import Choice, Response
+from dragoman.model.usage import FinishReason
 from dragoman.wire.envelope import PREFIX, Seal, signed_with, unwrap, wrap
 from tests.gateway.answers import Provider
 from tests.gateway.client_requests import ask, path_for
@@ -32,7 +33,8 @@ from tests.gateway.operations.workers import threaded
 from tests.gateway.running import place, routed, upstream
 
 _SEAL = Seal(Origin(dialect="gemini"), Thinking(signature="c2ln"))
-_THOUGHT = Thinking("Hm.", signature="c2lnbmF0dXJl", origin=Origin(dialect="gemini"))
+_SIGNATURE = "c2lnbmF0dXJl"
+_THOUGHT = Thinking("Hm.", signature=_SIGNATURE, origin=Origin(dialect="gemini"))
 _ANSWER = Response(
     choices=(Choice(0, Message.assistant(_THOUGHT, "Yes."), FinishReason.STOP),),
     model="gemini-3-pro", id="r",
@@ -94,7 +96,7 @@ def test_state_is_signed_and_comes_back(tmp_path: Path) -> None:
         body["messages"] += continued(content)  # type: ignore[operator]  # a list
         answer = ask(url, path_for("anthropic"), body, x_api_key=secret)
         assert answer.status == 200
-        assert _THOUGHT.signature in json.dumps(provider.asked[-1])
+        assert _SIGNATURE in json.dumps(provider.asked[-1])
         assert "x-dragoman-losses" not in answer.headers
 
 
@@ -132,7 +134,7 @@ def test_a_file_of_keys_is_rotated_with_overlap(tmp_path: Path) -> None:
     file.write_bytes(b"new" * 10 + b"\r\n\n" + b"old" * 10 + b"\n")
     with serving(envelope_keys=str(file)) as (url, provider):
         answer = said(url, *continued(content))
-        assert _THOUGHT.signature in json.dumps(provider.asked[-1])
+        assert _SIGNATURE in json.dumps(provider.asked[-1])
         with signed_with(b"new" * 10):
             assert unwrap(answer.json["content"][0]["signature"]) is not None
 

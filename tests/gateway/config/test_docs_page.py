@@ -41,6 +41,7 @@ def test_the_defaults_of_the_page_are_the_defaults() -> None:
     given = parse_config(block, {}).server
     usual = ServerSettings()
     others = {
+        "envelope_keys",
         "keys",
         "history",
         "allowed_hosts",
