@@ -183,8 +183,8 @@ def test_a_folder_that_nobody_can_write_to(
     """Then the key is lost with the process, which says so."""
     (tmp_path / "dragoman").write_text("a file where the folder would be")
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
-    monkeypatch.setattr("dragoman.gateway.envelopes.default_file",
-                        lambda: tmp_path / "dragoman" / "histories.db")  # fmt: skip
+    if sys.platform != "linux":
+        pytest.skip("other systems have other folders")
     assert keys_of(ServerSettings()) != keys_of(ServerSettings())
     assert "envelope_keys" in caplog.text
 

@@ -201,9 +201,13 @@ class GatewayProtocol(HttpToolsProtocol):
             return
         self.body_since = None
         cycle: Any = self.cycle
-        if not self._is_upgrade and not cycle.response_complete:
-            cycle.more_body = False
+        if self._is_upgrade:
+            return
+        cycle.more_body = False
+        if not cycle.response_complete:
             cycle.wake()
+        elif not cycle.keep_alive:
+            self.transport.close()
 
     def on_response_complete(self) -> None:
         """The response is sent: serve the next request, or wait for one."""

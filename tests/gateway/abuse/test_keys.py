@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import select
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -151,3 +152,18 @@ def test_a_spent_key_is_refused_before_its_body_is_read(locked: Locked, kind: st
         with locked.stage.connect() as connection:
             connection.sendall(head)
             assert connection.recv(65536).startswith(b"HTTP/1.1 429 ")
+
+
+def test_a_refusal_can_be_read_by_who_is_still_sending(locked: Locked) -> None:
+    """The connection closes when the body has ended, not before: that could discard the refusal."""
+    with locked.stage.connect() as connection:
+        connection.sendall(request("/v1/messages", b"", ("content-length", "400000")))
+        received = b""
+        while piece := connection.recv(65536):  # until its side has ended
+            received += piece
+        assert received.startswith(b"HTTP/1.1 401 ")
+        for _ in range(399):
+            connection.sendall(b" " * 1000)
+            select.select([], [], [], 0.001)
+        connection.sendall(b" " * 1000)
+    locked.stage.check_silence()
