@@ -186,6 +186,15 @@ SHAPES: dict[str, Shape] = {
         _RESPONSES,
         lambda: b'{"model":"gemini.good","store":true,"input":"%b"}' % _text(b"a\\n", _FILL),
     ),
+    "a session": Shape(
+        _CHAT, lambda: _crossed(_joined(_USER + b',{"role":"assistant","content":"y"}', 9_500)),
+        (("x-dragoman-session", "s"),),
+    ),
+    "a session again": Shape(
+        _CHAT, lambda: _crossed(_joined(_USER + b',{"role":"assistant","content":"y"}', 9_500)),
+        (("x-dragoman-session", "s"),),
+    ),
+    "a session, long": Shape(_CHAT, lambda: _crossed(_said(b"a\\n")), (("x-dragoman-session", "l"),)),
     "a conversation": Shape(
         "/v1/conversations",
         lambda: b'{"items":[{"type":"message","role":"user","content":%b}]}' % _joined(

@@ -14,17 +14,23 @@ from dragoman.gateway.responses.documents import document, entry
 from dragoman.gateway.responses.ids import is_own, is_plain, new_conversation_id, new_item_id
 from dragoman.gateway.responses.state_errors import no_conversation, no_item, too_long
 from dragoman.history.identity import SessionIdentity
-from dragoman.history.storage.protocol import DuplicateIds, Entry, Storage
+from dragoman.history.storage.protocol import DuplicateIds, Entry, Row, Storage
 
 _HEAD = "conversation"
 _MAX_ITEMS = 20_000
 _FULL = f"A conversation can have at most {_MAX_ITEMS:,} items."
+_LARGE = "The conversation has too many bytes to read all of its items: read or delete single ones."
+_FIRST_ROWS, _FEW_BYTES = 16, 256 * 1024
+"""How many rows are read at first; four times as many if these have few bytes."""
 _ATTEMPTS = 100
 _PAUSE = 0.002
 
 
 class ConversationStore:
     """The conversations of one key; None if the gateway has no keys."""
+
+    most_bytes = 64 * 1024 * 1024
+    """Of the items that are read at once."""
 
     def __init__(self, histories: Histories, key: str | None) -> None:
         self._histories = histories
@@ -100,10 +106,28 @@ class ConversationStore:
 
     async def items(self, id: str) -> list[dict[str, Any]]:
         """Returns all items in order."""
-        rows = await (await self._storage()).rows(self._identity(id))
-        if not rows or not is_own(id):
+        rows = await self._rows(id) if is_own(id) else ()
+        if not rows:
             raise no_conversation(id)
         return await aside(lambda: [document(row) for row in rows if row.id != _HEAD])
+
+    async def _rows(self, id: str) -> Sequence[Row]:
+        """All rows; raises before more of them are in memory than a conversation may have."""
+        storage, identity = await self._storage(), self._identity(id)
+        found: list[Row] = []
+        size, number = 0, _FIRST_ROWS
+        while True:
+            after = found[-1].seq if found else 0
+            rows = await storage.rows(identity, after=after, limit=number)
+            found += rows
+            some = sum(len(row.body) for row in rows)
+            size += some
+            if size > self.most_bytes:
+                raise too_long(_LARGE, "conversation")
+            if len(rows) < number:
+                return found
+            if some < _FEW_BYTES:
+                number *= 4
 
     async def item(self, id: str, item: str) -> dict[str, Any]:
         """Returns one item."""
