@@ -194,7 +194,9 @@ SHAPES: dict[str, Shape] = {
         _CHAT, lambda: _crossed(_joined(_USER + b',{"role":"assistant","content":"y"}', 9_500)),
         (("x-dragoman-session", "s"),),
     ),
-    "a session, long": Shape(_CHAT, lambda: _crossed(_said(b"a\\n")), (("x-dragoman-session", "l"),)),
+    "a session, long": Shape(
+        _CHAT, lambda: _crossed(_said(b"a\\n")), (("x-dragoman-session", "l"),)
+    ),
     "a conversation": Shape(
         "/v1/conversations",
         lambda: b'{"items":[{"type":"message","role":"user","content":%b}]}' % _joined(
