@@ -166,7 +166,7 @@ SHAPES: dict[str, Shape] = {
         lambda: b'{"model":"gemini.good","prompt":%b}' % _joined(b'"x"', 90_000),
     ),
     "embeddings of tokens": Shape(
-        "/v1/embeddings", lambda: b'{"model":"m","input":%b}' % _joined(_joined(b"1", 48), 9_500)
+        "/v1/embeddings", lambda: b'{"model":"m","input":%b}' % _joined(_joined(b"1", 44), 9_500)
     ),
     "embeddings of texts": Shape(
         "/v1/embeddings", lambda: b'{"model":"m","input":%b}' % _joined(b'"x"', 10_000)

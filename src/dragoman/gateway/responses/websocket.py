@@ -140,6 +140,7 @@ class Socket:
             await self._take(text)
             if len(text) > LARGE:
                 self._app.gateway.memory.soon()
+            del message, text  # the next one may come much later
 
     @property
     def _is_busy(self) -> bool:
