@@ -81,6 +81,8 @@ PACKED: dict[str, Callable[[bytes], bytes]] = {
 _ENCODINGS = {
     "gzip in parts": "gzip", "raw deflate": "deflate", "gzip of zstd": "zstd, gzip",
 }  # fmt: skip
+_STREAMED = {"identity", "gzip", "deflate", "raw deflate"}
+"""Encodings without blocks so large that only the last byte tells what is in them."""
 LIMITS: dict[str, tuple[Callable[[], bytes], str]] = {
     "values": (lambda: _numbers(900_000), "max_values"),
     "size": (lambda: b'{"a":"' + bytes(range(32, 34)) * 600_000 + b'"}', "larger than"),
@@ -113,15 +115,10 @@ def test_limits_hold_however_the_bytes_arrive(narrow: Stage, kind: str, limit: s
     head = request(path, b"", *headers, ("transfer-encoding", "chunked"))
     [chunked] = narrow.send(head + b"".join(chunks) + b"0\r\n\r\n").answers
     assert said in refused("openai-chat", chunked, 413)
-    with narrow.connect() as connection:
-        connection.sendall(head + b"".join(chunks[:-1]))  # the last one never arrives
-        connection.settimeout(1.0 if kind != "identity" else 20.0)
-        try:
-            early = connection.recv(65536)
-        except TimeoutError:
-            early = b""
-    if kind in {"identity", "gzip", "deflate", "raw deflate"}:
-        assert early.startswith(b"HTTP/1.1 413 "), early
+    if kind in _STREAMED:
+        with narrow.connect() as connection:
+            connection.sendall(head + b"".join(chunks[:-1]))  # the last one never arrives
+            assert connection.recv(65536).startswith(b"HTTP/1.1 413 ")
     assert len(narrow.upstream.asked) == asked
     narrow.serves()
 
