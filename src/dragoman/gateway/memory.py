@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import gc
 import sys
 from functools import cache
 from typing import Any
@@ -25,14 +26,28 @@ class MemoryReturn:
 
     def __init__(self) -> None:
         self._waiting: asyncio.TimerHandle | None = None
+        self._is_cyclic = False
 
-    def soon(self) -> None:
-        """Give it back in a second, in a thread."""
-        trim = _trim()
-        if trim is not None and self._waiting is None:
+    def soon(self, *, is_cyclic: bool = False) -> None:
+        """Give it back in a second, in a thread.
+
+        `is_cyclic`: it is held by objects that refer to each other, as those of the WebSocket
+        library do; without much traffic, the garbage collector would not run for a long time.
+        """
+        self._is_cyclic |= is_cyclic
+        if self._waiting is None:
             loop = asyncio.get_running_loop()
-            self._waiting = loop.call_later(_SOON, self._give_back, loop, trim)
+            self._waiting = loop.call_later(_SOON, self._start, loop)
 
-    def _give_back(self, loop: asyncio.AbstractEventLoop, trim: Any) -> None:
+    def _start(self, loop: asyncio.AbstractEventLoop) -> None:
+        is_cyclic, self._is_cyclic = self._is_cyclic, False
         self._waiting = None
-        loop.run_in_executor(None, trim, 0)
+        loop.run_in_executor(None, _give_back, is_cyclic)
+
+
+def _give_back(is_cyclic: bool) -> None:  # noqa: FBT001 - through an executor
+    if is_cyclic:
+        gc.collect()
+    trim = _trim()
+    if trim is not None:
+        trim(0)

@@ -60,6 +60,7 @@ class Socket:
         self._waiting: asyncio.Queue[TurnInProgress | None] = asyncio.Queue(_MAX_QUEUED)
         self._now: TurnInProgress | None = None
         self._is_closed = False
+        self._was_large = False
 
     async def serve(self) -> None:
         """Serves the connection until it closes."""
@@ -80,6 +81,8 @@ class Socket:
             self._is_closed = True
             self._leave()
             self._waiting.put_nowait(None)
+            if self._was_large:
+                self._app.gateway.memory.soon(is_cyclic=True)
             await turning  # not cancelled: `_leave` cancels the turn, which then records its end
 
     # --- the handshake
@@ -137,9 +140,8 @@ class Socket:
                 await self.tell_error(_LIMIT)
                 await self._close(_GOING_AWAY)
                 return
+            self._was_large |= len(text) > LARGE
             await self._take(text)
-            if len(text) > LARGE:
-                self._app.gateway.memory.soon()
             del message, text  # the next one may come much later
 
     @property
