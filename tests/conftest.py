@@ -14,18 +14,15 @@ from collections.abc import Generator, Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
-from zlib import crc32
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests import environment
+from tests import environment, sampling, time_limit
 from tests.corpus import Corpus, CorpusNotFoundError, current_tier
 
 if TYPE_CHECKING:
     from _pytest.mark import ParameterSet
-
-_STORAGE = Path(__file__).resolve().parent / "history" / "storage"
 
 # No deadlines anywhere: on a shared machine they measure the neighbours.
 settings.register_profile("dev", max_examples=50, deadline=None)
@@ -50,6 +47,11 @@ settings.load_profile(os.environ.get("DRAGOMAN_PROFILE") or "dev")
 # In the background of a script, we and our child processes would ignore Ctrl-C.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_configure() -> None:
+    """Prepares to report a test that can't be ended."""
+    time_limit.keep_stderr()
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
@@ -118,10 +120,8 @@ def _recordings(marker: pytest.Mark) -> Sequence[ParameterSet]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Samples the backends of histories; skips what needs the extended tier in the core tier."""
-    for item in items:
-        if _is_sampled_out(item):
-            item.add_marker(pytest.mark.thorough)
+    """Samples large tables; skips what needs the extended tier in the core tier."""
+    sampling.leave_out(items)
     if current_tier() == "extended":
         return
     skip = pytest.mark.skip(reason="needs DRAGOMAN_TIER=extended")
@@ -130,16 +130,29 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(skip)
 
 
-def _is_sampled_out(item: pytest.Item) -> bool:
-    """Whether `make test` runs this case on other backends: each runs on a third of them.
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup() -> Generator[None, object, object]:
+    """Limits the time of a test's fixtures."""
+    with time_limit.limited(_limit()):
+        return (yield)
 
-    What is about the backends themselves, in `history/storage`, runs on all.
-    """
-    callspec = getattr(item, "callspec", None)
-    if callspec is None or "backend" not in callspec.params or _STORAGE in item.path.parents:
-        return False
-    case = item.name.replace(callspec.params["backend"], "").encode()
-    return bool((callspec.indices["backend"] + crc32(case)) % 3)
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call() -> Generator[None, object, object]:
+    """Limits the time of a test."""
+    with time_limit.limited(_limit()):
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown() -> Generator[None, object, object]:
+    """Limits the time that a test's fixtures take to clean up."""
+    with time_limit.limited(_limit()):
+        return (yield)
+
+
+def _limit() -> int:
+    return time_limit.LIMITS[settings.get_current_profile_name()]
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -15,6 +15,8 @@ import pytest
 
 import dragoman
 
+pytestmark = pytest.mark.whole
+
 ALLOWED = frozenset({"msgspec", "dragoman"}) | sys.stdlib_module_names
 # Type checkers bring it along; tests/typing shows that nothing imports it at run time.
 FOR_CHECKERS = ("dragoman.model.type_parameters", "typing_extensions")

@@ -36,6 +36,8 @@ from click.testing import CliRunner
 
 from dragoman.cli.commands import dragoman
 
+pytestmark = pytest.mark.whole
+
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [page for page in (ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md"))) if page.exists()]
 

@@ -25,6 +25,8 @@ from dragoman.errors import (
     WireError,
 )
 
+pytestmark = pytest.mark.whole
+
 CLASSES = [getattr(errors, name) for name in errors.__all__]
 PROVIDER_FIELDS: dict[str, Any] = {
     "provider": "openai", "status": 429, "code": "slow_down", "request_id": "r1",

@@ -23,6 +23,8 @@ from tests.environment import PATIENCE
 from tests.gateway.client_requests import ask, body_for, path_for, text_in
 from tests.gateway.running import running
 
+pytestmark = pytest.mark.whole
+
 ROOT = Path(__file__).resolve().parent.parent
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 LONGEST = 120  # lines: people read a program before they copy it

@@ -14,6 +14,8 @@ import pytest
 
 import dragoman
 
+pytestmark = pytest.mark.whole
+
 # Adding a name here is a promise to keep it; removing one breaks somebody's program.
 PUBLIC = """
     Agent Audio ChatHistory ChatHistoryConfig Context ConversationHistory DragomanError Encoded File

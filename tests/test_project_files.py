@@ -160,5 +160,5 @@ def test_the_threat_model_names_modules_that_exist() -> None:
     text = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
     named = set(re.findall(r"`([a-z_]+(?:/[a-z_]+)*(?:\.py|/))`", text))
     assert len(named) > 20
-    places = {name: ROOT / ("" if name.startswith("tests/") else "src/dragoman") for name in named}
-    assert [name for name in sorted(named) if not (places[name] / name).exists()] == []
+    places = {name: ROOT if name.startswith("tests/") else ROOT / "src/dragoman" for name in named}
+    assert [name for name, place in sorted(places.items()) if not (place / name).exists()] == []

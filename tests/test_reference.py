@@ -17,6 +17,8 @@ import pytest
 import dragoman
 from dragoman.wire.flags import Flags
 
+pytestmark = pytest.mark.whole
+
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = ROOT / "docs" / "reference" / "python"
 MODULES = (  # those that users import from

@@ -12,6 +12,7 @@ from dragoman.agent import Toolset
 from dragoman.errors import ConnectError, InvalidInputError
 from dragoman.model.functions.tool import Tool
 from tests.agent.scripts import asks, call, model, weather
+from tests.agent.test_dynamic_tools import names
 
 
 @tool
@@ -36,12 +37,6 @@ class Growing:
     async def release(self) -> None:
         """It is told."""
         self.released += 1
-
-
-def names(agent: Agent[Any, Any]) -> list[list[str]]:
-    """The tools offered to the model, by request."""
-    requests: Any = agent.model.requests  # type: ignore[attr-defined]
-    return [[each.name for each in request.tools] for request in requests]
 
 
 async def test_a_toolset_is_queried_before_each_request() -> None:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import subprocess
 import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from threading import Event, Thread, Timer
 from typing import Any
+
+from dragoman.providers import registry
+from dragoman.providers.provider import Provider
+from dragoman.wire.target import Target
 
 DRAGOMAN = [sys.executable, "-m", "dragoman.cli"]
 
@@ -147,6 +151,18 @@ def listed(*models: str) -> Goes:
     return Goes({"object": "list", "data": [{"id": m, "object": "model"} for m in models]})
 
 
+def acme(vendor: Vendor, name: str = "acme", **fields: Any) -> None:
+    """Register a provider on loopback."""
+    target = (Target(dialect="openai-chat"),)
+    registry.register(Provider(name, target, f"{vendor.url}/v1", **fields))
+
+
+def script(*steps: Any) -> str:
+    """The name of a scripted model that gives these answers."""
+    Path("play.json").write_text(json.dumps(steps))
+    return "scripted:play.json"
+
+
 # --- terminals
 
 
@@ -154,6 +170,8 @@ def on_terminal(
     *arguments: str, typed: bytes = b"", environment: Mapping[str, str] | None = None
 ) -> tuple[int, str]:
     """Run a command with a terminal for all its streams; returns its exit code and its output."""
+    import pty  # which Windows lacks; other tests use the server there
+
     ours, theirs = pty.openpty()
     try:
         process = subprocess.Popen(

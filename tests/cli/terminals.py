@@ -74,6 +74,11 @@ class Terminal:
         """Everything written to the terminal, with control sequences."""
         return self._seen
 
+    def hang_up(self) -> None:
+        """Close the window."""
+        os.close(self.handle)
+        self.handle = -1
+
     def type(self, text: str) -> None:
         """Press keys."""
         os.write(self.handle, text.encode())
@@ -131,24 +136,26 @@ def _surroundings() -> dict[str, str]:
 @contextmanager
 def terminal(
     command: Sequence[str], environment: Mapping[str, str] | None = None, *, rows: int = 40,
-    columns: int = COLUMNS,
+    columns: int = COLUMNS, folder: Path | None = None,
 ) -> Generator[Terminal]:  # fmt: skip
     """Run a command on a new terminal; it is ended with the block."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
     process = subprocess.Popen(
         command, stdin=theirs, stdout=theirs, stderr=theirs, close_fds=True,
-        start_new_session=True, preexec_fn=_take_over,  # noqa: PLW1509 - one call, no locks
+        start_new_session=True, cwd=folder, preexec_fn=_take_over,  # noqa: PLW1509 - one call, no locks
         env={**_surroundings(), "TERM": "xterm", "PYTHONUTF8": "1", **(environment or {})},
     )  # fmt: skip
     os.close(theirs)
+    screen = Terminal(process, ours, rows, columns)
     try:
-        yield Terminal(process, ours, rows, columns)
+        yield screen
     finally:
         with suppress(ProcessLookupError):
             process.kill()
         process.wait()
-        os.close(ours)
+        if screen.handle >= 0:
+            screen.hang_up()
 
 
 def _take_over() -> None:

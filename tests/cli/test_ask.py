@@ -23,6 +23,7 @@ from tests.cli.loopback import (
     on_terminal,
     refused,
     said,
+    script,
     serving,
     streamed,
 )
@@ -42,12 +43,6 @@ def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def run(*arguments: str, stdin: str | bytes = "") -> Result:
     """Run the command."""
     return CliRunner().invoke(command, ["ask", *arguments], input=stdin)
-
-
-def script(*steps: Any) -> str:
-    """The name of a scripted model that gives these answers."""
-    Path("play.json").write_text(json.dumps(steps))
-    return "scripted:play.json"
 
 
 def test_help_imports_neither_the_model_nor_the_network() -> None:
@@ -164,7 +159,7 @@ def test_options_reach_the_provider(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("model", "words"),
     [
-        ("gpt-5", "Name a model as provider:model"),
+        ("gpt-5", "did you mean openai:gpt-5?"),
         ("nobody:gpt-5", "available are anthropic,"),
         ("nobody:gpt-5", "local: and echo: run on this machine"),
     ],

@@ -11,10 +11,10 @@ from click.testing import CliRunner, Result
 
 from dragoman.cli.ask_options import model_and_words
 from dragoman.cli.commands import dragoman as command
-from tests.cli.loopback import on_terminal, said, serving
-from tests.cli.test_chat import TOOLS, call, own_folder, roles, script, stored
+from tests.cli.loopback import on_terminal, said, script, serving
+from tests.cli.test_chat import TOOLS, call, roles, stored
 
-__all__ = ["own_folder"]
+pytestmark = pytest.mark.usefixtures("own_folder")
 
 FENCED = "So:\n\n```python\nprint(1)\n```\n\nor\n\n```\nx\n```\n"
 
@@ -88,7 +88,13 @@ def test_there_must_be_a_chat_to_continue() -> None:
         (("echo:", "Hi"), None, None, ("echo:", ("Hi",))),
         (("echo:", "Hi"), None, "openai:x", ("echo:", ("Hi",))),
         (("Hi", "there"), None, "openai:x", ("openai:x", ("Hi", "there"))),
-        (("Hi",), None, None, ("Hi", ())),
+        (("Hi",), None, None, (None, ("Hi",))),
+        (("gpt-5", "Hi"), None, None, ("gpt-5", ("Hi",))),
+        (("llama3:8b", "Hi"), None, None, ("llama3:8b", ("Hi",))),
+        (("openai", "Hi"), None, None, ("openai", ("Hi",))),
+        (("openai/gpt-5", "Hi"), None, None, ("openai/gpt-5", ("Hi",))),
+        (("opnai:gpt-5", "Hi"), None, None, ("opnai:gpt-5", ("Hi",))),
+        (("Note: this",), None, None, (None, ("Note: this",))),
         (("echo:", "Hi"), "openai:x", None, ("openai:x", ("echo:", "Hi"))),
         (("echo: is what?",), None, "openai:x", ("openai:x", ("echo: is what?",))),
         (("Note: this",), None, "openai:x", ("openai:x", ("Note: this",))),

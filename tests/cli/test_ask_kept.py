@@ -10,10 +10,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from dragoman.cli.commands import dragoman as command
-from tests.cli.loopback import said, serving
-from tests.cli.test_chat import TOOLS, call, own_folder, script
+from tests.cli.loopback import said, script, serving
+from tests.cli.test_chat import TOOLS, call
 
-__all__ = ["own_folder"]
+pytestmark = pytest.mark.usefixtures("own_folder")
 
 
 def run(*arguments: str, stdin: str = "", **environment: str) -> Result:

@@ -14,8 +14,9 @@ from click.testing import CliRunner, Result
 from dragoman import Messages
 from dragoman.cli.commands import dragoman as command
 from dragoman.transport.model import open_model
-from tests.cli.loopback import serving, streamed
+from tests.cli.loopback import script, serving, streamed
 
+pytestmark = pytest.mark.usefixtures("own_folder")
 TOOLS = '''
 from dragoman import tool
 
@@ -35,22 +36,9 @@ def not_a_tool() -> str:
 '''
 
 
-@pytest.fixture(autouse=True)
-def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each test has its own store and folder."""
-    monkeypatch.setenv("DRAGOMAN_HISTORY", f"sqlite:///{tmp_path / 'chats.db'}")
-    monkeypatch.chdir(tmp_path)
-
-
 def run(*arguments: str, stdin: str = "") -> Result:
     """Run the command."""
     return CliRunner().invoke(command, ["chat", *arguments], input=stdin)
-
-
-def script(*steps: Any) -> str:
-    """The name of a scripted model that gives these answers."""
-    Path("play.json").write_text(json.dumps(steps))
-    return "scripted:play.json"
 
 
 def call(name: str, id: str = "call_1", **arguments: Any) -> dict[str, Any]:

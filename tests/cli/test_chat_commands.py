@@ -17,10 +17,10 @@ from dragoman.cli.chat.prose import Prose, settled
 from dragoman.cli.chat.screens import PipeScreen
 from dragoman.cli.exit_codes import Ending
 from dragoman.cli.request_settings import setting_names
-from tests.cli.loopback import serving, streamed
-from tests.cli.test_chat import TOOLS, own_folder, run, script, stored
+from tests.cli.loopback import script, serving, streamed
+from tests.cli.test_chat import TOOLS, run, stored
 
-__all__ = ["own_folder"]
+pytestmark = pytest.mark.usefixtures("own_folder")
 
 
 def sent(monkeypatch: pytest.MonkeyPatch, *arguments: str, stdin: str) -> list[dict[str, object]]:

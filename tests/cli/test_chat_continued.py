@@ -19,9 +19,8 @@ from dragoman.history.chat import ChatHistory
 from dragoman.history.identity import SessionIdentity
 from tests.cli.loopback import Came, Goes, said, serving, streamed
 from tests.cli.terminals import CTRL_D, Terminal, dragoman, terminal
-from tests.cli.test_chat_terminal import own_folder
 
-__all__ = ["own_folder"]
+pytestmark = pytest.mark.usefixtures("own_folder")
 
 TOOL = """
 import pathlib

@@ -11,9 +11,9 @@ import pytest
 from dragoman.cli.chat.kept_lines import KeptLines
 from tests.cli.loopback import Came, Goes, listed, serving
 from tests.cli.terminals import CTRL_C, CTRL_D, dragoman, terminal
-from tests.cli.test_chat_terminal import own_folder, slow, stored
+from tests.cli.test_chat_terminal import slow, stored
 
-__all__ = ["own_folder"]
+pytestmark = pytest.mark.usefixtures("own_folder")
 
 TAB, ALT_ENTER, UP = "\t", "\x1b\r", "\x1b[A"
 CODE = 'def f():\n    """Docs."""\n\n    return 1  # \\\n'

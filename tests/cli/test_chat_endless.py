@@ -178,11 +178,11 @@ def test_in_a_pipe_no_line_is_an_internal_error(lines: list[str]) -> None:
 @given(text=st.one_of(command_lines(), st.text(max_size=30).map(lambda text: f"/{text}")))
 def test_completion_never_fails(text: str) -> None:
     """Completions contain no control characters and replace a part of the typed text."""
-    from dragoman.cli.screen import HARMFUL
+    from dragoman.model.invisible import invisible
 
     with chat() as (talk, _, _):
         found = talk.run(completions(talk, text))
-    assert not [each for each in found if HARMFUL.search(each.text)]
+    assert not [each for each in found if invisible().search(each.text)]
     assert all(0 <= each.replaces <= len(text) for each in found)
 
 

@@ -20,11 +20,11 @@ from dragoman.cli.chat.typed import PipedLines
 from dragoman.cli.exit_codes import clean_ending
 from dragoman.errors import ToolRetry
 from dragoman.transport.scripted import ScriptedModel
-from tests.cli.loopback import DRAGOMAN, refused, said, serving, streamed
+from tests.cli.loopback import DRAGOMAN, refused, said, script, serving, streamed
 from tests.cli.samples import SECRET
-from tests.cli.test_chat import TOOLS, call, own_folder, run, script, stored
+from tests.cli.test_chat import TOOLS, call, run, stored
 
-__all__ = ["own_folder"]
+pytestmark = pytest.mark.usefixtures("own_folder")
 
 
 # --- errors

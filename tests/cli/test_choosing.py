@@ -5,17 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from dragoman.cli import reachable_models
 from dragoman.cli.chat import choosing
 from dragoman.cli.chat.choosing import chosen_model
+from dragoman.cli.commands import dragoman as command
 from dragoman.cli.model_aliases import Chosen
 from dragoman.cli.reachable_models import Found, Place
 from tests.cli.loopback import Came, Goes, serving
 from tests.cli.terminals import dragoman, terminal
-from tests.cli.test_chat_terminal import own_folder
 
-__all__ = ["own_folder"]
+pytestmark = pytest.mark.usefixtures("own_folder")
 
 
 def tagged(*names: str) -> Goes:
@@ -94,7 +95,7 @@ def test_a_provider_that_does_not_list_its_models_can_be_chosen(
 ) -> None:
     """If its key is set, a model can be entered by name."""
     assert picked(monkeypatch, [Found(KEYED, None, [])], "1", "gpt-5") == Chosen("openai:gpt-5")
-    assert "openai:  (another model (it did not list its models))" in capsys.readouterr().out
+    assert "openai:  (another model (it did not list its models))" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -115,6 +116,73 @@ def test_ollama_s_address_is_read_from_ollama_host(
     monkeypatch.setenv("OLLAMA_HOST", host)
     assert reachable_models.address_here("ollama") == address
     assert reachable_models.address_here("openai") is None
+
+
+@pytest.mark.usefixtures("fake_llama")
+def test_ask_offers_what_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As `chat` does; what isn't a model is the question."""
+    with serving(ollama) as vendor:
+        monkeypatch.setenv("OLLAMA_HOST", vendor.url)
+        with terminal(dragoman("ask", "Where", "is it?", "--no-history")) as screen:
+            offer = screen.until("Which model?")
+            assert "1  ollama:llama4:latest  (runs on this machine)" in offer
+            screen.say("2")
+            screen.until("In Mostar.")
+            assert screen.ended() == 0
+        body = vendor.came[-1].json
+        assert body["model"] == "qwen4:8b"
+        assert body["messages"][-1]["content"] == "Where is it?"
+
+
+@pytest.mark.usefixtures("fake_llama")
+def test_the_offer_is_not_part_of_the_answer(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """`dragoman ask … > file` asks on standard error."""
+    with serving(ollama) as vendor:
+        monkeypatch.setenv("OLLAMA_HOST", vendor.url)
+        words = [
+            "sh",
+            "-c",
+            'exec "$@" >answer.txt',
+            "sh",
+            *dragoman("ask", "Where?", "--no-history"),
+        ]
+        with terminal(words, folder=tmp_path) as screen:
+            screen.until("Which model?")
+            screen.say("2")
+            assert screen.ended() == 0
+    assert (tmp_path / "answer.txt").read_text() == "In Mostar.\n"
+
+
+@pytest.mark.parametrize("words", [("ask", "hi"), ("ask",), ("chat",)])
+def test_in_a_pipe_it_says_what_can_be_done(
+    words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the exit code of a wrong configuration; a provider whose key is set comes first."""
+    done = CliRunner().invoke(command, words)
+    assert done.exit_code == 2
+    assert f"no model given: name a model, as in `dragoman {words[0]} anthropic:" in done.stderr
+    assert f"`dragoman {words[0]} local:smollm2` runs on this machine" in done.stderr
+    monkeypatch.setenv("GROQ_API_KEY", "sk-1")
+    done = CliRunner().invoke(command, words)
+    assert f"`dragoman {words[0]} groq:MODEL` (its key is set)" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "whole"),
+    [
+        ("gpt-5", "openai:gpt-5"),
+        ("llama3:8b", "ollama:llama3:8b"),
+        ("smollm2", "local:smollm2"),
+    ],
+)
+@pytest.mark.parametrize("verb", ["ask", "chat"])
+def test_a_model_without_its_provider_is_completed(verb: str, name: str, whole: str) -> None:
+    """In the error, which is short."""
+    done = CliRunner().invoke(command, [verb, name])
+    assert done.exit_code == 2
+    assert f"(did you mean {whole}?)" in done.stderr
 
 
 def test_places_are_local_servers_and_providers_with_a_key(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,11 +19,11 @@ from dragoman import ChatHistory, Image, Message, SessionIdentity
 from dragoman.cli import screen
 from dragoman.cli.cards import Card, print_cards
 from dragoman.cli.commands import dragoman as command
-from dragoman.cli.screen import HARMFUL
 from dragoman.history import MemoryStorage, storage_at
 from dragoman.history.session_summaries import looked_at
 from dragoman.history.storage.protocol import Row
 from dragoman.model import Origin, portal
+from dragoman.model.invisible import invisible
 from tests.cli.terminals import dragoman, terminal
 
 ANA = SessionIdentity(agent="guide", chat="7", user="ana")
@@ -171,10 +171,10 @@ def test_stored_text_can_t_affect_a_terminal(tmp_path: Path) -> None:
     stored(url, HOSTILE, answer("b", HOSTILE), identity=identity)
     for options in ([], ["--table"]):
         text = CliRunner().invoke(command, ["history", "list", "--store", url, *options]).stdout
-        assert HARMFUL.sub("", text) == text
+        assert invisible().sub("", text) == text
     assert listed(url)[0]["model"] == HOSTILE
     shown = CliRunner().invoke(command, ["history", "show", identity.digest, "--store", url])
-    assert HARMFUL.sub("", shown.stdout) == shown.stdout
+    assert invisible().sub("", shown.stdout) == shown.stdout
     assert json.loads(shown.stdout)["value"][0]["parts"][0]["text"] == HOSTILE
 
 
@@ -191,7 +191,7 @@ def test_cards_are_never_wider_than_the_terminal(cards: list[Card], width: int) 
         patch.setenv("COLUMNS", str(width))
         with redirect_stdout(StringIO()) as out:
             print_cards(cards)
-    assert HARMFUL.sub("", out.getvalue()) == out.getvalue()
+    assert invisible().sub("", out.getvalue()) == out.getvalue()
     for line in out.getvalue().split("\n"):
         assert cell_len(line) <= width
 

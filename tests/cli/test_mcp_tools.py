@@ -13,18 +13,13 @@ from click.testing import CliRunner, Result
 
 from dragoman.cli.commands import dragoman as command
 from dragoman.cli.mcp_tools import _name, servers_named
+from tests.cli.loopback import script
 from tests.cli.terminals import dragoman, terminal
-from tests.cli.test_chat import call, script, stored
+from tests.cli.test_chat import call, stored
 
+pytestmark = pytest.mark.usefixtures("own_folder")
 SMALL = [sys.executable, "-I", str(Path(__file__).parent.parent / "mcp" / "small_server.py")]
 COMMAND = shlex.join(SMALL)
-
-
-@pytest.fixture(autouse=True)
-def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each test has its own store and folder."""
-    monkeypatch.setenv("DRAGOMAN_HISTORY", f"sqlite:///{tmp_path / 'chats.db'}")
-    monkeypatch.chdir(tmp_path)
 
 
 def run(*arguments: str, stdin: str = "") -> Result:

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
 from dragoman.cli.commands import dragoman as command
 from dragoman.providers import registry
-from dragoman.providers.provider import Provider
 from dragoman.transport.local.cache import models_folder
 from dragoman.transport.local.catalogue import PACKAGED
 from dragoman.transport.local.fetching import kept_at
-from dragoman.wire.target import Target
-from tests.cli.loopback import Vendor, listed, refused, serving
+from tests.cli.loopback import acme, listed, refused, serving
 from tests.cli.samples import SECRET
 from tests.transport.package_index import MODEL, packaged, wheel
 
@@ -31,12 +28,6 @@ def own_registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def run(*arguments: str) -> Result:
     """Run the command."""
     return CliRunner().invoke(command, ["models", *arguments])
-
-
-def acme(vendor: Vendor, name: str = "acme", **fields: Any) -> None:
-    """Register a provider on loopback."""
-    target = (Target(dialect="openai-chat"),)
-    registry.register(Provider(name, target, f"{vendor.url}/v1", **fields))
 
 
 def test_a_provider_s_models_are_listed() -> None:

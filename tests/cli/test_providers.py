@@ -13,7 +13,7 @@ from dragoman.cli.provider_status import described, shown_address
 from dragoman.providers import registry
 from dragoman.providers.provider import Provider
 from dragoman.wire.target import Target
-from tests.cli.loopback import Goes, Vendor, listed, refused, serving
+from tests.cli.loopback import Goes, acme, listed, refused, serving
 from tests.cli.samples import SECRET
 
 
@@ -31,12 +31,6 @@ def run(*arguments: str) -> Result:
 def rows(*arguments: str) -> dict[str, Any]:
     """The listed rows by name."""
     return {row["name"]: row for row in json.loads(run(*arguments).stdout)}
-
-
-def acme(vendor: Vendor, name: str = "acme", **fields: Any) -> None:
-    """Register a provider on loopback."""
-    target = (Target(dialect="openai-chat"),)
-    registry.register(Provider(name, target, f"{vendor.url}/v1", **fields))
 
 
 def test_all_are_listed_without_any_key() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from pathlib import Path
 from typing import Any
 
@@ -43,14 +44,87 @@ def test_without_a_model_a_script_is_played() -> None:
     assert "with the 8 messages so far\n> Which of the two cities is warmer?" in done.output
 
 
-def test_it_shows_a_call_in_every_dialect() -> None:
-    """It also shows that storing loses nothing."""
+def compared(output: str) -> dict[str, dict[str, str]]:
+    """The table of the formats: for each aspect, what each dialect calls it."""
+    table = output.partition("one conversation, five formats")[2].partition("\n---")[0]
+    found: dict[str, dict[str, str]] = {}
+    row: dict[str, str] = {}
+    for line in table.split("\n\n", 1)[1].splitlines():
+        if line.startswith("  "):
+            name, rest = line[2:20].strip(), line[20:]
+            row[name or list(row)[-1]] = row.get(name or list(row)[-1], "") + " " + rest.strip()
+        elif line:
+            row = found[line] = {}
+    return found
+
+
+def test_it_shows_what_differs_between_the_formats() -> None:
+    """The places are found in the requests themselves; storing loses nothing."""
     done = run("--watch")
-    for name in dialects():
-        assert f"\n{name}:\n  [" in done.output
-    assert '"type":"tool_use"' in done.output
-    assert '"functionCall"' in done.output
+    table = compared(done.output)
+    assert all(set(row) == set(dialects()) for row in table.values())
+    for aspect, name, text in (
+        ("the messages", "gemini", "contents"),
+        ("the instructions", "openai-chat", "messages[].content  role: system"),
+        ("the instructions", "openai-responses", "instructions "),
+        ("the instructions", "gemini", "systemInstruction.parts[].text"),
+        ("what the user says", "anthropic", "content  role: user"),
+        ("a picture", "openai-chat", "content[].image_url.url  role: user  type: image_url"),
+        ("a picture", "ollama", "images[]  role: user"),
+        ("the parameters of a tool", "anthropic", "tools[].input_schema"),
+        ("the arguments of a tool call", "openai-responses", "arguments  type: function_call"),
+        ("the arguments of a tool call", "openai-chat", '"{\\"city\\":\\"Basel\\"}"'),
+        ("the arguments of a tool call", "anthropic", '{"city":"Basel"}'),
+        ("the result of the tool", "gemini", "parts[].functionResponse.response.output"),
+        ("the call that it belongs to", "anthropic", "content[].tool_use_id"),
+        ("at most 120 tokens", "ollama", "options.num_predict"),
+    ):
+        assert text in table[aspect][name], table[aspect]
     assert "equal after reading it back: True" in done.output
+    assert "\x1b" not in done.output
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_it_fits_the_terminal(columns: int, tmp_path: Path) -> None:
+    """No line is broken by the terminal; what few formats have is highlighted."""
+    environment = {"DRAGOMAN_HISTORY": f"sqlite:///{tmp_path / 'chats.db'}"}
+    with terminal(dragoman("tour", "--watch"), environment, columns=columns, rows=24) as screen:
+        assert screen.ended() == 0
+        plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", screen.raw)
+        lines = [line.rpartition("\r")[2] for line in plain.split("\r\n")]  # after a spinner
+        assert [line for line in lines if len(line) > columns] == []
+        assert any(len(line) > columns - 15 for line in lines)
+        assert "\x1b[33m\x1b[1msystemInstruction\x1b[0m" in screen.raw
+        assert "\x1b[33m\x1b[1mrole\x1b[0m" not in screen.raw
+        table = compared("\n".join(lines))
+        assert all(set(row) == set(dialects()) for row in table.values())
+        has_values = '"Answer in one sentence."' in table["the instructions"]["anthropic"]
+        assert has_values is (columns == 120)
+
+
+def test_no_colours_if_they_are_not_wanted(tmp_path: Path) -> None:
+    """NO_COLOR is honoured."""
+    environment = {"DRAGOMAN_HISTORY": f"sqlite:///{tmp_path / 'chats.db'}", "NO_COLOR": "1"}
+    with terminal(dragoman("tour", "--watch"), environment) as screen:
+        assert screen.ended() == 0
+        assert "\x1b[3" not in screen.raw
+
+
+@pytest.mark.usefixtures("fake_llama")
+def test_a_slow_start_is_shown(tmp_path: Path) -> None:
+    """On a terminal, something moves while the model is loading."""
+    from dragoman.transport.local.catalogue import SMOLLM2
+
+    cache = tmp_path / "dragoman" / "models"
+    cache.mkdir(parents=True)
+    path = cache / f"{SMOLLM2.name}-{SMOLLM2.sha256[:12]}.gguf"
+    with path.open("wb") as file:
+        file.write(b"GGUFslow\0")
+        file.truncate(SMOLLM2.size)
+    with terminal(dragoman("tour"), {"XDG_CACHE_HOME": str(tmp_path)}) as screen:
+        screen.until_shown("Loading the model …")
+        screen.type(CTRL_C)
+        assert screen.ended() == 130
 
 
 @pytest.mark.usefixtures("fake_llama")

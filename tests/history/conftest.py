@@ -10,9 +10,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.history.storage.protocol import Storage
-
-_HERE = Path(__file__).parent
-NAMES = sorted(path.stem.removeprefix("backend_") for path in _HERE.glob("storage/backend_*.py"))
+from tests.sampling import BACKENDS
 
 
 class Backend:
@@ -43,7 +41,7 @@ class Backend:
             await storage.close()
 
 
-@pytest.fixture(params=NAMES)
+@pytest.fixture(params=BACKENDS)
 def backend(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Backend]:
     """Every backend in turn, on a place with nothing in it."""
     module = import_module(f"tests.history.storage.backend_{request.param}")
@@ -55,7 +53,7 @@ def backend(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Backend]
         yield Backend(request.param, make, searches=getattr(module, "SEARCHES", True))
 
 
-@pytest.fixture(params=NAMES)
+@pytest.fixture(params=BACKENDS)
 def new_backend(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Backend]:
     """Every backend in turn, on a place where no store has been opened before."""
     module = import_module(f"tests.history.storage.backend_{request.param}")

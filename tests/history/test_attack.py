@@ -23,6 +23,8 @@ from tests.history.attacker import Taken, put, taken
 from tests.history.storage.making import NOON, entry
 from tests.history.torture import IN_FULL
 
+pytestmark = pytest.mark.whole
+
 ATTACKS = 1_000 if IN_FULL else 40
 KEYS = {"2025": b"\1" * 32, "2026": b"\2" * 32}
 WHO = tuple(SessionIdentity(chat=str(number)) for number in range(3))

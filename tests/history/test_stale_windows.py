@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Any
 
 import pytest
@@ -14,30 +15,18 @@ from dragoman.history.remembered_cuts import written as written_cuts
 from dragoman.history.storage.protocol import Row, Storage
 from dragoman.history.truncation import Cut, Summarise, notes
 from tests.history.conftest import Backend
+from tests.history.test_windows_by_model import filled as filled_with
+from tests.history.test_windows_by_model import turn
 
 ONE = SessionIdentity(agent="guide", chat="7")
 SMALL = ChatHistoryConfig(context_window=1_000, reserved_for_completion=200)
+filled = partial(filled_with, config=SMALL)
 LAZY = ChatHistoryConfig(context_window=1_000, reserved_for_completion=200, autosave=False)
 
 
 def written(branch: int, cut: Cut) -> bytes:
     """The stored form of the cut of a branch, for the config's window."""
     return written_cuts({Key(branch, None, 800): cut}) or b""
-
-
-def turn(number: int) -> list[Message]:
-    """A question and its answer."""
-    asked = Message.user(f"question {number} " + "word " * 50)
-    return [asked, Message.assistant(f"answer {number}")]
-
-
-async def filled(
-    storage: Storage, turns: int = 40, config: ChatHistoryConfig = SMALL
-) -> ChatHistory:
-    """A session with instructions and that many turns."""
-    history = await ChatHistory.open(ONE, storage, config)
-    await history.extend([Message.system("Be brief."), *(m for n in range(turns) for m in turn(n))])
-    return history
 
 
 def said(messages: Messages) -> list[str]:

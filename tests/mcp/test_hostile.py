@@ -16,6 +16,8 @@ from dragoman.mcp.tools import MAX_TOOLS, alias, offered
 from dragoman.testing import ScriptedModel
 from tests.mcp.servers import SCHEMA, Scripted, calling, text_result, tools_listed
 
+pytestmark = pytest.mark.whole
+
 
 def nested(depth: int) -> dict[str, Any]:
     """A nested schema."""

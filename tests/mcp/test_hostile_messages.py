@@ -11,6 +11,8 @@ from dragoman import Agent
 from dragoman.testing import ScriptedModel
 from tests.mcp.servers import SCHEMA, Scripted, Send, calling, text_result, tools_listed
 
+pytestmark = pytest.mark.whole
+
 _FLOOD = 500
 
 

@@ -17,6 +17,8 @@ from dragoman.model.parts import Origin
 from dragoman.providers.price import Price
 from dragoman.providers.prices import LISTED, Prices
 
+pytestmark = pytest.mark.whole
+
 _CHAT = {
     "id": "c", "object": "chat.completion", "created": 1, "model": "gpt-5",
     "choices": [{"index": 0, "finish_reason": "stop",

@@ -9,6 +9,8 @@ import pytest
 
 from tests.providers.pinned import TABLE, pinned
 
+pytestmark = pytest.mark.whole
+
 EXPECTED: dict[str, Any] = json.loads(TABLE.read_text())
 _ADVICE = "if it is meant: python -m tests.providers.pinned, and read the difference"
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Literal
@@ -15,9 +16,12 @@ from typing import Any, Literal
 import msgspec
 
 import dragoman
+from dragoman.errors import WireError
+from dragoman.model.events import Event
 from dragoman.model.frozen import EMPTY
 from dragoman.model.value import Value
 from dragoman.wire.dialect import Dialect
+from dragoman.wire.streams import StreamDecoder
 from dragoman.wire.target import Target
 from tests.corpus import Corpus, CorpusNotFoundError, Recording, Tier, current_tier
 
@@ -92,17 +96,40 @@ class Body:
 def bodies(corpus: Corpus, dialect: str, tier: Tier | None = None) -> Iterator[Body]:
     """The accepted requests and plain 200 responses of a dialect."""
     speaker = dragoman.dialect(dialect)
-    for recording in corpus.select(provider_api=SPOKEN_BY[dialect], status=200, tier=tier):
+    for recording in recordings(corpus, dialect, tier):
         if recording.row.file in _FAULTY:
             continue
         path = recording.request_path
-        if not ENDPOINTS[dialect].search(path.partition("?")[0]):
-            continue
         if isinstance(recording.request_body, dict):
             yield Body(speaker, "request", recording.request_body, path, recording)
         answer = recording.response_body
         if isinstance(answer, dict) and not answer.get("error"):
             yield Body(speaker, "response", answer, path, recording)
+
+
+def recordings(corpus: Corpus, dialect: str, tier: Tier | None = None) -> Iterator[Recording]:
+    """The recordings of a dialect's own endpoint with status 200."""
+    for recording in corpus.select(provider_api=SPOKEN_BY[dialect], status=200, tier=tier):
+        if ENDPOINTS[dialect].search(recording.request_path.partition("?")[0]):
+            yield recording
+
+
+def streams(corpus: Corpus, dialect: str) -> Iterator[tuple[str, bytes]]:
+    """The recorded streams of a dialect, each after its file's name."""
+    for recording in recordings(corpus, dialect):
+        if recording.response_stream is not None:
+            yield recording.row.file, recording.response_stream
+
+
+def decoded(
+    corpus: Corpus, dialect: str
+) -> Iterator[tuple[str, bytes, StreamDecoder, list[Event]]]:
+    """The recorded streams that can be decoded; one of them is broken."""
+    for file, stream in streams(corpus, dialect):
+        decoder = dragoman.dialect(dialect).stream_decoder()
+        with suppress(WireError):
+            events = [*decoder.feed(stream), *decoder.close()]
+            yield file, stream, decoder, events
 
 
 def normal(wire: Any) -> Any:

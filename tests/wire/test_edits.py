@@ -39,7 +39,7 @@ def problems(dialect: str, kind: Kind, wire: Any, path: str | None, share: int =
 
 
 def params(kind: Kind) -> list[Any]:
-    """Every body of every dialect; a third of the oddly spelled ones unless `thorough`."""
+    """Every body of every dialect."""
     rich = [
         pytest.param(dialect, wire, path, id=f"{dialect}-{label}")
         for dialect in DIALECTS
@@ -49,12 +49,9 @@ def params(kind: Kind) -> list[Any]:
         return rich
     odd = [(dialect, body) for dialect in DIALECTS for body in odd_spellings.bodies(dialect)]
     return rich + [
-        pytest.param(
-            dialect, wire, path, id=f"{dialect}-{label}",
-            marks=pytest.mark.thorough if number % 6 else (),
-        )
-        for number, (dialect, (label, wire, path)) in enumerate(odd)
-    ]  # fmt: skip
+        pytest.param(dialect, wire, path, id=f"{dialect}-{label}")
+        for dialect, (label, wire, path) in odd
+    ]
 
 
 @pytest.mark.parametrize("share", [5, pytest.param(1, marks=pytest.mark.thorough)])

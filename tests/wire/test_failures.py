@@ -16,6 +16,8 @@ from dragoman.wire.error_bodies import retry_after, safe_path
 from dragoman.wire.error_classification import decode_failure
 from tests.wire.test_hostile import json_values
 
+pytestmark = pytest.mark.whole
+
 DIALECTS = ("openai-chat", "openai-responses", "anthropic", "gemini")
 NOW = 1_700_000_000.0
 PROVIDER_ERRORS = [

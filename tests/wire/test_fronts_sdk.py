@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import threading
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 
@@ -14,6 +11,7 @@ import dragoman
 from dragoman.model.messages import Message
 from dragoman.model.roles import Role
 from tests.wire.clients import FRONTS, seals, sent, streamed
+from tests.wire.loopback import Answers, answering
 from tests.wire.test_fronts import ANSWERS, decoded, direct, events_of
 
 NAMES = [
@@ -27,37 +25,10 @@ NAMES = [
 ]
 
 
-class _Gateway(BaseHTTPRequestHandler):
-    """A server with a given answer, which records its requests."""
-
-    body: ClassVar[bytes] = b""
-    stream: ClassVar[bytes] = b""
-    asked: ClassVar[list[tuple[str, dict[str, Any]]]] = []
-
-    def do_POST(self) -> None:
-        """The answer, streamed if the request asks for that."""
-        asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        self.asked.append((self.path, asked))
-        streams = asked.get("stream", False) or "streamGenerate" in self.path
-        answer = self.stream if streams else self.body
-        self.send_response(200)
-        kind = "text/event-stream" if streams else "application/json"
-        self.send_header("content-type", kind)
-        self.send_header("content-length", str(len(answer)))
-        self.end_headers()
-        self.wfile.write(answer)
-
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base's name
-        """Log nothing."""
-
-
-@pytest.fixture(name="address", scope="module")
-def _address() -> Iterator[str]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Gateway)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    server.server_close()
+@pytest.fixture(name="gateway", scope="module")
+def _gateway() -> Iterator[Answers]:
+    with answering() as answers:
+        yield answers
 
 
 def _anthropic(address: str, *, is_stream: bool) -> None:
@@ -133,20 +104,17 @@ LOOPS = [
 
 @pytest.mark.parametrize(("name", "front", "is_stream"), LOOPS)
 def test_sealed_state_round_trips_through_an_sdk(
-    address: str,
-    name: str,
-    front: str,
-    is_stream: bool,
+    gateway: Answers, name: str, front: str, is_stream: bool
 ) -> None:
     """Each seal and item id returns to its position."""
     home, body = ANSWERS[name]
     response = decoded(home, body)
-    _Gateway.asked.clear()
-    _Gateway.body = dragoman.dialect(front).encode_response(response).to_bytes()
-    _Gateway.stream = streamed(front, events_of(response))
-    CLIENTS[front](address, is_stream=is_stream)
-    path, second = _Gateway.asked[1]
-    messages = dragoman.dialect(front).decode_request(second, path=path).messages
+    gateway.came.clear()
+    gateway.plain = dragoman.dialect(front).encode_response(response).to_bytes()
+    gateway.streamed = streamed(front, events_of(response))
+    CLIENTS[front](gateway.address, is_stream=is_stream)
+    second = gateway.came[1]
+    messages = dragoman.dialect(front).decode_request(second.json, path=second.path).messages
     answers = [Message(m.role, m.parts) for m in messages if m.role is Role.ASSISTANT]
     found, wanted = sent(home, answers).body, sent(home, direct(response)).body
     assert seals(home, found) == seals(home, wanted)

@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 import dragoman
 from dragoman.errors import WireError
 
+pytestmark = pytest.mark.whole
+
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 
 scalars = st.one_of(

@@ -339,15 +339,16 @@ def _accepted(target: str, body: Mapping[str, Any]) -> None:
     plain = json.loads(json.dumps(body, default=dict))
     if "tools" in plain:  # MCP servers are under a beta header, and in the SDK's beta types only
         plain["tools"] = [tool for tool in plain["tools"] if tool.get("type") != "mcp_toolset"]
-    _exhausted(_adapter(target).validate_python(plain))
+    exhausted(_adapter(target).validate_python(plain))
 
 
-def _exhausted(value: Any) -> None:
+def exhausted(value: Any) -> None:
+    """Reads an `Iterable` and all in it, which validates them."""
     if isinstance(value, Mapping):
         value = value.values()
     if isinstance(value, Iterable) and not isinstance(value, (str, bytes)):
         for item in value:
-            _exhausted(item)
+            exhausted(item)
 
 
 @pytest.mark.parametrize("target", TYPED)

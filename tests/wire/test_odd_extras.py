@@ -10,6 +10,8 @@ from dragoman import Message, Request, ToolDefinition, dialect, dialects
 from dragoman.model import ServerTool, Service
 from dragoman.tools import CodeExecution, McpServer, WebSearch
 
+pytestmark = pytest.mark.whole
+
 _TOOLS: Any = (
     WebSearch(), CodeExecution(container="c"), McpServer(label="d", url="u"),
     ServerTool("mcp_toolset", "anthropic", {"mcp_server_name": 7}),

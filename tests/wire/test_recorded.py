@@ -19,12 +19,11 @@ from dragoman.model.value import Value
 from dragoman.wire.fitting import fitted
 from tests.corpus import Corpus
 from tests.wire.recorded import (
-    ENDPOINTS,
-    SPOKEN_BY,
     Body,
     bodies,
     normal,
     rewritten,
+    streams,
     without_extras,
 )
 
@@ -136,15 +135,11 @@ def test_decoding_a_stream_twice_gives_equal_responses(corpus: Corpus, dialect: 
     """Chunk boundaries make no difference; a broken stream fails both times."""
     failures: list[str] = []
     total = 0
-    for recording in corpus.select(provider_api=SPOKEN_BY[dialect], status=200):
-        stream = recording.response_stream
-        path = recording.request_path.partition("?")[0]
-        if stream is None or not ENDPOINTS[dialect].search(path):
-            continue
+    for file, stream in streams(corpus, dialect):
         total += 1
         one, other = _streamed(dialect, stream, len(stream)), _streamed(dialect, stream, 777)
         if one != other or hash(one) != hash(other):
-            failures.append(recording.row.file)
+            failures.append(file)
     assert total > 0
     assert failures == []
 

@@ -24,6 +24,8 @@ from tests.wire.recorded import ENDPOINTS, SPOKEN_BY, normal
 from tests.wire.rulebook import Book, Case
 from tests.wire.test_rules import BOOKS
 
+pytestmark = pytest.mark.whole
+
 MODELS = {
     "openai": ("gpt-4o", "gpt-5"),
     "anthropic": ("claude-3-5-haiku-latest", "claude-sonnet-4-5", "claude-opus-4-8"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -31,6 +31,7 @@ from dragoman.wire.restoring import RestoringDecoder, restoring
 from dragoman.wire.schemas import OPENAI_STRICT, projected
 from tests.wire.schemas.instances import instances, misfits, spins
 from tests.wire.schemas.strategies import roots
+from tests.wire.streamed import folded
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -99,13 +100,6 @@ def read(name: str, context: Context, data: bytes, size: int = 10**9) -> tuple[A
     for at in range(0, len(data), size):
         events += decoder.feed(data[at : at + size])
     return decoder, [*events, *decoder.close()]
-
-
-def folded(events: Sequence[Event]) -> Response:
-    """The response that the events add up to."""
-    accumulator = MessageAccumulator()
-    accumulator.extend(events)
-    return accumulator.response
 
 
 class Played:

@@ -24,6 +24,8 @@ from tests.wire.recorded import bodies
 from tests.wire.rulebook import Book, Case
 from tests.wire.test_hostile import _places, _put, json_values
 
+pytestmark = pytest.mark.whole
+
 BOOKS = (CHAT, RESPONSES, ANTHROPIC, GEMINI, OLLAMA)
 _SAMPLED = [CHAT, *(pytest.param(book, marks=pytest.mark.thorough) for book in BOOKS[1:])]
 CASES = [(book, case) for book in BOOKS for case in book.cases]

@@ -22,6 +22,8 @@ from dragoman.model.roles import Role
 from dragoman.model.tools import ServerTool, ToolChoice
 from dragoman.wire.encoded import Encoded
 
+pytestmark = pytest.mark.whole
+
 _TOOL = ToolDefinition("f", "Does it.", {"type": "object", "properties": {}})
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -12,7 +12,6 @@ import pytest
 
 import dragoman
 from dragoman import Refusal, Text, Thinking, ToolCall
-from dragoman.errors import DragomanError
 from dragoman.model.content import AnyPart
 from dragoman.model.events import (
     ChoiceFinish,
@@ -29,11 +28,11 @@ from dragoman.model.parts import Citation, Origin, ServerToolCall, ServerToolRes
 from dragoman.model.responses import Response
 from dragoman.model.tools import ToolCallDelta
 from dragoman.model.usage import FinishReason, Usage
-from dragoman.wire.envelope import unwrap
+from dragoman.wire.envelope import ANNOUNCED, unwrap
 from dragoman.wire.stream_encoding import CORRECTED
 from dragoman.wire.unsealing import unsealed
 from tests.corpus import Corpus
-from tests.wire.recorded import ENDPOINTS, SPOKEN_BY
+from tests.wire.recorded import decoded
 from tests.wire.streamed import folded, read, written
 
 PAIRS = [(a, b) for a in dragoman.dialects() for b in dragoman.dialects()]
@@ -48,22 +47,6 @@ _CORRECTED = frozenset({
 })  # fmt: skip
 _SEALED_ANEW = re.compile(r'"encrypted_content": "[^"]*"')
 _LEAST = {"anthropic": 40, "gemini": 20, "ollama": 6, "openai-chat": 90, "openai-responses": 30}
-
-
-def _streams(corpus: Corpus, dialect: str) -> Iterator[tuple[str, list[Event]]]:
-    """The recorded streams of a dialect that are complete."""
-    for recording in corpus.select(provider_api=SPOKEN_BY[dialect], status=200):
-        stream = recording.response_stream
-        path = recording.request_path.partition("?")[0]
-        if stream is None or not ENDPOINTS[dialect].search(path):
-            continue
-        decoder = dragoman.dialect(dialect).stream_decoder()
-        try:
-            events = decoder.feed(stream) + decoder.close()
-        except DragomanError:  # one of them is broken
-            continue
-        if decoder.is_complete:
-            yield recording.row.file, events
 
 
 def _said(response: Response, ids: set[str], cut_off: set[str]) -> dict[str, Any]:
@@ -84,7 +67,7 @@ def _said(response: Response, ids: set[str], cut_off: set[str]) -> dict[str, Any
                                 for c in p.citations),
             "media": [p for p in parts if isinstance(p, Media)],
             "executed": [p for p in parts if isinstance(p, (ServerToolCall, ServerToolResult))],
-            "state": sorted(filter(None, map(_state, parts))),
+            "state": _states(parts),
             "call state": [_call_state(p) for p in unsealed(parts, "") if isinstance(p, ToolCall)],
             "finish": choice.finish,
         }  # fmt: skip
@@ -104,20 +87,33 @@ def _citation(citation: Any) -> tuple[Any, ...]:
     return (citation.kind, citation.url, citation.title, citation.quote)
 
 
-def _state(part: AnyPart) -> str:
-    """The state that only the provider can read: its own, or in an envelope."""
-    data = part.data if isinstance(part, Thinking) else None
-    seal = unwrap(part.signature) or unwrap(data)
-    if seal is None:
-        return f"{type(part).__name__} {part.signature} {data}" if part.signature or data else ""
-    if isinstance(seal.part, Thinking) and not seal.part.signature and not seal.part.data:
-        return ""  # interrupted thinking is sealed in pieces, which can't be verified
-    if isinstance(seal.part, ToolCall):
-        return ""  # in the start and in the stop event: `_call_state` has the final one
-    state = seal.part.replace(origin=None)
-    if isinstance(state, Thinking) and seal.origin.dialect == "openai-responses":
-        state = state.replace(data="")
-    return f"{seal.origin.dialect} {seal.owner} {seal.at} {_document(state)}"
+def _states(parts: Iterable[AnyPart]) -> list[str]:
+    """The state that only the provider can read, its own or in an envelope, of each part.
+
+    In a stream, the state of a text may come twice: before it, as far as it is known, and after it.
+    """
+    found: dict[object, str] = {}
+    for number, part in enumerate(parts):
+        data = part.data if isinstance(part, Thinking) else None
+        seal = unwrap(part.signature) or unwrap(data)
+        if seal is None:
+            if part.signature or data:
+                found[number] = f"{type(part).__name__} {part.signature} {data}"
+            continue
+        state = seal.part.replace(origin=None)
+        if isinstance(state, ToolCall):
+            continue  # in the start and in the stop event: `_call_state` has the final one
+        owner = seal.owner
+        if isinstance(state, Thinking):
+            if not state.signature and not state.data:
+                continue  # interrupted thinking is sealed in pieces, which can't be verified
+            if seal.origin.dialect == "openai-responses":
+                state = state.replace(data="")
+        elif type(state) is Text and not state.signature:
+            owner = ANNOUNCED  # what precedes its text in a stream can't name it
+        key = (ANNOUNCED, state.item_id) if owner == ANNOUNCED and state.item_id else number
+        found[key] = f"{seal.origin.dialect} {owner} {seal.at} {_document(state)}"
+    return sorted(found.values())
 
 
 def _call_state(call: ToolCall) -> tuple[Any, ...]:
@@ -148,7 +144,9 @@ def _losses(losses: Any) -> set[tuple[str, str]]:
 def test_streamed_and_plain_answers_are_equal(corpus: Corpus, source: str, target: str) -> None:
     """The content and the losses do not depend on streaming."""
     count = 0
-    for file, events in _streams(corpus, source):
+    for file, _, source_decoder, events in decoded(corpus, source):
+        if not source_decoder.is_complete:
+            continue
         count += 1
         response = folded(events)
         stream, losses = written(target, events)

@@ -53,6 +53,8 @@ from tests.wire.odd_bodies import (
 from tests.wire.recorded import bodies, normal
 from tests.wire.streamed import read, written
 
+pytestmark = pytest.mark.whole
+
 DIALECTS = dragoman.dialects()
 KINDS: tuple[Kind, ...] = ("request", "response")
 sampled = pytest.mark.parametrize("step", [7, pytest.param(1, marks=pytest.mark.slow)])

@@ -72,7 +72,7 @@ def _expect_model(name: str) -> None:
 
     if own_model(name) is None:
         parsed = parse_model(name)
-        named_place(parsed.provider, has_model=parsed.chat is not None)
+        named_place(parsed.provider, has_model=parsed.chat is not None, model=parsed.chat)
 
 
 @aliases.command()

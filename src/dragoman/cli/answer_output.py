@@ -11,7 +11,7 @@ import click
 
 from dragoman.cli.ask_options import Options
 from dragoman.cli.exit_codes import BROKEN, PROVIDER, Ending, complain
-from dragoman.cli.screen import harmless
+from dragoman.cli.screen import harmless, harmless_stream
 from dragoman.cli.spinner import waiting
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ class Printer:
         self._is_seen = stdout.isatty()
         self._is_document = options.as_json
         self._kinds: dict[int, str] = {}
+        self._visible = {False: harmless_stream(), True: harmless_stream()}
         self._open: dict[bool, bool] = {}  # by stream: whether a line is unfinished
 
     @property
@@ -66,16 +67,20 @@ class Printer:
             self._think(text)
         elif kind in {"text", "refusal"} and not self._is_document:
             self._end_line(err=True)
-            self._write(text if not self._is_seen else harmless(text))
+            self._write(self._visible[False].feed(text) if self._is_seen else text)
 
     def _think(self, text: str) -> None:
         if not sys.stderr.isatty():
             return
-        shown = harmless(text)
+        self._write_thinking(self._visible[True].feed(text))
+
+    def _write_thinking(self, shown: str) -> None:
         plain = bool(os.environ.get("NO_COLOR"))
         self._write(shown if plain else click.style(shown, dim=True), err=True)
 
     def _write(self, text: str, *, err: bool = False) -> None:
+        if not text:
+            return
         click.echo(text, nl=False, err=err, color=True)  # or echo strips escapes in a pipe
         self._open[err] = not text.removesuffix("\x1b[0m").endswith("\n")
 
@@ -85,6 +90,10 @@ class Printer:
 
     def stop(self) -> None:
         """End any unfinished lines."""
+        if rest := self._visible[True].flush():
+            self._write_thinking(rest)
+        if rest := self._visible[False].flush():
+            self._write(rest)
         self._end_line(err=True)
         self._end_line()
 

@@ -20,10 +20,6 @@ if TYPE_CHECKING:
     from dragoman.model.requests import Request
     from dragoman.transport.model import Model
 
-_NO_MODEL = (
-    "no model given: name one, as in `dragoman ask openai:gpt-5 …` or with -m, or set a default:"
-    " `dragoman aliases set default openai:gpt-5`"
-)
 _SECONDS = click.FloatRange(0, min_open=True)
 
 
@@ -91,10 +87,19 @@ def ask(words: tuple[str, ...], **options: Any) -> None:
         if given.saved_as is not None:
             _save(given, model, said)
         elif model is None:
-            raise Ending(USAGE, _NO_MODEL)
+            _ask_chosen(said, given)
         else:
             is_same = named is None and model == state.model
             _ask(model, said, given.with_state(state, is_same_model=is_same))
+
+
+def _ask_chosen(words: tuple[str, ...], given: Options) -> None:
+    """Ask a model that the user picks now: none was named."""
+    from dragoman.cli.chat.choosing import chosen_model
+
+    is_terminal = bool(words or given.attach) and sys.stdin.isatty() and sys.stderr.isatty()
+    chosen = chosen_model(None, None, is_terminal=is_terminal, command="ask")
+    _ask(chosen.name, words, replace(given, yes=given.yes or chosen.is_agreed))
 
 
 def _ask(named: str, words: tuple[str, ...], given: Options) -> None:

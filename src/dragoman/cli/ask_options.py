@@ -117,16 +117,36 @@ def model_and_words(
 ) -> tuple[str | None, tuple[str, ...]]:
     """The model, and the remaining arguments.
 
-    The first argument is the model, unless one is named elsewhere (with -m, by the template, by the
-    chat that is continued, in the environment, as the default) and this one names none.
+    The first argument is the model if it names one. It may also be a misspelled one, unless a model
+    is named elsewhere: with -m, by the template, by the chat that is continued, in the environment,
+    as the default.
     """
     if named is not None:
         return named, words
     theirs = None if template is None else template.model
     usual = theirs or last or os.environ.get(MODEL_VARIABLE) or default_model()
-    if words and (usual is None or names_model(words[0])) and words != ("-",):
+    is_meant = _is_meant_as_model if usual is None else names_model
+    if words and words != ("-",) and is_meant(words[0]):
         return words[0], words[1:]
     return usual, words
+
+
+def _is_meant_as_model(word: str) -> bool:
+    """Whether a word is a model, a provider, or one of them misspelled, rather than a prompt."""
+    from dragoman.errors import DragomanError
+    from dragoman.providers.registry import provider, suggested_model
+    from dragoman.transport.local.catalogue import PACKAGED
+
+    if names_model(word):
+        return True
+    if any(map(str.isspace, word)):
+        return False
+    if ":" in word or suggested_model(word) is not None or word.lower() in PACKAGED:
+        return True
+    try:
+        return provider(word.partition("/")[0]) is not None
+    except DragomanError:
+        return False
 
 
 def names_model(word: str) -> bool:

@@ -1,45 +1,31 @@
-"""Files that are written completely or not at all."""
+"""The files that commands write: completely or not at all."""
 
 from __future__ import annotations
 
-import os
 import secrets
 import stat
 import sys
 from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO, Self
+from typing import Self
 
 from dragoman.cli.exit_codes import FILES, USAGE, Ending
 
 
 class Output:
-    """A file written under a temporary name until `keep` renames it.
-
-    Without a name it is standard output. Files that are not regular (`/dev/null`, a named pipe) are
-    written directly. Leaving the block without `keep` deletes the temporary file.
-    """
+    """Standard output (if there is no name), or an `AtomicFile`."""
 
     def __init__(self, name: str | None) -> None:
-        self._final: Path | None = None
-        self._temporary: Path | None = None
-        self._stream: BinaryIO
-        if name is None:
-            self._stream = sys.stdout.buffer
-            return
-        path = Path(name).resolve()  # a symbolic link stays one
-        if path.exists() and not stat.S_ISREG(path.stat().st_mode):
-            self._stream = path.open("wb")
-        else:
-            self._final = path
-            self._temporary = path.with_name(f".{path.name[:200]}.{secrets.token_hex(4)}.part")
-            self._stream = self._temporary.open("xb")
+        from dragoman.transport.atomic_files import AtomicFile  # `--help` needs no transport
+
+        self._file = None if name is None else AtomicFile(Path(name))
+        self._stream = sys.stdout.buffer if self._file is None else self._file
 
     @property
     def is_seen(self) -> bool:
         """Whether it is a terminal."""
-        return self._stream.isatty()
+        return self._file is None and sys.stdout.isatty()
 
     def write(self, data: bytes) -> None:
         """Append data."""
@@ -51,13 +37,10 @@ class Output:
 
     def keep(self) -> None:
         """Finish: rename the file to its final name."""
-        self._stream.flush()
-        if self._temporary is not None and self._final is not None:
-            self._stream.close()
-            if self._final.exists():
-                self._temporary.chmod(stat.S_IMODE(self._final.stat().st_mode))
-            self._temporary.replace(self._final)
-            self._temporary = None
+        if self._file is None:
+            self.flush()
+        else:
+            self._file.keep()
 
     def __enter__(self) -> Self:
         return self
@@ -68,25 +51,19 @@ class Output:
         _error: BaseException | None,
         _traceback: TracebackType | None,
     ) -> None:
-        if self._stream is not sys.stdout.buffer:
-            self._stream.close()
-        if self._temporary is not None:
-            self._temporary.unlink(missing_ok=True)
+        if self._file is not None:
+            self._file.discard()
 
 
 def write_private(path: Path, text: str) -> None:
     """Write a text file that only its owner can read, replacing any existing one."""
     from dragoman.history.storage.private_folders import make_private_folder
+    from dragoman.transport.atomic_files import write_atomically
 
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
         make_private_folder(path.parent)
-        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        temporary.replace(path)
+        write_atomically(path, text.encode(), is_private=True)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
         raise Ending(FILES, f"{path}: {error.strerror or type(error).__name__}") from None
 
 

@@ -31,9 +31,11 @@ def completion(shell: str | None, *, install: bool) -> None:
         if not install:
             click.echo(script, nl=False)
             return
+        from dragoman.transport.atomic_files import write_atomically
+
         place = _place(chosen)
         place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(script, encoding="utf-8")
+        write_atomically(place, script.encode())
         click.echo(f"written to {place}{_REMARKS.get(chosen, '')}", err=True)
 
 

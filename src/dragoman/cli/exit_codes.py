@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import signal
@@ -10,6 +11,7 @@ import threading
 import traceback
 from collections.abc import Generator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Never
@@ -30,7 +32,13 @@ PROVIDER = 5
 FAULT = 70
 INTERRUPTED = 128 + 2
 TERMINATED = 128 + 15
+HUNG_UP = 128 + 1
 CLOSED = 128 + 13
+
+_ENDINGS: dict[int, tuple[int, str]] = {signal.SIGTERM: (TERMINATED, "terminated")}
+"""The signals that end a command, with its exit code and message."""
+if sys.platform != "win32":
+    _ENDINGS[signal.SIGHUP] = (HUNG_UP, "the terminal was closed")
 
 EXIT_CODES = """\b
 Exit codes:
@@ -41,11 +49,15 @@ Exit codes:
   4   file can't be read or written
   5   provider error, or provider unreachable
   70  internal error (a bug in dragoman)
-  130, 141, 143  interrupted, output closed, terminated"""
+  129, 130, 141, 143  terminal closed, interrupted, output closed, terminated"""
 
 
 INPUT = click.Path(exists=True, dir_okay=False, readable=True, allow_dash=True)
 """An input argument: a file, or `-` for standard input."""
+
+
+_FULL = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}
+"""The errors of a full disk, or of a file that has become too large."""
 
 
 class Ending(BaseException):
@@ -67,8 +79,9 @@ class _Termination(Ending, SystemExit):  # type: ignore[misc]  # both have `code
 def complain(message: str) -> None:
     """Print a message on standard error."""
     from dragoman.cli.screen import harmless
+    from dragoman.cli.wrapping import say
 
-    click.echo(f"dragoman: {harmless(message)}", err=True)
+    say(f"dragoman: {harmless(message)}", err=True)
 
 
 def fault(error: BaseException) -> str:
@@ -88,10 +101,10 @@ def clean_ending() -> Generator[None, None, None]:
             yield
         except (Exception, KeyboardInterrupt, Ending) as error:  # noqa: BLE001 - named or unforeseen
             code, message = _ending_of(error)
+            if isinstance(error, BrokenPipeError) or _is_full_output(error):
+                _silence()
         else:
             return
-    if code == CLOSED:
-        _silence()
     if message is not None:
         complain(message)
     sys.exit(code)
@@ -111,10 +124,17 @@ def _ending_of(error: BaseException) -> tuple[int, str | None]:
         case BrokenPipeError():
             return CLOSED, None
         case OSError():
-            name = f"{error.filename}: " if isinstance(error.filename, str) else ""
-            return FILES, f"{name}{error.strerror or type(error).__name__}"
+            named = error.filename if isinstance(error.filename, str) else None
+            if _is_full_output(error):
+                named = "standard output"
+            return FILES, ": ".join(filter(None, (named, error.strerror or type(error).__name__)))
         case _:
             return FAULT, fault(error)
+
+
+def _is_full_output(error: BaseException) -> bool:
+    """Whether standard output is on a full disk: whoever writes a file names it (`AtomicFile`)."""
+    return isinstance(error, OSError) and error.errno in _FULL and error.filename is None
 
 
 def _code_of(error: DragomanError) -> int:
@@ -131,28 +151,37 @@ def _code_of(error: DragomanError) -> int:
 
 @contextmanager
 def _terminable() -> Generator[None, None, None]:
-    """Make SIGTERM unwind the stack as an interrupt does, so that cleanup runs."""
+    """Make SIGTERM and SIGHUP unwind the stack as an interrupt does, so that cleanup runs."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGTERM, _terminated)
+    before = {each: signal.getsignal(each) for each in _ENDINGS}
+    before = {each: was for each, was in before.items() if was not in {signal.SIG_IGN, None}}
+    for each in before:  # what is ignored stays so, as under nohup
+        signal.signal(each, _ended)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for each, handler in before.items():
+            signal.signal(each, handler)
 
 
-def _terminated(_number: int, _frame: FrameType | None) -> None:
-    """Handle SIGTERM; a running event loop ends between two callbacks, never inside one."""
+def _ended(number: int, _frame: FrameType | None) -> None:
+    """Handle a signal; a running event loop ends between two callbacks, never inside one."""
+    if number != signal.SIGTERM:
+        from dragoman.gateway.hangup import forget_terminal
+
+        forget_terminal()
+    leave = partial(_leave, *_ENDINGS[number])
     loop = _running_loop()
     if loop is None:
-        _leave()
+        leave()
     else:
-        loop.call_soon_threadsafe(_leave)
+        loop.call_soon_threadsafe(leave)
 
 
-def _leave() -> Never:
-    raise _Termination(TERMINATED, "terminated")
+def _leave(code: int, message: str) -> Never:
+    raise _Termination(code, message)
 
 
 def _running_loop() -> AbstractEventLoop | None:
@@ -167,7 +196,7 @@ def _running_loop() -> AbstractEventLoop | None:
 
 
 def _silence() -> None:
-    """Discard buffered output after the reader has gone, so that flushing at exit can't fail."""
+    """Discard buffered output that nobody can take, so that flushing at exit can't fail."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     try:
         os.dup2(nowhere, sys.stdout.fileno())

@@ -79,7 +79,7 @@ def _expect_model(model: str, base_url: str | None) -> None:
     from dragoman.transport.model_names import parse_model
 
     name = parse_model(model)
-    place = named_place(name.provider, has_model=name.chat is not None)
+    place = named_place(name.provider, has_model=name.chat is not None, model=name.chat)
     expect_ready(place, base_url)
     if name.chat is None and place.auth is not None and base_url is None:
         listing = f"`dragoman models {place.name}` lists them"

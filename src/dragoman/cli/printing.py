@@ -28,13 +28,13 @@ def print_json(value: Any) -> None:
 
 
 def print_json_text(text: str) -> None:
-    """Print JSON to standard output, with control characters escaped.
+    """Print JSON to standard output, with control and other invisible characters escaped.
 
     JSON itself allows some of them unescaped: C1 controls and bidirectional overrides.
     """
-    from dragoman.cli.screen import HARMFUL
+    from dragoman.model.invisible import made_visible
 
-    click.echo(HARMFUL.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
+    click.echo(made_visible(text, lambda char: json.dumps(char)[1:-1]))
 
 
 def print_found(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

@@ -53,18 +53,22 @@ def needs(place: Provider) -> list[str]:
     return missing_variables(place, os.environ)
 
 
-def named_place(name: str, *, has_model: bool = True) -> Provider:
+def named_place(name: str, *, has_model: bool = True, model: str | None = None) -> Provider:
     """The provider with this name; exits with the known ones and how to name models.
 
-    If there is no colon in the name, it was probably meant as a model.
+    `model` is the part after the colon; if there is none, the name was probably meant as a model.
     """
     from dragoman.errors import ConfigError
-    from dragoman.providers.registry import provider
+    from dragoman.providers.registry import provider, suggested_model
 
+    whole = name if model is None else f"{name}:{model}"
     try:
-        return provider(name)
+        return provider(name, model=whole)
     except ConfigError as error:
-        problem = f"{error}; local: and echo: run on this machine"
+        problem = str(error)
+    if suggested_model(whole) is not None:
+        raise Ending(USAGE, problem)
+    problem = f"{problem}; local: and echo: run on this machine"
     form = (
         ""
         if has_model
@@ -94,11 +98,13 @@ def expect_ready(place: Provider, base_url: str | None) -> None:
 
 def described(place: Provider) -> dict[str, Any]:
     """A provider as the commands list it, without its key."""
+    from dragoman.providers.readiness import address_around
+
     missing = needs(place)
     return {
         "name": place.name,
         "dialects": list(place.dialects),
-        "base_url": shown_address(place.base_url),
+        "base_url": shown_address(address_around(place, os.environ) or place.base_url),
         "key_variables": list(place.keys),
         "key_set": key_variable(place),
         "needs": missing,

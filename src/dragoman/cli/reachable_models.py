@@ -50,10 +50,14 @@ def places() -> list[Place]:
 
 
 def address_here(place: str) -> str | None:
-    """The address of a local server, if set in its environment variable."""
-    from dragoman.providers.readiness import server_address
+    """The address of a provider, if set in its environment variable."""
+    from dragoman.providers.readiness import address_around
+    from dragoman.providers.registry import provider
 
-    return server_address(place, os.environ)
+    try:
+        return address_around(provider(place), os.environ)
+    except ConfigError:  # reported when it is used
+        return None
 
 
 async def asked(place: str, base_url: str | None, seconds: float) -> list[str]:

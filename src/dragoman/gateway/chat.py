@@ -16,6 +16,7 @@ from dragoman.gateway.http import as_mapping
 from dragoman.gateway.inbound import InboundRequest
 from dragoman.gateway.large_bodies import aside_if_large
 from dragoman.gateway.middleware import ExchangeFilters, Stopped
+from dragoman.gateway.selection import Selection
 from dragoman.gateway.sessions import join_session
 from dragoman.gateway.spending import Spending
 from dragoman.gateway.upstream_task import UpstreamTask
@@ -23,6 +24,7 @@ from dragoman.gateway.upstreams import Upstream
 from dragoman.gateway.whole_calls import agent_form
 from dragoman.wire.dialect import dialect
 from dragoman.wire.front import front_form
+from dragoman.wire.known_fields import without_lookalikes
 
 
 async def chat(inbound: InboundRequest) -> None:
@@ -90,6 +92,10 @@ async def _filters(inbound: InboundRequest, task: UpstreamTask) -> ExchangeFilte
         raise InvalidRequest(msg, status=400, param="prompt")
     if task.override is None:
         await task.client_request.decoded()
+    front, given = task.client_request.front, task.override or task.client_request.request
+    request, losses = without_lookalikes(given, front)
+    if losses:  # middleware would not see what a provider does
+        task.override, task.ignored = request, (*task.ignored, *losses)
     return middleware.start(inbound, task)
 
 
@@ -135,6 +141,7 @@ async def _answer_from_upstreams(inbound: InboundRequest, task: UpstreamTask, ro
             upstreams.append((upstream, hop.model))
     if not hops:
         raise task.unsupported()
+    task.selection = Selection(inbound, route, task.requested_model)
     try:
         used = await task.run(
             upstreams,

@@ -6,9 +6,10 @@ model, `stream`, and the settings that a response repeats. The conversation stay
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from copy import copy
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import msgspec
 from msgspec import Raw
@@ -20,6 +21,7 @@ from dragoman.providers.translation import lane_of
 from dragoman.wire.dialect import Dialect, dialect
 from dragoman.wire.error_reporting import reported
 from dragoman.wire.front import AgentForm, front_form
+from dragoman.wire.known_fields import Accepted, accepted, known_fields
 from dragoman.wire.lane.heads import sample_of
 
 _split = msgspec.json.Decoder(dict[str, Raw]).decode
@@ -47,10 +49,9 @@ class ClientRequest:
     ) -> None:
         """Pass `model` and `stream` where the path determines them."""
         self.front: Dialect = dialect(front)
-        self.body = body
         self.path = path
         self.headers = headers or None
-        self.fields = _fields(self.front, body)
+        self.body, self.fields, self.losses = accepted_fields(self.front, body)
         if len(body) > 2 * MAX_MESSAGES:
             self._check_messages()
         self.model = model if model is not None else _model(self.fields.get("model"))
@@ -62,6 +63,15 @@ class ClientRequest:
             added = {name: Raw(value) for name, value in agent.stream_fields.items()}
             self.fields = {**added, **self.fields}
             self.body = _encode(self.fields)
+
+    def without(self, names: Collection[str]) -> Self:
+        """The same request without some of its fields."""
+        made = copy(self)
+        for kept in ("settings", "request"):
+            made.__dict__.pop(kept, None)
+        made.fields = {name: raw for name, raw in self.fields.items() if name not in names}
+        made.body = _encode(made.fields)
+        return made
 
     def __repr__(self) -> str:
         return f"<client request in {self.front.name}, {len(self.body)} bytes>"
@@ -177,10 +187,13 @@ def _named(headers: Mapping[str, str] | None) -> tuple[tuple[str, str], ...]:
     return () if not headers else tuple(headers.items())
 
 
-def _fields(front: Dialect, body: bytes) -> dict[str, Raw]:
-    """Split a body into unparsed fields; raise the dialect's own error if it isn't an object."""
+def accepted_fields(front: Dialect, body: bytes) -> Accepted:
+    """Split a body into unparsed fields, without those that only look like known ones.
+
+    Raises the dialect's own error if it isn't an object.
+    """
     try:
-        return _split(body)
+        return accepted(body, _split(body), known_fields(front))
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         pass
     try:

@@ -1,46 +1,29 @@
 """A request and its response on a connection of `GatewayProtocol`.
 
-Uvicorn's cycle speaks ASGI: a dictionary and a coroutine for every message. So does this one, but
-`Call` sends most responses through its other methods, in a fraction of the time. They send headers
-other than `connection`, `content-length` and `transfer-encoding`, which they set themselves.
+ASGI takes a dictionary and a coroutine for every message. A cycle speaks it, but `Call` sends most
+responses through its other methods, in a fraction of the time. They send headers other than
+`connection`, `content-length` and `transfer-encoding`, which they set themselves.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from uvicorn.protocols.http.httptools_impl import (
-    HEADER_RE,
-    HEADER_VALUE_RE,
-    STATUS_LINE,
-    RequestResponseCycle,
-)
+from dragoman.gateway.asgi_cycle import NO_BODY, STATUS_LINE, AsgiCycle, header_line
 
 if TYPE_CHECKING:
     from dragoman.gateway.protocol import GatewayProtocol
 
-_NO_BODY = frozenset({204, 304})
 _JOINED = 64 * 1024
 """Up to this size, a body is joined to its head: copying it costs less than another write."""
 
 
-class Cycle(RequestResponseCycle):
-    """Takes the place of uvicorn's cycle."""
+class Cycle(AsgiCycle):
+    """A request on one of our connections, and its response."""
 
-    # Uvicorn's `__init__` sets all of these for every request; few of them ever change.
-    logger = logging.getLogger("uvicorn.error")
-    access_logger = logging.getLogger("uvicorn.access")
-    access_log = False
-    disconnected = False
-    more_body = True
-    response_started = False
-    response_complete = False
-    chunked_encoding: bool | None = None
-    expected_content_length = 0
     left: Callable[[], object] | None = None
     """Called when the client disconnects before its response is complete."""
     broken: tuple[int, str] | None = None
@@ -48,7 +31,7 @@ class Cycle(RequestResponseCycle):
     _event: asyncio.Event | None = None
     _is_taken = False
 
-    def __init__(  # pyright: ignore[reportMissingSuperCall] - see above
+    def __init__(
         self, protocol: GatewayProtocol, scope: Any, named: dict[bytes, bytes], *, keep_alive: bool
     ) -> None:
         self.scope = scope
@@ -63,7 +46,7 @@ class Cycle(RequestResponseCycle):
         self.body: Any = b""
 
     @property
-    def message_event(self) -> asyncio.Event:  # type: ignore[override]
+    def message_event(self) -> asyncio.Event:
         """Whether `receive` has something to return; most requests never call it."""
         if self._event is None:
             self._event = asyncio.Event()
@@ -116,7 +99,7 @@ class Cycle(RequestResponseCycle):
         else:
             self.transport.write(head)
             self.transport.write(body)
-        self._complete()
+        self.complete()
 
     async def begin(self, status: int, headers: Mapping[str, str], more: Mapping[str, str]) -> None:
         """Send the head of a response whose body is sent in chunks."""
@@ -124,7 +107,7 @@ class Cycle(RequestResponseCycle):
             await self.flow.drain()
         if self.disconnected:
             return
-        self.chunked_encoding = self.scope["method"] != "HEAD" and status not in _NO_BODY
+        self.chunked_encoding = self.scope["method"] != "HEAD" and status not in NO_BODY
         self.transport.write(self._head(status, headers, more, b""))
 
     def write(self, data: bytes) -> None:
@@ -141,9 +124,10 @@ class Cycle(RequestResponseCycle):
         if self.chunked_encoding:
             last = b"%x\r\n%b\r\n0\r\n\r\n" % (len(data), data) if data else b"0\r\n\r\n"
             self.transport.write(last)
-        self._complete()
+        self.complete()
 
-    def _complete(self) -> None:
+    def complete(self) -> None:
+        """The response is sent: close, or let the connection go on."""
         self.response_complete = True
         self.wake()
         if not self.keep_alive:
@@ -182,14 +166,7 @@ class Cycle(RequestResponseCycle):
 
 def _made_line(name: str, value: str) -> bytes:
     """The line of a header, whose value must not end it."""
-    raw_name, raw = name.encode("latin-1").lower(), value.encode("latin-1", "replace")
-    if HEADER_RE.search(raw_name):
-        msg = "the name of a header is invalid"
-        raise RuntimeError(msg)
-    if HEADER_VALUE_RE.search(raw):
-        msg = "the value of a header is invalid"
-        raise RuntimeError(msg)
-    return b"%b: %b\r\n" % (raw_name, raw)
+    return header_line(name.encode("latin-1"), value.encode("latin-1", "replace"))
 
 
 _line = lru_cache(1024)(_made_line)

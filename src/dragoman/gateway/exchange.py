@@ -8,7 +8,7 @@ by the client's `Front`. Fallback to another upstream is possible only until som
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from time import perf_counter
 from typing import Any, NamedTuple, Protocol
 
@@ -16,11 +16,22 @@ from msgspec import Struct
 
 from dragoman.errors import DragomanError, InvalidRequest, StreamInterrupted
 from dragoman.gateway.client_request import ClientRequest
+from dragoman.gateway.delivered import (
+    MAX_BYTES_PER_TOKEN,
+    Measured,
+    StreamSize,
+    content_size,
+    is_credible,
+    largest,
+    reported_output,
+    tokens_in,
+)
 from dragoman.gateway.large_bodies import LARGE, aside_if_large, translated_aside
+from dragoman.gateway.limits import output_tokens, unknown_maximum
 from dragoman.gateway.passage import MAX_RESPONSE_BYTES, Passage
 from dragoman.gateway.response_summary import summarised, summary_of
 from dragoman.gateway.translation import NO_SETTINGS, Settings, Translations, encoded_for
-from dragoman.gateway.upstream_task import MIN_BYTES_PER_TOKEN, Sink, UpstreamTask
+from dragoman.gateway.upstream_task import Sink, UpstreamTask
 from dragoman.gateway.upstreams import Upstream
 from dragoman.gateway.whole_calls import Answering, WholeCalls
 from dragoman.model.events import ChoiceFinish, Event
@@ -35,7 +46,10 @@ from dragoman.transport.protocol import Reply, Timeouts, read_body
 from dragoman.transport.stream_attempt import Incoming
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.front import Front, FrontEncoder, PassingFilter
+from dragoman.wire.known_fields import known_fields, without_fields
 from dragoman.wire.lane.passing import PassingStream
+from dragoman.wire.lane.plain import Summary
+from dragoman.wire.overlay import fields_of
 from dragoman.wire.whole_frames import WholeFrames
 
 _NOT_HERE = (
@@ -43,12 +57,10 @@ _NOT_HERE = (
     " and the model's provider does not store any."
 )
 _SNIFFED_BYTES = 256
-_MAX_TOKENS = 10**9
-"""Cap for the `max_tokens` that a client may send."""
 _ERROR = re.compile(rb'"error"\s*:\s*[^n\s]|event:\s*error')
 _REQUEST_IDS = ("x-request-id", "request-id")
-DEFAULT_OUTPUT_TOKENS = 4096
-"""Output tokens to reserve if the request sets no limit."""
+_USUAL_FRAME = MAX_BYTES_PER_TOKEN / 512
+"""Content in a byte of a stream, at most, whose frames have the usual size."""
 
 
 class Recorder(Protocol):
@@ -123,6 +135,7 @@ class Exchange(UpstreamTask):
     ) -> None:
         super().__init__(client_request.model, sink, stream=client_request.stream)
         self.client_request = client_request
+        self.ignored = client_request.losses
         self.recorder = recorder
         self.stamp = stamp
         self.required_dialect = required_dialect
@@ -136,13 +149,20 @@ class Exchange(UpstreamTask):
         if self.override is None:
             await self.client_request.decoded_settings()
 
-    def estimated_usage(self, settings: Settings = NO_SETTINGS) -> Usage:
-        """Estimate from the body's size, and `max_tokens` of the request or its route."""
-        sampling = settings.applied(self.override or self.client_request.settings).sampling
-        limit = DEFAULT_OUTPUT_TOKENS if sampling.max_tokens is None else sampling.max_tokens
-        most = limit * max(sampling.choices or 1, 1)
-        sent = len(self.client_request.body) // MIN_BYTES_PER_TOKEN + 1
-        return Usage(input=sent, output=min(max(most, 0), _MAX_TOKENS))
+    def estimated_usage(
+        self, settings: Settings = NO_SETTINGS, maximum: Callable[[], int] = unknown_maximum
+    ) -> Usage:
+        """Estimate from the body's size, and the limits of the request or its route."""
+        client_request = self.client_request
+        read = (self.override or client_request.settings).sampling
+        known = known_fields(client_request.front)
+        most = output_tokens(client_request.fields, known, read, settings, maximum)
+        return Usage(input=self._went_in, output=most)
+
+    @property
+    def _went_in(self) -> int:
+        """Upper estimate of the input tokens."""
+        return tokens_in(len(self.client_request.body)) + 1
 
     def supports(self, upstream: Upstream, model: str | None) -> bool:
         """Whether an upstream can resolve the stored state that the request refers to."""
@@ -178,7 +198,13 @@ class Exchange(UpstreamTask):
 
     async def _encoded(self, upstream: Upstream, model: str | None, settings: Settings) -> Encoded:
         client_request, given = self.client_request, self.filtered or self.override
-        if given is None:
+        if given is not None:
+            given = self._permitted_of(given, upstream, model)
+        else:
+            if names := self.left_out(upstream, model, client_request.fields):
+                client_request = await aside_if_large(
+                    len(client_request.body), client_request.without, names
+                )
             plain = await aside_if_large(
                 len(client_request.body),
                 self._translations.translate, client_request, upstream, model, settings,
@@ -194,6 +220,16 @@ class Exchange(UpstreamTask):
             return encoded
 
         return await translated_aside(client_request.body, general)
+
+    def _permitted_of(self, given: Request, upstream: Upstream, model: str | None) -> Request:
+        """Like `permitted`; what middleware has set is the operator's choice."""
+        if self.filtered is None:
+            return self.permitted(given, upstream, model)
+        original, name = self.override or self.client_request.request, upstream.dialect(model).name
+        own, now = fields_of(original.extras, name), fields_of(given.extras, name)
+        sent = {key: value for key, value in own.items() if key in now and now[key] == value}
+        names = self.left_out(upstream, model, sent)
+        return without_fields(given, name, names) if names else given
 
     async def _answer(
         self, upstream: Upstream, model: str | None, reply: Reply, encoded: Encoded
@@ -234,7 +270,7 @@ class Exchange(UpstreamTask):
         if self.passes:
             found = summary_of(dialect, body)
             if found is not None:
-                self.summary = found
+                self._note_summary(found, lambda: _content_in(dialect, body), len(body))
                 headers = {
                     "content-type": "application/json",
                     **_request_id_headers(reply),
@@ -303,6 +339,7 @@ class Exchange(UpstreamTask):
             await self._stream(again)
             return
         passing = PassingStream(dialect)
+        counted = StreamSize(dialect, passing.marks)
         self._passing = keep = front.form.passing_filter(front.request) or WholeFrames(kind)
         content_type = reply.headers.get("content-type", "text/event-stream")
         headers = {
@@ -310,12 +347,13 @@ class Exchange(UpstreamTask):
             **_request_id_headers(reply),
             **self.loss_headers(),
         }
+        passage = Passage(self.sink, passing, keep, counted)
         await self.sink.begin(headers)
         try:
-            failure = await Passage(self.sink, passing, keep).forward(first, pieces)
+            failure = await passage.forward(first, pieces)
         finally:  # clients may disconnect after the last event, before the end of the stream
             passing.close()
-            self._note_passed(passing)
+            self._note_passed(passing, counted, passage.size)
         if failure is None and not passing.is_complete:
             failure = StreamInterrupted("the stream ended before the response was complete")
         if failure is not None:
@@ -323,11 +361,13 @@ class Exchange(UpstreamTask):
         else:
             await self.sink.end(keep.close())
 
-    def _note_passed(self, passing: PassingStream) -> None:
+    def _note_passed(self, passing: PassingStream, counted: StreamSize, size: int) -> None:
         self.is_complete = passing.is_complete
         summary = summarised(passing.response)
-        # The usage of an incomplete response is only partial.
-        self.summary = summary if passing.is_complete else summary._replace(usage=None)
+        if passing.is_complete:
+            self._note_summary(summary, counted.measured, size * _USUAL_FRAME)
+        else:
+            self._note_part(summary, counted.measured())
 
     async def abort(self, error: DragomanError) -> None:
         """End a started stream with an error in the client's dialect."""
@@ -348,8 +388,10 @@ class Exchange(UpstreamTask):
             if incoming.is_complete:
                 self.is_complete = True
                 self.note(incoming.response)
+            else:
+                self._note_partial(incoming.response, writing.received)
         if incoming.failure is not None:
-            await writing.fail(incoming.failure, incoming.response)
+            await writing.fail(incoming.failure)
             return
         await writing.end(incoming.response)
 
@@ -362,21 +404,51 @@ class Exchange(UpstreamTask):
             return
         stream = upstream.stream(request)
         writing = _StreamWriter(self, stream)
+        is_complete = False
         try:
             async for event in stream:
                 await writing.take([event])
+            is_complete = True
         except DragomanError as error:
-            await writing.fail(error, stream.response)
+            await writing.fail(error)
         else:
             await writing.end(stream.response)
         finally:
+            if not is_complete:
+                self._note_partial(stream.response, writing.received)
             await stream.close()
 
     # ---
 
     def note(self, response: Response) -> None:
-        """Record the responding model and its usage."""
-        self.summary = summarised(response)
+        """Record the model and the usage of a complete response."""
+        size = content_size(response)
+        self._note_summary(summarised(response), lambda: Measured(size, 0), size)
+
+    def _note_summary(self, summary: Summary, measure: Callable[[], Measured], most: float) -> None:
+        """Record the usage of a complete response, unless more was delivered than it says.
+
+        `most` is an upper limit of the bytes of content, which are then measured.
+        """
+        usage = summary.usage
+        if usage is None or not reported_output(usage) or not is_credible(usage, int(most)):
+            measured = measure()
+            if not is_credible(usage, measured.size):
+                self._note_part(summary, measured)
+                return
+        self.summary, self.partial = _with_input(summary, self._went_in), None
+
+    def _note_partial(self, response: Response, pieces: int) -> None:
+        """Record what is known of a response that is not complete."""
+        self._note_part(summarised(response), Measured(content_size(response), pieces))
+
+    def _note_part(self, summary: Summary, measured: Measured) -> None:
+        if measured.tokens == 0 and summary.usage is None and not self.sink.has_begun:
+            self.summary = summary  # the stream failed before it began: nothing came
+            return
+        delivered = Usage(input=self._went_in, output=measured.tokens)
+        self.partial = largest((summary.usage, delivered))
+        self.summary = summary._replace(usage=None)
 
 
 class _Complete(NamedTuple):
@@ -392,12 +464,15 @@ class _StreamWriter:
         self._exchange = exchange
         self._whole = None if exchange.client_request.takes_pieces else WholeCalls(source)
         self._sink = exchange.sink
+        self.received = 0
+        """The number of events."""
         self._held: list[Event] | None = (
             None  # events after the finish, held until the response is stored
         )
 
     async def take(self, events: list[Event]) -> None:
         exchange = self._exchange
+        self.received += len(events)
         if exchange.filters is not None:
             events = exchange.filters.events(events)
             if not events:
@@ -445,12 +520,11 @@ class _StreamWriter:
         exchange.repairs += encoder.repairs
         await self._sink.end(last)
 
-    async def fail(self, error: DragomanError, response: Response) -> None:
+    async def fail(self, error: DragomanError) -> None:
         """Report an interrupted response to the client; raise if nothing was sent yet."""
         if self._exchange.encoder is None:
             filters = self._exchange.filters
             raise error if filters is None else filters.failed(error)
-        self._exchange.note(response)
         await self._exchange.abort(error)
 
 
@@ -472,6 +546,22 @@ class _Replayed:
 
     async def close(self) -> None:
         await self._reply.close()
+
+
+def _with_input(summary: Summary, went_in: int) -> Summary:
+    """The summary, with an estimate of the input if the provider reports only the output."""
+    usage = summary.usage
+    if usage is None or usage.total_input + usage.separate_input or not reported_output(usage):
+        return summary
+    return summary._replace(usage=usage.replace(input=went_in))
+
+
+def _content_in(dialect: Any, body: bytes) -> Measured:
+    """The content of a complete response, as far as it can be decoded."""
+    try:
+        return Measured(content_size(dialect.decode_response(body)), 0)
+    except DragomanError:
+        return Measured(len(body), 0)
 
 
 def _request_id_headers(reply: Reply) -> dict[str, str]:

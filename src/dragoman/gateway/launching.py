@@ -18,10 +18,13 @@ import msgspec
 from dragoman._version import __version__
 from dragoman.errors import ConfigError, DragomanError
 from dragoman.gateway.access_log import moment
+from dragoman.gateway.config.discovery import circular_variables
+from dragoman.gateway.config.problems import Problem
 from dragoman.gateway.config.reading import load_config
 from dragoman.gateway.config.reloading import FileWatch, Reloader
 from dragoman.gateway.config.settings import GatewayConfig, LogForm
 from dragoman.gateway.guard import is_loopback
+from dragoman.gateway.hangup import ends_with_terminal
 from dragoman.gateway.peers import Peers
 from dragoman.gateway.serving import LOG, Worker, bind, run
 from dragoman.gateway.summary import summary
@@ -38,6 +41,7 @@ class Launch:
         """`changes` are the command line's overrides of `[server]` settings."""
         self._path = path
         self._changes = changes
+        self._on_terminal = ends_with_terminal()
         self._watch = FileWatch(path, os.environ)  # before loading, so that no change is missed
         self.config = self.load()
 
@@ -45,12 +49,20 @@ class Launch:
         """Load the configuration; raises `ConfigFileError` with all problems."""
         config = load_config(self._path, os.environ)
         server = msgspec.structs.replace(config.server, **self._changes)
-        return msgspec.structs.replace(config, server=server)
+        circular = circular_variables(config.places.values(), server)
+        if circular:
+            others = {name: os.environ[name] for name in os.environ if name not in circular}
+            config = load_config(self._path, others)
+        why = "it is this gateway's own address, and is ignored"
+        ignored = [Problem(f"{name}: {why}") for name in sorted(circular)]
+        warnings = (*config.warnings, *ignored)
+        return msgspec.structs.replace(config, server=server, warnings=warnings)
 
     def _watching(self, worker: Worker) -> Reloader:
         return Reloader(
-            self._watch, self.load, on_config=worker.adopt_soon, on_problems=worker.keep
-        )
+            self._watch, self.load, on_config=worker.adopt_soon, on_problems=worker.keep,
+            hears_signals=not self._on_terminal,
+        )  # fmt: skip
 
     def run(self, say: Say) -> int:
         """Serve until told to stop; returns the exit code."""
@@ -62,7 +74,10 @@ class Launch:
         try:
             if server.workers > 1:
                 return self._supervise(listening, say, welcome)
-            run(lambda: Worker(self.config), [listening], welcome, watching=self._watching)
+            run(
+                lambda: Worker(self.config), [listening], welcome,
+                watching=self._watching, on_terminal=self._on_terminal,
+            )  # fmt: skip
         finally:
             listening.close()
         say("stopped")
@@ -87,7 +102,7 @@ class Launch:
         supervisor = Supervisor(
             count, worker_main, drain=lambda: self.config.server.drain_timeout,
             reload=self._reloaded, changed=self._watch.has_changed, say=say, ready=welcome,
-            stopped=listening.close,
+            stopped=listening.close, on_terminal=self._on_terminal,
         )  # fmt: skip
         try:
             code = supervisor.run()
@@ -119,7 +134,8 @@ class Launch:
         for line in summary(self.config, most=_SHOWN):
             say(f"  {line}")
         if self.config.source is not None:
-            say("Changes to the file are applied automatically, and on SIGHUP.")
+            also = "" if self._on_terminal else ", and on SIGHUP"
+            say(f"Changes to the file are applied automatically{also}.")
         drain = f"{self.config.server.drain_timeout:g} s"
         say(f"Press Ctrl-C to stop after current requests (up to {drain}), twice to stop at once.")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 from dragoman.errors import DragomanError
+from dragoman.gateway.delivered import StreamSize
 from dragoman.gateway.http import Call
 from dragoman.gateway.upstream_task import Sink
 from dragoman.transport.direct.response import DirectReply
@@ -18,11 +19,20 @@ MAX_RESPONSE_BYTES = 256 * 1024 * 1024
 class Passage:
     """One stream: reads its metadata and filters its frames on the way."""
 
-    def __init__(self, sink: Sink, passing: PassingStream, keep: PassingFilter) -> None:
+    def __init__(
+        self, sink: Sink, passing: PassingStream, keep: PassingFilter, counted: StreamSize
+    ) -> None:
         self._sink = sink
         self._read = passing.feed
         self._filter = keep.feed
+        self._count = counted.feed
         self._left = MAX_RESPONSE_BYTES
+        """Bytes that may still come."""
+
+    @property
+    def size(self) -> int:
+        """Bytes so far."""
+        return MAX_RESPONSE_BYTES - self._left
 
     async def forward(self, first: bytes, pieces: AsyncIterator[bytes]) -> DragomanError | None:
         """Forward a stream, given its first chunk; return the error if it was interrupted."""
@@ -58,5 +68,6 @@ class Passage:
         self._left -= len(piece)
         if self._left < 0:
             raise too_much(MAX_RESPONSE_BYTES)
+        self._count(piece)
         self._read(piece)
         return self._filter(piece)

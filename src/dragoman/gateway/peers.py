@@ -14,6 +14,7 @@ from pathlib import Path
 import msgspec
 
 from dragoman.gateway.metrics import Counts, Metrics, added
+from dragoman.transport.atomic_files import write_atomically
 
 _TIMEOUT = 2.0
 _encode = msgspec.json.Encoder().encode
@@ -81,9 +82,7 @@ class Peers:
             return
         self._saved = data
         with suppress(OSError):  # such as a full disk: counting continues
-            part = self._folder / f"{self._number}.part"
-            part.write_bytes(data)
-            part.replace(self._file(self._number))
+            write_atomically(self._file(self._number), data, is_private=True)
 
     def _load(self, number: int) -> Counts | None:
         try:

@@ -1,4 +1,4 @@
-"""Uvicorn's HTTP/1.1 protocol with limits on headers, and timeouts for slow or idle clients.
+"""HTTP/1.1 with limits on headers, and timeouts for slow or idle clients.
 
 Each connection notes since when it waits, and a `Sweeper` checks all connections every second. A
 timer per request would cost more than everything else in this module.
@@ -7,19 +7,17 @@ timer per request would cost more than everything else in this module.
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, NoReturn
 from urllib.parse import unquote
 
-from httptools import HttpRequestParser, parse_url
-from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from httptools import parse_url
 
 from dragoman.errors import InvalidRequest
+from dragoman.gateway.asgi_cycle import STATUS_LINE
 from dragoman.gateway.config.settings import ServerSettings
+from dragoman.gateway.connection import HIGH_WATER, Connection
 from dragoman.gateway.cycle import Cycle
 from dragoman.gateway.endpoints import front_of
 from dragoman.wire.front import Front
@@ -43,7 +41,7 @@ class _Refusal(Exception):  # noqa: N818 - stops the parser, which then calls `s
     """The request's headers exceed a limit."""
 
 
-class GatewayProtocol(HttpToolsProtocol):
+class GatewayProtocol(Connection):
     """A client's connection."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -80,7 +78,7 @@ class GatewayProtocol(HttpToolsProtocol):
     @property
     def is_free(self) -> bool:
         """Whether no response is in progress."""
-        cycle: Any = self.cycle  # None before the first request, despite its type
+        cycle = self.cycle
         return cycle is None or bool(cycle.response_complete)
 
     # --- a request's headers
@@ -170,7 +168,7 @@ class GatewayProtocol(HttpToolsProtocol):
             "headers": self.headers,
         }
         self.scope = scope
-        self._is_upgrade = parser.should_upgrade() and self._should_upgrade()
+        self._is_upgrade = parser.should_upgrade() and self.is_websocket()
         if self._is_upgrade:
             return
         named = dict(reversed(self.headers))
@@ -179,7 +177,7 @@ class GatewayProtocol(HttpToolsProtocol):
         keep_alive = version != "1.0" and parser.should_keep_alive()
         self.cycle = cycle = Cycle(self, scope, named, keep_alive=keep_alive)
         if before is None or before.response_complete:
-            self._start_asgi_task(cycle, app)
+            self.start(cycle, app)
             return
         self.pipeline.appendleft((cycle, app))
         self._earlier = [each for each in self._earlier if not each.response_complete]
@@ -192,7 +190,7 @@ class GatewayProtocol(HttpToolsProtocol):
         cycle: Any = self.cycle
         if self._is_upgrade or cycle.response_complete:
             return
-        if cycle.add(body) > HIGH_WATER_LIMIT:
+        if cycle.add(body) > HIGH_WATER:
             self.flow.pause_reading()
 
     def on_message_complete(self) -> None:
@@ -216,30 +214,22 @@ class GatewayProtocol(HttpToolsProtocol):
             return
         self.flow.resume_reading()
         if self.pipeline:
-            self._start_asgi_task(*self.pipeline.pop())
+            self.start(*self.pipeline.pop())
         else:
             self.idle_since = perf_counter()
 
     # --- upgrades
 
-    def _should_upgrade(self) -> bool:
-        """Whether this is the handshake of a WebSocket; other upgrades are ignored."""
-        is_handshake = self.parser.get_method() == b"GET" and any(
-            name == b"sec-websocket-key" for name, _ in self.headers
-        )
-        return is_handshake and super()._should_upgrade()
-
     def _should_ignore_upgrade(self) -> bool:
         # CONNECT is an upgrade of its own, and refused as a method.
-        return self.parser.get_method() != b"CONNECT" and not self._should_upgrade()
+        return self.parser.get_method() != b"CONNECT" and not self.is_websocket()
 
-    def _unsupported_upgrade_warning(self) -> None:
+    def on_ignored_upgrade(self, parsed: int) -> None:
         """Parse the request again without its `Upgrade`: httptools skips the body of one with it.
 
         Java's HTTP client asks for `h2c` with its first request, whatever the method.
         """
-        error = sys.exception()  # uvicorn calls this where it caught `HttpParserUpgrade`
-        if not self._ignores_upgrade or error is None:
+        if not self._ignores_upgrade:
             return
         self._ignores_upgrade = False
         version = self.parser.get_http_version().encode()
@@ -247,16 +237,13 @@ class GatewayProtocol(HttpToolsProtocol):
             self.parser.get_method(), b" ", self.url, b" HTTP/", version, b"\r\n",
             *(b"%s: %s\r\n" % each for each in self.headers if each[0] != b"upgrade"), b"\r\n",
         ))  # fmt: skip
-        self.parser = HttpRequestParser(self)
-        with suppress(AttributeError):  # as uvicorn does; httptools before 0.6.3 has no such method
-            self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
-        self._again = head + self._data[error.args[0] :]
+        self._new_parser()
+        self._again = head + self._data[parsed:]
 
     # --- refusals
 
-    def send_400_response(self, msg: str) -> None:
+    def on_invalid(self) -> None:
         """The parser rejected the request: if only its body is broken, its handler reports it."""
-        del msg  # uvicorn's text
         refusal = self._refusal or (_BAD, _BAD_REQUEST)
         cycle: Any = self.cycle
         if self.body_since is None or cycle is None or cycle.response_started:
@@ -276,8 +263,8 @@ class GatewayProtocol(HttpToolsProtocol):
 
     def _front(self) -> str:
         """The dialect of the client, as far as its request was parsed."""
-        url = b"" if self.head_since is None else getattr(self, "url", b"")
-        return front_of(url.decode("latin-1"), self.headers or ())
+        url = b"" if self.head_since is None else self.url
+        return front_of(url.decode("latin-1"), self.headers)
 
     def note_refusal(self, status: int, seconds: float) -> None:
         """Called if a request was refused before it was parsed; a hook for metrics."""

@@ -22,12 +22,14 @@ from dragoman.gateway.app import App
 from dragoman.gateway.config.settings import GatewayConfig, ServerSettings
 from dragoman.gateway.envelopes import REFRESH
 from dragoman.gateway.exposition import exposition
+from dragoman.gateway.hangup import HANGUP, forget_terminal
 from dragoman.gateway.metrics import Counts, Metrics
 from dragoman.gateway.peers import Peers
-from dragoman.gateway.protocol import KEEP_ALIVE, GatewayProtocol, Sweeper
+from dragoman.gateway.protocol import GatewayProtocol, Sweeper
 from dragoman.gateway.records import RequestRecord
 from dragoman.gateway.request_spans import Traced, note_span, set_up_tracing
 from dragoman.gateway.state import Gateway
+from dragoman.gateway.uvicorn_check import expect_usable
 
 if TYPE_CHECKING:
     from dragoman.gateway.keys import Keys
@@ -166,6 +168,11 @@ class Worker:
         else:
             self.stop()
 
+    def hung_up(self) -> None:
+        """Stop gracefully after the terminal was closed."""
+        forget_terminal()
+        self.stop()
+
     # --- a new configuration
 
     def reload(self) -> None:
@@ -280,6 +287,7 @@ def _protocol_class(gateway: Gateway) -> type[GatewayProtocol]:
 
 
 def _server(gateway: Gateway) -> _Server:
+    expect_usable()
     server = gateway.config.server
     logger = logging.getLogger("uvicorn.error")
     logger.setLevel(logging.CRITICAL)  # it logs tracebacks, which may quote client content
@@ -295,7 +303,6 @@ def _server(gateway: Gateway) -> _Server:
         proxy_headers=False,
         server_header=False,
         backlog=BACKLOG,
-        timeout_keep_alive=int(KEEP_ALIVE),
         timeout_graceful_shutdown=int(server.drain_timeout) + _SHUTDOWN_GRACE,
     )
     return _Server(settings)
@@ -308,19 +315,21 @@ Watching = Callable[[Worker], AbstractAsyncContextManager[object]]
 def run(
     worker: Callable[[], Worker], sockets: Sequence[socket.socket],
     ready: Callable[[], object], *, leash: int | None = None, watching: Watching | None = None,
+    on_terminal: bool = False,
 ) -> None:  # fmt: skip
     """Run a worker in this process, with signal handlers.
 
     `leash`, for a worker under a supervisor: a pipe that is closed when the supervisor exits.
+    `on_terminal`: SIGHUP stops it, instead of reloading the configuration.
     """
     raise_file_limit()
     with asyncio.Runner(loop_factory=_loop_factory()) as runner, suppress(asyncio.CancelledError):
-        runner.run(_run(worker, sockets, ready, leash, watching))
+        runner.run(_run(worker, sockets, ready, leash, watching, on_terminal=on_terminal))
 
 
 async def _run(
     make: Callable[[], Worker], sockets: Sequence[socket.socket], ready: Callable[[], object],
-    leash: int | None, watching: Watching | None,
+    leash: int | None, watching: Watching | None, *, on_terminal: bool,
 ) -> None:  # fmt: skip
     worker, loop = make(), asyncio.get_running_loop()
 
@@ -332,7 +341,8 @@ async def _run(
 
     if sys.platform != "win32":
         loop.add_signal_handler(signal.SIGTERM, worker.stop)
-        loop.add_signal_handler(signal.SIGHUP, worker.reload)
+    if HANGUP is not None:
+        loop.add_signal_handler(HANGUP, worker.hung_up if on_terminal else worker.reload)
     if leash is None:
         _on_interrupt(loop, worker)
     else:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from dragoman.gateway.config.settings import GatewayConfig, Hop, Place, RouteSettings
 from dragoman.gateway.guard import is_loopback
-from dragoman.providers.readiness import is_own_server, key_variable
+from dragoman.providers.readiness import is_own_server, key_variable, unused_variables
 
 
 def summary(
@@ -24,8 +24,19 @@ def summary(
     if not places:
         yield "no models: set a provider's API key, such as OPENAI_API_KEY, or write dragoman.toml"
     yield _keys_line(config)
+    yield from _environment(config, environ)
     for warning in config.warnings:
         yield f"warning: {warning}"
+
+
+def _environment(config: GatewayConfig, environ: Mapping[str, str]) -> Iterator[str]:
+    """What the environment changes about providers, so that nobody wonders where keys go."""
+    for place in config.places.values():
+        if place.base_url_env is not None:
+            what = "requests" if _key(place, environ) == "no key" else "requests and the key"
+            yield f"{place.base_url_env} sends {what} of {place.name} to {place.base_url}"
+        for name in () if place.provider is None else unused_variables(place.provider, environ):
+            yield f"warning: {name} is set for {place.name}'s own SDK; Dragoman does not use it"
 
 
 def _listed(name: str, rows: list[str], most: int | None) -> Iterator[str]:

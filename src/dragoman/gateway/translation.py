@@ -11,6 +11,7 @@ from dragoman.gateway.upstreams import Upstream
 from dragoman.model.requests import Request
 from dragoman.providers.translation import lane_of
 from dragoman.wire.encoded import Encoded
+from dragoman.wire.known_fields import without_spellings
 from dragoman.wire.lane.heads import Asked, Translated
 from dragoman.wire.lane.plain import NotPlain
 from dragoman.wire.lane.requests import translated
@@ -41,6 +42,8 @@ class Settings:
         defaults = {
             name: value for name, value in self.defaults.items() if _value(request, name) in _UNSET
         }
+        if self.fixed and request.extras:
+            request = without_spellings(request, self.fixed)
         return request.with_settings(**{**defaults, **self.fixed})
 
 

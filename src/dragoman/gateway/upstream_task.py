@@ -7,23 +7,26 @@ implements a single attempt.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from decimal import Decimal
 from time import perf_counter
-from typing import Protocol
+from typing import Any, Protocol
 
 from dragoman.errors import AllFailed, DragomanError, InvalidRequest, ServerError, WireError
+from dragoman.gateway.limits import unknown_maximum
 from dragoman.gateway.reports import report_headers
+from dragoman.gateway.selection import Selection
 from dragoman.gateway.translation import NO_SETTINGS, Settings
 from dragoman.gateway.upstreams import Upstream
+from dragoman.model.requests import Request
 from dragoman.model.usage import Usage
 from dragoman.transport.fallback import another_may_answer
 from dragoman.transport.protocol import Timeouts
+from dragoman.wire.known_fields import without_fields
 from dragoman.wire.lane.plain import Summary
 from dragoman.wire.losses import Loss, Repair
+from dragoman.wire.overlay import fields_of
 
-MIN_BYTES_PER_TOKEN = 3
-"""Divides a body's bytes to give an upper estimate of its tokens."""
 _BAD_GATEWAY = 502
 
 
@@ -58,10 +61,17 @@ class UpstreamTask(ABC):
     model: str | None = None
     """The model name that was sent to the provider."""
     summary = Summary(None, None)
-    """The responding model and the usage, as far as known."""
+    """The responding model and, for a complete response, the usage that its provider reports."""
+    partial: Usage | None = None
+    """At least this was used, where the usage is unknown: the response is not complete, or its
+    provider reports nothing, or less than was delivered."""
     cost: Decimal | None = None
     losses: list[Loss]
     repairs: list[Repair]
+    ignored: Sequence[Loss] = ()
+    """Fields of the request that were left out when it arrived."""
+    selection: Selection | None = None
+    """Which models and addresses the request may choose in fields other than `model`."""
     attempts = 0
     passes = False
     """Whether the response's bytes were passed through unchanged."""
@@ -93,8 +103,13 @@ class UpstreamTask(ABC):
         return  # most have decoded it already
 
     @abstractmethod
-    def estimated_usage(self, settings: Settings = NO_SETTINGS) -> Usage:
-        """Upper estimate of the usage, to reserve against budgets."""
+    def estimated_usage(
+        self, settings: Settings = NO_SETTINGS, maximum: Callable[[], int] = unknown_maximum
+    ) -> Usage:
+        """Upper estimate of the usage, to reserve against budgets.
+
+        `maximum` gives the most that a model of the route can put out.
+        """
 
     def supports(self, upstream: Upstream, model: str | None) -> bool:  # noqa: ARG002 - for those that choose
         """Whether an upstream can handle this request at all."""
@@ -136,7 +151,7 @@ class UpstreamTask(ABC):
     def _begin_attempt(self, upstream: Upstream, model: str | None) -> None:
         self.attempts += 1
         self.provider, self.place, self.model = upstream.provider_name, upstream.name, model
-        self.losses, self.repairs = [], []
+        self.losses, self.repairs, self.partial = list(self.ignored), [], None
         self.tried.append((upstream.name, model, perf_counter(), None))
 
     @abstractmethod
@@ -148,6 +163,22 @@ class UpstreamTask(ABC):
     async def abort(self, error: DragomanError) -> None:
         """End a response that has begun with an error; only streams can do that."""
         raise error
+
+    def left_out(
+        self, upstream: Upstream, model: str | None, fields: Mapping[str, Any]
+    ) -> Collection[str]:
+        """The fields among these that the upstream must not see; reports them as losses."""
+        if self.selection is None:
+            return ()
+        found = self.selection.left_out(upstream.place, model, fields)
+        self.losses += [loss for loss in found.values() if loss not in self.losses]
+        return found
+
+    def permitted(self, request: Request, upstream: Upstream, model: str | None) -> Request:
+        """The request without fields that would choose another model or address than allowed."""
+        speaking = upstream.dialect(model).name
+        names = self.left_out(upstream, model, fields_of(request.extras, speaking))
+        return without_fields(request, speaking, names) if names else request
 
     def loss_headers(self) -> dict[str, str]:
         """The headers that report losses and repairs."""

@@ -20,6 +20,8 @@ from typing import NoReturn
 
 import msgspec
 
+from dragoman.gateway.hangup import forget_terminal
+
 WorkerMain = Callable[[int, int, Callable[[], None]], None]
 """Runs a worker. Arguments: its number, a pipe that is closed when the supervisor exits, and a
 function to call when ready."""
@@ -46,20 +48,23 @@ class _Child(msgspec.Struct):
 class Supervisor:
     """Keeps a number of workers running until it is told to stop."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all but two by keyword, and optional
         self, count: int, worker_main: WorkerMain, *, drain: Callable[[], float],
         reload: Callable[[], bool] = lambda: True, changed: Callable[[], bool] = lambda: False,
         say: Callable[[str], object] = lambda _text: None,
         ready: Callable[[], object] = lambda: None, stopped: Callable[[], object] = lambda: None,
+        on_terminal: bool = False,
     ) -> None:  # fmt: skip
         """`reload` reloads the configuration and returns whether it is valid.
 
         `stopped` is called at the start of a shutdown, to close the listening socket.
+        `on_terminal`: SIGHUP stops it, instead of reloading the configuration.
         """
         self._count = count
         self._worker_main = worker_main
         self._drain, self._reload, self._changed = drain, reload, changed
         self._say, self._ready, self._stopped = say, ready, stopped
+        self._on_terminal = on_terminal
         self._children: dict[int, _Child] = {}
         self._restart_at: dict[int, float] = {}  # by number: when to start it again
         self._failures: dict[int, int] = {}
@@ -231,14 +236,17 @@ class Supervisor:
         self._caught.append(number)
 
     def _handle_signal(self, number: int) -> None:
-        if number == signal.SIGHUP:
+        if number == signal.SIGHUP and not self._on_terminal:
             self._reload_workers()
         elif number == signal.SIGINT and self.is_stopping:
             self._code = 128 + number
             self._signal_all(signal.SIGKILL)
-        elif number in _SIGNALS and not self.is_stopping:
-            self._say(f"stopping; waiting up to {self._drain():g} s for requests in progress")
-            self._stop()
+        elif number != signal.SIGCHLD:
+            if number == signal.SIGHUP:
+                forget_terminal()
+            if not self.is_stopping:
+                self._say(f"stopping; waiting up to {self._drain():g} s for requests in progress")
+                self._stop()
 
     def _reload_workers(self) -> None:
         if not self._reload():

@@ -228,6 +228,18 @@ class Messages(Sequence[Message]):
         """The results of calling a function with each message."""
         return [function(message) for message in self]
 
+    def map_text(self, function: Callable[[str], str]) -> Self:
+        """Returns a copy with every string that a provider would see as the function returns it.
+
+        See `Message.map_text`; returns itself if nothing changes.
+
+        >>> Messages.from_any("I am Ada.").map_text(str.upper)[0].text
+        'I AM ADA.'
+        """
+        made = [message.map_text(function) for message in self]
+        is_same = all(one is other for one, other in zip(made, self, strict=True))
+        return self if is_same else self._view(made)
+
     def filter(self, predicate: Callable[[Message], bool]) -> Self:
         """The messages for which the predicate holds, empty messages included."""
         return self.wrapping(message for message in self if predicate(message))

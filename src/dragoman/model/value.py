@@ -132,6 +132,18 @@ class Value(
             raise InvalidInputError(msg)
         return msgspec.structs.replace(self, **changes)
 
+    def map_text(self, function: Callable[[str], str]) -> Self:
+        """Returns a copy with every string that a provider would see as the function returns it.
+
+        These are texts, thinking, arguments and results of tools, documents, descriptions, schemas,
+        file names, opaque content and extras, each on its own. Names (ids, models, tools, keys of
+        JSON) are left alone while they are plain. Returns the value itself if nothing changes.
+        Signatures and sealed copies of a text that changes are dropped.
+        """
+        from dragoman.model.text_mapping import map_text
+
+        return map_text(self, function)
+
     def replace_unchecked(self, **changes: Any) -> Self:
         """Like `replace`, without the validation of hand-made values: for decoders and stores."""
         return msgspec.structs.replace(self, **changes)

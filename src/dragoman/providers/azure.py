@@ -16,6 +16,8 @@ PROVIDER = Provider(
     "https://{resource}.openai.azure.com/openai",
     auth=Auth("api-key", None),
     keys=("AZURE_OPENAI_API_KEY",),
+    address_variables={"AZURE_OPENAI_ENDPOINT": "/openai"},
+    unused_variables=("AZURE_OPENAI_AD_TOKEN",),
     families=FAMILIES,
     endpoints={
         "openai-chat": Endpoints(

@@ -46,6 +46,7 @@ PROVIDER = Provider(
     ),
     "https://api.deepseek.com",
     keys=("DEEPSEEK_API_KEY",),
+    model_pattern="deepseek-(chat|reasoner|v[1-9])",
     families=(
         Family(
             r"deepseek-chat|deepseek-v3(?!\.[2-9])",  # models without thinking

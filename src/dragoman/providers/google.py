@@ -12,6 +12,11 @@ PROVIDER = Provider(
     "https://generativelanguage.googleapis.com",
     auth=Auth("x-goog-api-key", None),
     keys=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+    address_variables={"GOOGLE_GEMINI_BASE_URL": ""},
+    unused_variables=(
+        *("GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_GENAI_USE_ENTERPRISE", "GOOGLE_GENAI_API_VERSION"),
+    ),
+    model_pattern="gemini-|imagen-|veo-",
     families=FAMILIES,
     names=NAMES,
     aliases=("gemini", "google-ai-studio"),

@@ -60,6 +60,8 @@ PROVIDER = Provider(
     ),
     "https://api.groq.com/openai/v1",
     keys=("GROQ_API_KEY",),
+    address_variables={"GROQ_BASE_URL": "/openai/v1"},
+    unused_variables=("GROQ_CUSTOM_HEADERS",),
     families=(
         Family(
             r"(openai/)?gpt-oss",
@@ -85,4 +87,5 @@ PROVIDER = Provider(
             *_SOURCE,
         ),
     ),
+    selectors={"compound_custom": "model"},
 )

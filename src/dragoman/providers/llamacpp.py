@@ -82,4 +82,5 @@ PROVIDER = Provider(
         "anthropic": Endpoints(generate="/messages", count="/messages/count_tokens"),
     },
     aliases=("llama-server",),
+    selectors={"lora": "model"},
 )

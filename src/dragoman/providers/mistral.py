@@ -62,6 +62,7 @@ PROVIDER = Provider(
     ),
     "https://api.mistral.ai/v1",
     keys=("MISTRAL_API_KEY",),
+    model_pattern="mistral-|ministral|codestral|devstral|magistral|pixtral|voxtral|open-mi",
     families=(
         # They always think, or never.
         Family(

@@ -50,6 +50,10 @@ PROVIDER = Provider(
     "http://localhost:11434",
     auth=None,
     keys=("OLLAMA_API_KEY",),
+    address_variables={"OLLAMA_HOST": ""},
+    model_pattern=(
+        "(code|tiny)?llama-?[1-9]|gemma|qwen|qwq|phi-?[1-9]|gpt-oss|deepseek-r|mixtral|granite"
+    ),
     endpoints={
         **without_counting("anthropic"),
         "openai-chat": Endpoints(

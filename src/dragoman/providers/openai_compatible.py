@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dragoman.providers.facts.open_models import TEMPLATES
+from dragoman.providers.openrouter import SELECTORS
 from dragoman.providers.provider import Provider
 from dragoman.wire.flags import IdFlags, SamplingFlags, ToolFlags, TurnFlags
 from dragoman.wire.target import Target
@@ -27,4 +28,23 @@ PROVIDER = Provider(
     families=TEMPLATES,
     parameters={},
     aliases=("compatible",),
+    selectors={
+        **SELECTORS,
+        # LiteLLM's proxy
+        "fallbacks": "model",
+        "context_window_fallbacks": "model",
+        "content_policy_fallbacks": "model",
+        "deployment_id": "model",
+        "extra_body": "model",  # may hold any field
+        "model_list": "address",
+        "user_config": "address",
+        "custom_llm_provider": "address",
+        "api_base": "address",
+        "base_url": "address",
+        "api_key": "address",
+        "api_version": "address",
+        "organization": "address",
+        "extra_headers": "address",
+        "headers": "address",
+    },
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dragoman.providers.endpoints import without_counting
-from dragoman.providers.provider import Provider
+from dragoman.providers.provider import Provider, Selector
 from dragoman.wire.flags import (
     CacheFlags,
     SamplingFlags,
@@ -14,6 +14,14 @@ from dragoman.wire.flags import (
 from dragoman.wire.openai_responses.dialect import TARGET as RESPONSES
 from dragoman.wire.target import Target
 
+SELECTORS: dict[str, Selector] = {
+    "models": "model",  # the fallbacks of `model`
+    "preset": "model",
+    "plugins": "model",  # some choose a model
+    "route": "host",
+    "provider": "host",
+}
+"""Fields that choose what serves a request. Other routers have taken them over."""
 PROVIDER = Provider(
     "openrouter",
     (
@@ -49,4 +57,5 @@ PROVIDER = Provider(
     keys=("OPENROUTER_API_KEY",),
     endpoints=without_counting("openai-responses"),
     aliases=("open-router",),
+    selectors=SELECTORS,
 )

@@ -25,5 +25,6 @@ PROVIDER = Provider(
     ),
     "https://api.perplexity.ai",
     keys=("PERPLEXITY_API_KEY",),
+    model_pattern="sonar",
     aliases=("pplx",),
 )

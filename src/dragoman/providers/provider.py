@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from operator import is_
-from typing import Any
+from typing import Any, Literal, get_args
 from urllib.parse import quote
 
 from dragoman.errors import ConfigError, InvalidInputError
@@ -30,6 +31,9 @@ class Auth(Value, frozen=True):
 
 
 BEARER = Auth()
+Selector = Literal["model", "host", "address"]
+"""What a request field selects: the model (or another model, if that fails), which of several hosts
+serves it, or the address and credentials of a server."""
 _WHOSE = ("provider", "model")
 _CACHE_SIZE, _MAX_CACHED_NAME = 256, 128
 _kept: dict[tuple[str, str | None, str], tuple[tuple[Any, ...], Target]] = {}
@@ -55,6 +59,16 @@ class Provider(Value, frozen=True, gc=True):
     """Environment variables that may hold the API key, in order of preference."""
     headers: Mapping[str, str] = EMPTY
     """Additional headers for every request."""
+    address_variables: Mapping[str, str] = EMPTY
+    """Environment variables that may hold another address, in order of preference, and the path to
+    append to each: those of the provider's own SDKs and tools."""
+    header_variables: Mapping[str, str] = EMPTY
+    """Environment variables that hold the value of a header, and the header."""
+    unused_variables: tuple[str, ...] = ()
+    """Variables of the provider's SDKs that change requests there, but not here."""
+    model_pattern: str | None = None
+    """A regular expression for the beginning of its models' names, to complete names without a
+    provider in error messages."""
     families: tuple[Family, ...] = ()
     """Flags that differ for some models; all matching rows apply, later ones override."""
     routes: Mapping[str, str] = EMPTY
@@ -69,6 +83,8 @@ class Provider(Value, frozen=True, gc=True):
     """Alternative names."""
     prefixes: tuple[str, ...] = ()
     """Optional prefixes of model names, such as Google's `models/`."""
+    selectors: Mapping[str, Selector] = EMPTY
+    """Request fields besides `model` with which clients choose a model, a host or an address."""
     names: tuple[str, ...] = ()
     """The models that the vendor lists, without dates; `*` is a wildcard. Empty if users name them,
     or if unknown. For unlisted models, no flag is assumed that would leave something out."""
@@ -78,16 +94,27 @@ class Provider(Value, frozen=True, gc=True):
         own_tuple(self, "targets", Target)
         own_tuple(self, "families", Family)
         own_tuple(self, "keys", str)
+        own_tuple(self, "unused_variables", str)
         own_tuple(self, "aliases", str)
         own_tuple(self, "prefixes", str)
         own_tuple(self, "names", str)
-        for name in ("headers", "routes", "defaults"):
+        for name in ("headers", "routes", "defaults", "address_variables", "header_variables"):
             own_map(self, name, str)
         own_map(self, "endpoints", Endpoints)
         own_map(self, "parameters", tuple)
-        expect_fields(self, base_url=str, auth=Auth)
+        own_map(self, "selectors", str)
+        expect_fields(self, base_url=str, auth=Auth, model_pattern=str)
+        if self.model_pattern is not None:
+            try:
+                compiled(self.model_pattern)
+            except re.error:
+                msg = "Provider.model_pattern is not a valid regular expression"
+                raise InvalidInputError(msg) from None
         if not self.name or ":" in self.name or not self.targets:
             msg = "a provider needs a name without a colon, and at least one target"
+            raise InvalidInputError(msg)
+        if not set(get_args(Selector)).issuperset(self.selectors.values()):
+            msg = "a selector's value must be model, host or address"
             raise InvalidInputError(msg)
 
     @property

@@ -13,6 +13,7 @@ The entry point has the provider's name. A package is imported when its provider
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from functools import lru_cache
 from importlib import import_module
@@ -23,17 +24,19 @@ from dragoman.model.spelling import did_you_mean, normalised
 from dragoman.model.value import expect
 from dragoman.providers.facts.overrides import family_overrides, overrides
 from dragoman.providers.facts.overrides import stamp as overrides_stamp
+from dragoman.providers.family import compiled
 from dragoman.providers.provider import Provider
 from dragoman.wire.entry_points import EntryPoints
 
 _FOLDER = "dragoman.providers"
 _registered: dict[str, Provider] = {}
-_LOCAL = ("echo:", "local:", "scripted:")
+_MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,63}", re.ASCII)
+_LOCAL = ("echo:", "local:", "local:smollm2", "scripted:")
 """Models without a provider, which are suggested for misspelled names; see `open_model`."""
 
 
-def provider(name: str) -> Provider:
-    """The provider of a name or alias.
+def provider(name: str, *, model: str | None = None) -> Provider:
+    """The provider of a name or alias; `model` is the model string that begins with it, if any.
 
     >>> provider("llama.cpp").name, provider("grok").name
     ('llama.cpp', 'xai')
@@ -44,11 +47,16 @@ def provider(name: str) -> Provider:
         _ADDED.refresh()
         found = _added(heard) or _aliased(heard, _others())
     if found is None:
-        names = provider_names()
-        meant = did_you_mean(name, (*names, *_LOCAL))
-        msg = f"unknown provider{meant}; available are {', '.join(names)}"
-        raise ConfigError(msg)
+        raise ConfigError(_unknown(name, suggested_model(model or name)))
     return _with_overrides(found)
+
+
+def _unknown(name: str, whole: str | None) -> str:
+    if whole is not None:
+        return f"the model is named without its provider (did you mean {whole}?)"
+    names = provider_names()
+    meant = did_you_mean(name, (*names, *_LOCAL))
+    return f"unknown provider{meant}; available are {', '.join(names)}"
 
 
 def provider_names() -> tuple[str, ...]:
@@ -62,6 +70,24 @@ def providers() -> list[Provider]:
     """All available providers, sorted by name."""
     heard = {normalised(one.name): one for one in (*_others(), *_all())}
     return sorted(map(_with_overrides, heard.values()), key=lambda one: one.name)
+
+
+def suggested_model(name: str) -> str | None:
+    """A model's name with its provider, if it is one that a provider is known for.
+
+    >>> suggested_model("gpt-5"), suggested_model("llama3:8b"), suggested_model("hello")
+    ('openai:gpt-5', 'ollama:llama3:8b', None)
+    """
+    if not _MODEL.fullmatch(name):
+        return None  # it is quoted in messages, and may be anything
+    known = _all()
+    listing = [each for each in known if name in each.names]
+    named_so = [
+        each
+        for each in known
+        if each.model_pattern is not None and compiled(each.model_pattern).match(name)
+    ]
+    return next((f"{each.name}:{name}" for each in (*listing, *named_so)), None)
 
 
 def normalised_names(found: Provider) -> set[str]:

@@ -20,6 +20,9 @@ PROVIDER = Provider(
     ),
     # For the location `global`, the host has no location prefix.
     "https://{location}-aiplatform.googleapis.com/v1/projects/{project}/locations/{location}",
+    address_variables={
+        "GOOGLE_VERTEX_BASE_URL": "/v1/projects/{project}/locations/{location}",
+    },
     keys=("VERTEX_ACCESS_TOKEN",),  # short-lived, from `gcloud auth print-access-token`
     families=(*google.FAMILIES, *anthropic.FAMILIES),
     routes={r"claude": "anthropic"},

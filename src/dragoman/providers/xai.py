@@ -35,6 +35,7 @@ PROVIDER = Provider(
     ),
     "https://api.x.ai/v1",
     keys=("XAI_API_KEY",),
+    model_pattern="grok-",
     families=(
         Family(r"grok-(2|3)", {"thinking.form": "never"}, None, *_DOCS),
         Family(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -23,13 +24,15 @@ from dragoman.model.frozen import EMPTY
 from dragoman.model.spelling import did_you_mean
 from dragoman.model.value import expect
 from dragoman.providers.provider import BEARER, Provider
-from dragoman.providers.registry import provider
+from dragoman.providers.readiness import address_around, headers_around, unused_variables
+from dragoman.providers.registry import provider, suggested_model
 from dragoman.transport.model_names import ModelName, parse_model
 from dragoman.transport.protocol import HttpRequest
 from dragoman.wire.dialect import Dialect, dialect
 from dragoman.wire.key_masking import masked
 from dragoman.wire.target import Target
 
+_LOG = logging.getLogger("dragoman.transport")
 _OURS = {"Content-Type": "application/json", "User-Agent": f"dragoman/{__version__}"}
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
@@ -39,7 +42,8 @@ class Deployment:
     """The address, key and headers of a model.
 
     The key is looked up when a request is made, not before, so that unused providers need none. The
-    user's headers take precedence over ours.
+    user's headers take precedence over ours, and an address over the one in the environment, which
+    counts for providers that are named: a `Provider` has its own.
     """
 
     def __init__(
@@ -55,6 +59,9 @@ class Deployment:
         self.name = ModelName(model.name) if isinstance(model, Provider) else parse_model(model)
         self.provider = model if isinstance(model, Provider) else _named(self.name)
         self.dialect: Dialect = dialect(dialect_name or self.provider.dialect_of(self.name.chat))
+        self._is_named = not isinstance(model, Provider)
+        if self._is_named:
+            _tell_unused(self.provider)
         self._is_chosen = dialect_name is not None
         self._key = key
         self._base_url = base_url
@@ -98,14 +105,22 @@ class Deployment:
             endpoint,
             model=model,
             dialect=self.dialect.name,
-            base_url=self._base_url,
+            base_url=self._address,
             parameters=self._filled(),
         )
         if not url.startswith(("https://", "http://")):
             msg = f"the base_url of {self.provider.name} must start with https:// or http://"
             raise ConfigError(msg)
-        ours = {**_OURS, **self.provider.headers, **self._shown_key(), **headers}
+        around = _checked(headers_around(self.provider, os.environ)) if self._is_named else EMPTY
+        ours = {**_OURS, **self.provider.headers, **around, **self._shown_key(), **headers}
         return HttpRequest(url=url, method=method, headers=_merged(ours, self._headers), body=body)
+
+    @property
+    def _address(self) -> str | None:
+        """The address instead of the provider's own: given, or in the environment."""
+        if self._base_url is not None or not self._is_named:
+            return self._base_url
+        return address_around(self.provider, os.environ)
 
     def locate(self, error: DragomanError, model: str | None = None) -> None:
         """Add provider, host and model to an error, and mask our keys in the provider's text."""
@@ -132,7 +147,7 @@ class Deployment:
     def url(self) -> str | None:
         """The base URL; None if it is not configured."""
         try:
-            return self._base_url or self.provider.url("models", parameters=self._filled())
+            return self._address or self.provider.url("models", parameters=self._filled())
         except ConfigError:
             return None
 
@@ -160,7 +175,7 @@ class Deployment:
         key = (self._key or self._key_around() or "").strip()
         if key:
             return _checked(auth.headers(key))
-        if self.provider.auth is None or self._base_url is not None or not self.provider.keys:
+        if self.provider.auth is None or self._address is not None or not self.provider.keys:
             return {}
         names = " or ".join(self.provider.keys)
         msg = f"{self.provider.name} needs an API key: set {names}, or pass key= to `Client`"
@@ -173,14 +188,26 @@ class Deployment:
         return f"Deployment({self.name})"
 
 
+_told: set[str] = set()
+"""The unused variables that were reported: once in a process."""
+
+
+def _tell_unused(found: Provider) -> None:
+    for name in unused_variables(found, os.environ):
+        if name not in _told:
+            _told.add(name)
+            _LOG.warning("%s is set for %s's own SDK; Dragoman does not use it", name, found.name)
+
+
 def _named(name: ModelName) -> Provider:
     """The provider of a model string; without a colon, it was probably meant as a model."""
+    text = name.provider if name.chat is None else f"{name.provider}:{name.chat}"
     try:
-        return provider(name.provider)
+        return provider(name.provider, model=text)
     except ConfigError as error:
         problem = str(error)
-    has_model = name.chat is not None or name.embeddings is not None
-    form = "" if has_model else ". Name a model as provider:model, such as openai:gpt-5"
+    is_clear = name.chat is not None or name.embeddings is not None or suggested_model(text)
+    form = "" if is_clear else ". Name a model as provider:model, such as openai:gpt-5"
     msg = f"{problem}{form}"
     raise ConfigError(msg)
 

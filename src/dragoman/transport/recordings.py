@@ -18,10 +18,9 @@ from __future__ import annotations
 
 import binascii
 import os
-import tempfile
 from base64 import b64decode, b64encode
 from collections.abc import Generator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
@@ -30,6 +29,7 @@ import msgspec
 from dragoman.errors import ConfigError, InvalidInputError
 from dragoman.model.frozen import EMPTY
 from dragoman.model.jsontext import dumps, loads_as
+from dragoman.transport.atomic_files import write_atomically
 
 VERSION = 1
 
@@ -154,7 +154,7 @@ def append_exchange(path: Path, exchange: Exchange, *, anew: bool = False) -> No
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if anew:
-            _replace(path, _head() + line)
+            write_atomically(path, _head() + line)
         else:
             _append(path, line)
     except OSError as error:
@@ -167,18 +167,6 @@ def append_exchange(path: Path, exchange: Exchange, *, anew: bool = False) -> No
 
 def _head() -> bytes:
     return dumps({"dragoman_recording": VERSION}) + b"\n"
-
-
-def _replace(path: Path, content: bytes) -> None:
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        Path(name).replace(path)
-    except BaseException:
-        with suppress(OSError):
-            Path(name).unlink()
-        raise
 
 
 def _append(path: Path, line: bytes) -> None:

@@ -30,6 +30,7 @@ from dragoman.wire.fitting.turns import OPENING
 from dragoman.wire.fronts import StateFields, encoded_behind
 from dragoman.wire.json_values import parsed
 from dragoman.wire.losses import Repair
+from dragoman.wire.overlay_edits import Places
 from dragoman.wire.response_losses import ReportingEncoder, ResponseLimits, response_losses
 from dragoman.wire.restoring import restoring
 from dragoman.wire.sealing import SealingEncoder
@@ -87,6 +88,10 @@ class Functions(NamedTuple):
     )
     steps: OwnSteps = ()
     """Fitting steps for this dialect only, run before a request is encoded."""
+    places: Places = EMPTY
+    """What each request field stands for in the model: the names that `known_fields` guards."""
+    further_fields: frozenset[str] = frozenset()
+    """Request fields that stand for nothing in the model, but decide what a server does."""
     front_form: str | None = None
     """The module that has `FRONT_FORM`, for serving this dialect's clients; None if unused."""
     lane: str | None = None
@@ -158,6 +163,16 @@ class Codec:
 
     def __repr__(self) -> str:
         return f"<dialect {self.name}>"
+
+    @property
+    def places(self) -> Places:
+        """What each known field of its requests stands for in the model."""
+        return self._functions.places
+
+    @property
+    def further_fields(self) -> frozenset[str]:
+        """Known fields that stand for nothing in the model, also those of its services."""
+        return self._functions.further_fields
 
     # --- plain bodies
 

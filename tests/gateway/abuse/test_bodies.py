@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from tests.gateway.abuse.stage import CANARY, MAX_BODY, Stage, refused
 from tests.gateway.client_requests import body_for
 
+pytestmark = pytest.mark.whole
+
 FIELDS = {
     "openai-chat": "messages", "openai-responses": "input", "anthropic": "messages",
     "gemini": "contents", "ollama": "messages",

@@ -13,6 +13,8 @@ from tests.environment import PATIENCE
 from tests.gateway.abuse.stage import CANARY, Stage, request
 from tests.gateway.client_requests import body_for, path_for
 
+pytestmark = pytest.mark.whole
+
 POINTS = ("waits", "waits_after_head", "waits_in_stream")
 COUNT = 4
 

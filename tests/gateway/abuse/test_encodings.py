@@ -14,6 +14,8 @@ import pytest
 from tests.gateway.abuse.stage import CANARY, MAX_BODY, Stage, refused
 from tests.gateway.client_requests import body_for
 
+pytestmark = pytest.mark.whole
+
 zstd: Any = pytest.importorskip("backports.zstd")
 
 MEBIBYTE = 1024 * 1024

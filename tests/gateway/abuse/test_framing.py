@@ -10,6 +10,8 @@ import pytest
 from tests.gateway.abuse.stage import CANARY, Stage, refused, request
 from tests.gateway.client_requests import FRONTS, body_for, path_for
 
+pytestmark = pytest.mark.whole
+
 CHUNKED = ("transfer-encoding", "chunked")
 SMUGGLED = b"GET /smuggled HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n"
 BROKEN: dict[str, tuple[list[tuple[str, str]], bytes]] = {

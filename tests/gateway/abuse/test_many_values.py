@@ -37,6 +37,8 @@ from tests.gateway.answers import KINDS
 from tests.gateway.client_requests import FRONTS, body_for
 from tests.gateway.running import place
 
+pytestmark = pytest.mark.whole
+
 Doc = dict[str, Any]
 BACKS = {
     name: Upstream(place(name, kind, "http://127.0.0.1:1/v1", dialect=name), None)  # type: ignore[arg-type] # nothing is sent

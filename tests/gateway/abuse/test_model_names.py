@@ -10,6 +10,8 @@ import pytest
 from tests.gateway.abuse.stage import Stage, refused, request
 from tests.gateway.client_requests import body_for
 
+pytestmark = pytest.mark.whole
+
 NAMES: dict[str, object] = {
     "empty": "", "blank": " ", "very long": "m" * 100_000, "line ends": "m\r\nset-cookie: a=b",
     "NUL": "m\0", "escape codes": "\x1b[2J\x1b]0;x\x07", "lone surrogate": "\ud800",

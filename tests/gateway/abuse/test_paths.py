@@ -10,6 +10,8 @@ import pytest
 from tests.gateway.abuse.stage import CANARY, Stage, parsed, refused, request
 from tests.gateway.client_requests import body_for, path_for
 
+pytestmark = pytest.mark.whole
+
 PATHS: dict[str, Callable[[str], str]] = {
     "double slash": lambda path: f"/{path}",
     "trailing slash": lambda path: f"{path}/",

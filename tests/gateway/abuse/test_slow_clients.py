@@ -14,6 +14,8 @@ from tests.environment import PATIENCE
 from tests.gateway.abuse.stage import CANARY, Stage, read_raw, refused, request, staged
 from tests.gateway.client_requests import body_for, path_for
 
+pytestmark = pytest.mark.whole
+
 
 @pytest.fixture(scope="module")
 def impatient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:

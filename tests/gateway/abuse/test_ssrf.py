@@ -13,6 +13,8 @@ import pytest
 from tests.gateway.abuse.stage import CANARY, Stage, refused
 from tests.gateway.client_requests import body_for
 
+pytestmark = pytest.mark.whole
+
 
 class Trap:
     """Listens on all addresses of this machine, and counts connections."""

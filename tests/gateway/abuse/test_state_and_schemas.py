@@ -12,6 +12,9 @@ from dragoman.model.parts import Origin, Thinking
 from dragoman.wire.envelope import PREFIX, Seal, wrap
 from tests.gateway.abuse.stage import CANARY, Stage, refused
 from tests.gateway.client_requests import body_for
+from tests.mcp.test_hostile import nested
+
+pytestmark = pytest.mark.whole
 
 BACKS = ("openai-chat", "openai-responses", "anthropic", "gemini", "ollama")
 
@@ -76,13 +79,6 @@ def test_forged_state(stage: Stage, front: str, kind: str) -> None:
     stage.serves(front)
 
 
-def _nested(depth: int) -> dict[str, Any]:
-    schema: dict[str, Any] = {"type": "string"}
-    for _ in range(depth):
-        schema = {"type": "object", "properties": {"a": schema}}
-    return schema
-
-
 def _wide_refs(count: int) -> dict[str, Any]:
     """Each definition refers to the next one twice: expanded, its size would be 2**count."""
     ref = [{"$ref": f"#/$defs/d{n + 1}"} for n in range(count)]
@@ -93,7 +89,7 @@ def _wide_refs(count: int) -> dict[str, Any]:
 
 
 SCHEMAS: dict[str, Any] = {
-    "deep": _nested(150),
+    "deep": nested(150),
     "recursive": {"$ref": "#"},
     "recursive pair": {"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"},
                                                      "b": {"$ref": "#/$defs/a"}}},

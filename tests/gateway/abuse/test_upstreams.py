@@ -11,6 +11,8 @@ from tests.gateway.abuse.upstream import SECRET
 from tests.gateway.answers import KINDS, SAID
 from tests.gateway.client_requests import FRONTS, Answer, text_in
 
+pytestmark = pytest.mark.whole
+
 MEBIBYTE = 1024 * 1024
 FAILING = (
     "closes", "garbage", "old_http", "endless_head", "endless_1xx", "redirects", "cut_length",

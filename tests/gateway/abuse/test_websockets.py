@@ -13,6 +13,8 @@ import pytest
 from tests.gateway.abuse.stage import CANARY, MAX_BODY, Stage, request
 from tests.gateway.client_requests import body_for
 
+pytestmark = pytest.mark.whole
+
 TEXT, BINARY, CLOSE, PING = 1, 2, 8, 9
 
 

@@ -17,6 +17,8 @@ from dragoman.gateway.config.settings import GatewayConfig
 from tests.gateway.config.test_reading import EVERYTHING, SMALLEST
 from tests.gateway.config.toml_texts import SCALARS, VALUES, documents, quoted
 
+pytestmark = pytest.mark.whole
+
 PLACE_FIELDS = ("kind", "base_url", "api_key_env", "dialect", "headers", "parameters", "timeouts",
                 "retries", "api_key", "models")  # fmt: skip
 ROUTE_FIELDS = ("model", "to", "name", "defaults", "fixed", "timeouts", "session", "store", "cache",

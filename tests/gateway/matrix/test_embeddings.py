@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from dragoman.gateway.handlers import HANDLERS
 from dragoman.model.usage import Usage
 from dragoman.wire.embeddings import Embedded, ToEmbed
 from dragoman.wire.service_front import ServiceFront
-from tests.gateway.matrix.behind import BACKS, Answer, Behind, gateway
+from tests.gateway.matrix.behind import BACKS, Answer, Behind
 from tests.gateway.matrix.cells import CLIENTS, skipped
 from tests.gateway.matrix.conversation import Conversation
 from tests.gateway.matrix.native import MODELS
@@ -22,13 +20,6 @@ VECTORS = [[0.5, -1.25, 0.0], [2.0, 0.25, -0.125]]
 EMBEDDING = [pytest.param(each, marks=skipped(each), id=each.name) for each in CLIENTS
              if each.embeds]  # fmt: skip
 PATHS = {"gemini": "/v1beta/models/m:batchEmbedContents", "ollama": "/api/embed"}
-
-
-@pytest.fixture(scope="module")
-def served() -> Iterator[Served]:
-    """A gateway and the providers behind it, shared by all cells."""
-    with gateway() as (serving, behind):
-        yield serving.url, behind
 
 
 def answered(back: str) -> Answer:

@@ -10,20 +10,13 @@ from warnings import catch_warnings, simplefilter
 import pytest
 
 from dragoman.model.tools import ToolResult
-from tests.gateway.matrix.behind import BACKS, Behind, either, gateway
+from tests.gateway.matrix.behind import BACKS, Behind, either
 from tests.gateway.matrix.frameworks import FRAMEWORKS, Framework
 from tests.gateway.matrix.native import MODELS, Said
 from tests.gateway.matrix.scenarios import FINAL
 
 Served = tuple[str, Behind]
 CALL = Said(calls=(("weather", {"city": "Mostar"}),))
-
-
-@pytest.fixture(scope="module")
-def served() -> Iterator[Served]:
-    """A gateway and the providers behind it, shared by all cells."""
-    with gateway() as (serving, behind):
-        yield serving.url, behind
 
 
 @pytest.fixture(autouse=True)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import combinations
 
 import pytest
 
-from tests.gateway.matrix.behind import Behind, gateway
+from tests.gateway.matrix.behind import Behind
 from tests.gateway.matrix.cells import (
     Place,
     cover,
@@ -21,13 +20,6 @@ from tests.gateway.matrix.cells import (
 )
 
 Served = tuple[str, Behind]
-
-
-@pytest.fixture(scope="module")
-def served() -> Iterator[Served]:
-    """A gateway and the providers behind it, shared by all cells."""
-    with gateway() as (serving, behind):
-        yield serving.url, behind
 
 
 @pytest.mark.parametrize("place", sampled(cover()))

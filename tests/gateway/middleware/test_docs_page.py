@@ -9,12 +9,14 @@ from typing import Any
 
 import pytest
 
+import dragoman
 from dragoman.gateway.config.reading import parse_config
 from dragoman.model.parts import Text
 from tests.gateway.answers import KINDS, SAID, said
 from tests.gateway.client_requests import FRONTS
 from tests.gateway.middleware.conftest import Stage
 from tests.test_docs import blocks, run
+from tests.wire.test_map_text import PLANTED, decoded, planted, written
 
 PAGE = Path(__file__).parents[3] / "docs" / "operations" / "middleware.md"
 TEXT = "Write to ada@example.org, bob.b+x@mail.example.com or <eve@a.b.example>. Not @ that."
@@ -57,6 +59,22 @@ def test_addresses_are_redacted_in_both_directions(
             assert stage.text(front, TEXT, stream=stream, model=back) == CLEAN
         if back != "here":
             assert "example.org" not in json.dumps(stage.providers[back].asked)
+
+
+@pytest.mark.parametrize("dialect", dragoman.dialects())
+async def test_no_address_in_recorded_requests_is_sent(
+    examples: dict[str, Any], dialect: str
+) -> None:
+    """Wherever an address is in a recorded request, no provider gets it from the example."""
+    info = examples["Info"](front=dialect, headers={}, model=None, stream=False)
+    count = 0
+    for number, (body, path, wire) in enumerate(planted(dialect, "request")):
+        request = decoded(body, wire) if number % 5 == 0 else None
+        if request is not None:
+            made = await examples["redact"].before(request, info)
+            assert [name for name, text in written(made) if PLANTED.encode() in text] == [], path
+            count += 1
+    assert count > 10
 
 
 def test_redaction_does_not_depend_on_chunks(examples: dict[str, Any]) -> None:

@@ -22,7 +22,7 @@ from dragoman.model.requests import Request
 from dragoman.model.responses import Choice, Response
 from dragoman.model.usage import FinishReason
 from tests.gateway.answers import SAID, Provider, frames_of, said
-from tests.gateway.client_requests import FRONTS, ask, text_in
+from tests.gateway.client_requests import FRONTS, ask, path_for, text_in
 from tests.gateway.middleware.conftest import Stage
 
 BACKS = ("openai-chat", "openai-responses", "anthropic", "gemini", "ollama")
@@ -480,3 +480,34 @@ def test_legacy_prompts_pass_through_middleware(stage: Stage, stream: bool) -> N
     assert b"one by one" in several.body
     loaded = ask(url, "/api/generate", {"model": model, "stream": False})
     assert loaded.status == 200
+
+
+def test_no_spelling_of_a_messages_field_passes_middleware(stage: Stage) -> None:
+    """A redaction that reads the messages has seen all that a provider could take for theirs."""
+
+    async def before(request: Request, _info: Info) -> None:
+        assert "hidden" not in str([message.text for message in request.messages])
+
+    stage.use(before)
+    contents: dict[str, Any] = {
+        "ollama": {"messages": [{"role": "user", "content": "a", "Content": "hidden"}]},
+        "openai-chat": {
+            "messages": [
+                {"role": "user", "content": [{"type": "text", "text": "a", "Text": "hidden"}]},
+                {"role": "user", "content": "a", "\uff43ontent": "hidden", "harmless": 1},
+            ]
+        },
+        "anthropic": {
+            "max_tokens": 9,
+            "messages": [{"role": "user", "content": "a", "CONTENT": "hidden"}],
+        },
+    }
+    for front, body in contents.items():
+        stage.asked += 1
+        asked = {"model": front, "stream": False, **body}
+        answer = ask(stage.serving.url, path_for(front), asked)
+        assert answer.status == 200, answer.body
+        sent = json.dumps(stage.providers[front].asked[-1])
+        assert "hidden" not in sent, sent
+        assert ("harmless" in sent) is (front == "openai-chat")
+        assert "x-dragoman-losses" in answer.headers

@@ -61,6 +61,11 @@ async def served(request: bytes, handler: Handler, *, directly: bool) -> Gateway
             call._cycle = None
         await handler(call)
 
+    return await served_by(app, request)
+
+
+async def served_by(app: Any, request: bytes) -> GatewayProtocol:
+    """The connection after an ASGI application has answered a request."""
     config = uvicorn.Config(app, http=GatewayProtocol, interface="asgi3", log_config=None)
     config.load()
     state = ServerState()
@@ -108,7 +113,7 @@ STATUSES = st.sampled_from([200, 204, 304, 308, 400, 404, 431, 500])
 def test_a_plain_response_is_the_same_both_ways(
     method: bytes, version: bytes, status: int, headers: Any, more: Any, body: bytes, close: bool
 ) -> None:
-    """What `Call` writes directly equals uvicorn's output for the ASGI messages, byte for byte."""
+    """What `Call` writes directly equals what its ASGI messages become, byte for byte."""
     body = b"" if status in {204, 304} else body
     connection = b"connection: close\r\n" if close else b""
     request = b"%b / %b\r\nhost: here\r\n%b\r\n" % (method, version, connection)
@@ -218,3 +223,66 @@ async def test_urls_are_split(url: bytes, path: str, query: bytes) -> None:
     protocol = await served(b"GET %b HTTP/1.1\r\nhost: x\r\n\r\n" % url, handler, directly=True)
     assert found == [path]
     assert protocol.scope["query_string"] == query
+
+
+START: Any = {"type": "http.response.start", "status": 200, "headers": []}
+SIZED: Any = {**START, "headers": [(b"content-length", b"3")]}
+
+
+def body(data: bytes, *, more: bool = False) -> Any:
+    """An ASGI message with a part of a body."""
+    return {"type": "http.response.body", "body": data, "more_body": more}
+
+
+async def after(messages: list[Any], *, raises: bool = False) -> tuple[bytes, bool]:
+    """What an application that sends these messages has written, and whether it was cut off."""
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        del scope, receive
+        for each in messages:
+            await send(each)
+        if raises:
+            raise ValueError
+
+    protocol = await served_by(app, b"GET / HTTP/1.1\r\nhost: here\r\n\r\n")
+    wire: Any = protocol.transport
+    return wire.written, wire.is_closed
+
+
+@pytest.mark.parametrize("raises", [False, True])
+async def test_a_missing_response_is_an_error_500(raises: bool) -> None:
+    """Whether the application failed or forgot it; the connection is closed."""
+    written, is_closed = await after([], raises=raises)
+    assert written.startswith(b"HTTP/1.1 500 Internal Server Error\r\n")
+    assert written.endswith(b"\r\n\r\nInternal Server Error")
+    assert is_closed
+
+
+@pytest.mark.parametrize(
+    ("messages", "sent"),
+    [
+        ([START, body(b"ab", more=True)], b"2\r\nab\r\n"),
+        ([SIZED, body(b"ab")], b"ab"),
+        ([SIZED, body(b"abcd")], b""),
+        ([SIZED, body(b"ab", more=True), body(b"cd")], b"ab"),
+        ([START, START], b""),
+    ],
+)
+async def test_a_response_that_goes_wrong_is_cut_off(messages: list[Any], sent: bytes) -> None:
+    """If it ends early, is longer or shorter than it said, or begins twice: nothing may follow."""
+    written, is_closed = await after(messages)
+    assert written.partition(b"\r\n\r\n")[2] == sent
+    assert is_closed
+
+
+async def test_nothing_can_follow_a_complete_response() -> None:
+    """The application's mistake; the client has its response."""
+    written, _ = await after([SIZED, body(b"abc"), body(b"more")])
+    assert written.endswith(b"\r\n\r\nabc")
+
+
+@pytest.mark.parametrize("name", [b"x y", b"", b"x:", "ä".encode()])
+async def test_a_header_of_asgi_needs_a_valid_name(name: bytes) -> None:
+    """Nothing of it is sent."""
+    written, _ = await after([{**START, "headers": [(name, b"value-of-it")]}])
+    assert b"value-of-it" not in written

@@ -20,6 +20,8 @@ from tests.gateway.operations.workers import (
 )
 from tests.gateway.running import place, routed, upstream
 
+pytestmark = pytest.mark.whole
+
 GOOD = http("/v1/chat/completions", chat())
 HEAD = b" HTTP/1.1\r\nhost: 127.0.0.1\r\n"
 ODD = [

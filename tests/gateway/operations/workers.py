@@ -115,6 +115,7 @@ def process(
         started = subprocess.Popen(
             [*command, *arguments], stdout=log, stderr=subprocess.PIPE, text=True,
             env={**os.environ, **(env or {})},
+            start_new_session=True,  # without the terminal that the tests may run on
         )  # fmt: skip
     screen: list[str] = []
     assert started.stderr is not None

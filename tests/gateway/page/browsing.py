@@ -31,6 +31,16 @@ _START = 120.0  # seconds for the browser to start on a busy machine
 PATIENCE = 30_000  # milliseconds for anything on the page
 
 
+DRAWN = """async () => {
+  const { idle } = await import('./work.js');
+  for (let turn = 0; turn < 3; turn += 1) { // formulas and highlighted code come after the text
+    await idle();
+    await new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
+  }
+}"""
+"""Resolves once all texts that are in the document are formatted."""
+
+
 @contextmanager
 def serving(mock: Mock) -> Generator[str]:
     """The mock on a free port; gives the page's address."""

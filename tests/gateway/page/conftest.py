@@ -9,6 +9,7 @@ import pytest
 
 from tests.gateway.page.browsing import Looking, browser, opened, serving
 from tests.gateway.page.mock_state import Mock
+from tests.gateway.page.pages import TestPage, page_at, url_of
 
 
 @pytest.fixture(scope="module")
@@ -34,4 +35,13 @@ def screen() -> dict[str, Any]:
 def looking(chromium: Any, mock: Mock, screen: dict[str, Any]) -> Iterator[Looking]:
     """A page on the mock API; any browser error fails the test."""
     with serving(mock) as address, opened(chromium, address, mock, **screen) as made:
+        yield made
+
+
+@pytest.fixture(scope="module", params=["sqlite", "files"])
+def page(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[TestPage]:
+    """A page whose conversations are in a store of each kind."""
+    with page_at(url_of(request.param, tmp_path_factory.mktemp("page"))) as made:
         yield made

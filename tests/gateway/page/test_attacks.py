@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.gateway.page.attacks import ATTACKS, Attack
-from tests.gateway.page.browsing import PATIENCE, Looking, serving, until
+from tests.gateway.page.browsing import DRAWN, PATIENCE, Looking, serving
 from tests.gateway.page.mock_state import Mock
 
 pytestmark = pytest.mark.slow  # seconds for the browser; the whole list then takes one load
@@ -18,7 +18,7 @@ ELEMENTS = frozenset((
     "ol", "li", "blockquote", "hr", "br", "table", "thead", "tbody", "tr", "th", "td", "figure",
     "figcaption", "button", "svg", "path", "math", "mrow", "mi", "mn", "mo", "ms", "mtext",
     "mspace", "msub", "msup", "msubsup", "mfrac", "mstyle", "mtable", "mtr", "mtd", "mpadded",
-    "merror", "semantics",
+    "merror", "semantics", "wbr",
 ))  # fmt: skip
 ATTRIBUTES = frozenset((
     "class", "title", "href", "target", "rel", "dir", "tabindex", "role", "aria-label",
@@ -61,8 +61,6 @@ def attacked(chromium: Any) -> Iterator[tuple[Looking, list[str]]]:
         looking = Looking(context.new_page(), address, mock)
         looking.page.on("request", lambda request: asked.append(request.url))
         looking.go("#/talk/c0?message=a0", "#m-a0")
-        looking.page.wait_for_selector("math, .formula")
-        until(looking.page, "document.querySelectorAll('.hl-tag').length > 0")
         yield looking, asked
     context.close()
 
@@ -74,7 +72,11 @@ def test_attack_is_only_text(
     attacked: tuple[Looking, list[str]], number: int, attack: Attack
 ) -> None:
     """The text is readable, made of allowed elements, and links only to allowed URLs."""
-    found = attacked[0].page.evaluate(_LOOK, f"a{number}")
+    page = attacked[0].page
+    page.evaluate("(id) => { location.hash = `#/talk/c0?message=${id}`; }", f"a{number}")
+    page.wait_for_selector(f"#m-a{number}", state="attached")
+    page.evaluate(DRAWN)
+    found = page.evaluate(_LOOK, f"a{number}")
     assert set(found["elements"]) <= ELEMENTS
     assert set(found["attributes"]) <= ATTRIBUTES
     for words in attack.shows:
@@ -131,3 +133,27 @@ def test_media_addresses_stay_within_the_api(looking: Looking, mock: Mock) -> No
     page = looking.go("#/talk/c0", ".message img")
     assert page.locator(".message img").count() == 1
     assert all(url.startswith((looking.address, "blob:")) for url in asked)
+
+
+_WORKERS = """async () => {
+  await (await import('./work.js')).read('markdown', '*a*');
+  const tries = [
+    () => new Worker('worker.js'),
+    () => new Worker(URL.createObjectURL(new Blob(['postMessage(1)']))),
+    () => trustedTypes.createPolicy('dragoman-worker', { createScriptURL: (text) => text }),
+    () => trustedTypes.createPolicy('default', { createScriptURL: (text) => text }),
+    () => { document.createElement('div').innerHTML = '<b>x</b>'; },
+  ];
+  return tries.map((one) => { try { one(); return 'done'; } catch (error) { return error.name; } });
+}"""
+
+
+def test_only_the_pages_own_worker_can_start(chromium: Any, mock: Mock) -> None:
+    """No other worker, no second policy, no HTML: even a script in the page gets none of them."""
+    context = chromium.new_context()
+    with serving(mock) as address:
+        looking = Looking(context.new_page(), address, mock)
+        page = looking.go(wait=".composer")
+        assert page.evaluate(_WORKERS) == ["TypeError"] * 5
+        looking.page.goto("about:blank")
+    context.close()

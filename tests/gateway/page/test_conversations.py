@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,15 +18,6 @@ from tests.gateway.page.pages import ECHO, TestPage, calls, page_at, url_of
 from tests.gateway.running import place, running, upstream
 from tests.interop.test_chat_exports import CLAUDE
 from tests.interop.test_chat_exports import TALK as CHATGPT
-
-
-@pytest.fixture(scope="module", params=["sqlite", "files"])
-def page(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[TestPage]:
-    """A page whose conversations are in a store of each kind."""
-    with page_at(url_of(request.param, tmp_path_factory.mktemp("page"))) as made:
-        yield made
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import pytest
 
 from dragoman.gateway.page.static import POLICY, static_files
+from dragoman.model.invisible import invisible_module
 from tests.gateway.running import Serving, routed, running
 
 FIRST_LOAD = 200_000
@@ -52,6 +53,8 @@ def test_page_is_served_under_its_policy(gateway: Serving) -> None:
     assert answer.headers["x-content-type-options"] == "nosniff"
     assert answer.headers["referrer-policy"] == "no-referrer"
     assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    assert "worker-src 'self';" in POLICY
+    assert POLICY.endswith("require-trusted-types-for 'script'; trusted-types dragoman-worker")
     for dangerous in ("unsafe-inline", "unsafe-eval", "*", "http:", "https:"):
         assert dangerous not in POLICY
 
@@ -158,3 +161,10 @@ def test_each_vendored_file_has_its_licence() -> None:
                 or f", {name.removeprefix('vendor/')}`" in told
             ), name
     assert told.count("```text") == 6
+
+
+def test_invisible_characters_are_those_of_the_terminal(gateway: Serving) -> None:
+    """The page's table is generated from the one of the model when it is served."""
+    served = fetched(gateway, "/ui/invisible.js")
+    assert served.body.decode() == invisible_module()
+    assert served.headers["content-type"] == "text/javascript; charset=utf-8"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +15,6 @@ from dragoman.gateway.records import RequestRecord
 from dragoman.model.messages import Message
 from dragoman.model.parts import Text, Thinking
 from tests.gateway.page.pages import Hangs, TestPage, begun, calls, of_type, page_at, url_of
-
-
-@pytest.fixture(scope="module", params=["sqlite", "files"])
-def page(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[TestPage]:
-    """A page whose conversations are in a store of each kind."""
-    with page_at(url_of(request.param, tmp_path_factory.mktemp("page"))) as made:
-        yield made
 
 
 def eventually(condition: Callable[[], bool]) -> None:

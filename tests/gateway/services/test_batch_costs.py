@@ -267,7 +267,7 @@ def test_two_gateways_charge_a_batch_once(tmp_path: Path) -> None:
 # --- reading
 
 
-def _take(found: list[Summary], _: str, summary: Summary) -> None:
+def _take(found: list[Summary], _: str, summary: Summary, _size: int) -> None:
     found.append(summary)
 
 
@@ -301,13 +301,28 @@ def test_a_long_first_line_of_another_file_is_not_read(monkeypatch: pytest.Monke
 
 
 def test_operations_that_are_too_long_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing of them is kept."""
+    """Nothing of them is kept, but their size, by which they count."""
     monkeypatch.setattr(batch_results, "MAX_OPERATION", 100)
     found: list[Any] = []
-    results = OperationResults(lambda *each: found.append(each))
-    results.feed(json.dumps(operation()).encode())
+    results, body = OperationResults("b1", lambda *each: found.append(each)), operation()
+    results.feed(data := json.dumps(body).encode())
+    assert results._pieces == []
     results.close()
-    assert (results.may_have_results, found, results._pieces) == (False, [], [])
+    assert found == [(f"b1#{len(data)}", Summary(None, None), len(data))]
+
+
+def test_results_without_usage_are_charged_by_their_size() -> None:
+    """A provider that reports nothing, or zeros, doesn't make a batch free."""
+    for usage in (None, {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}):
+        result = chat()
+        result["response"]["body"]["choices"] = [{"index": 0, "message": {"content": "a" * 9000}}]
+        result["response"]["body"]["usage"] = usage
+        if usage is None:
+            del result["response"]["body"]["usage"]
+        with gateway_to(Results(lines(result)), "openai") as (serving, keys):
+            read(serving, "/v1/files/file-1/content")
+        [(_, count, _, tokens)] = keys.told("openai/file-1")
+        assert (count, tokens >= 3000) == (1, True)
 
 
 def test_few_results_are_read_in_the_background(monkeypatch: pytest.MonkeyPatch) -> None:

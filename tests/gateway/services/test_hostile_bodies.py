@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 
 from tests.gateway.services.conftest import Stage
 
+pytestmark = pytest.mark.whole
+
 PATHS = {
     "/v1/embeddings": ("input", "dimensions", "encoding_format", "user"),
     "/api/embed": ("input", "dimensions", "truncate", "options", "keep_alive"),

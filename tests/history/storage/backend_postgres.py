@@ -1,11 +1,14 @@
 """Sessions in PostgreSQL, in a separate schema for each test."""
 
+# ruff: noqa: S608 - names of tables and columns, and values that these tests have chosen
+
 from __future__ import annotations
 
 import os
 from collections.abc import AsyncGenerator, Callable, Generator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
+from random import Random
 from typing import Any
 from uuid import uuid4
 
@@ -14,6 +17,8 @@ import pytest
 from dragoman.history.storage.postgres import PostgresStorage
 from dragoman.history.storage.protocol import Storage
 from tests.environment import PATIENCE
+from tests.history.storage.damaging import Damage, altered
+from tests.history.torture import IN_FULL, IN_SHORT
 
 URL = os.environ.get("DRAGOMAN_TEST_POSTGRES", "postgresql://postgres@127.0.0.1:5432/test")
 
@@ -47,7 +52,7 @@ def emptied(name: str) -> Generator[Callable[[], Storage]]:
             connection.execute(f"SET lock_timeout = {int(PATIENCE * 1000)}")
             found = connection.execute(_TABLES, (name,)).fetchall()
             for (table,) in found:
-                connection.execute(sql(f'DELETE FROM our."{table}"', name))  # noqa: S608 - a name of ours
+                connection.execute(sql(f'DELETE FROM our."{table}"', name))
 
 
 @contextmanager
@@ -86,3 +91,89 @@ async def asked(schema: str, template: str, values: Sequence[Any] = ()) -> list[
     async with await AsyncConnection.connect(URL, autocommit=True) as connection:
         cursor = await connection.execute(sql(template, schema), values or None)
         return await cursor.fetchall() if cursor.description else []
+
+
+# --- damage
+
+BEYOND = ("not exist", "don't exist", "index has messages", "can't be found")
+"""What no repair reaches: a session that is completely gone, or was replaced by another."""
+KINDS = dict.fromkeys(("flip", "cut", "delete"), 1000 if IN_FULL else 2 if IN_SHORT else 5)
+_COLUMNS = {
+    "heads": 'digest agent chat "user" version last_seq created_at updated_at active indexed forks'
+    ' "window" windows chain seal',
+    "messages": "session seq branch at id model input output cache_read cache_write thinking"
+    " reported_total checksum chain body",
+    "texts": "session seq branch at words",
+}
+
+
+class PostgresDamager:
+    """Tables in a schema; a change that violates a constraint is skipped."""
+
+    def __init__(self, schema: str, connection: Any) -> None:
+        self._schema = schema
+        self._connection = connection
+
+    def _run(self, template: str, values: Any = None) -> Any:
+        return self._connection.execute(sql(template, self._schema), values)
+
+    def new(self) -> Storage:
+        """See `Damager`."""
+        return PostgresStorage(URL, schema=self._schema, connections=2)
+
+    async def keep(self) -> None:
+        """See `Damager`."""
+        for table in _COLUMNS:
+            self._run(f"CREATE TABLE our.kept_{table} AS SELECT * FROM our.{table}")
+
+    async def put_back(self) -> None:
+        """See `Damager`."""
+        for table in _COLUMNS:
+            self._run(f"DELETE FROM our.{table}")
+            self._run(
+                f"INSERT INTO our.{table} OVERRIDING SYSTEM VALUE SELECT * FROM our.kept_{table}"
+            )
+        self._run("DELETE FROM our.aside")
+
+    def damage(self, chance: Random, kind: str) -> Damage:
+        """See `Damager`."""
+        import psycopg
+
+        while True:
+            table = chance.choice(("heads", "messages", "messages", "texts"))
+            column = chance.choice(_COLUMNS[table].split())
+            places = self._run(f"SELECT ctid::text, {column}::text FROM our.{table}").fetchall()
+            place, text = chance.choice(sorted(places))
+            if kind == "delete":
+                self._run(f"DELETE FROM our.{table} WHERE ctid = %s::text::tid", (place,))
+                return Damage(f"{kind} {table} {place}")
+            new = self._other(chance, kind, text)
+            with suppress(psycopg.Error):
+                kinds = self._run(f"SELECT pg_typeof({column})::text FROM our.{table} LIMIT 1")
+                [(type_,)] = kinds.fetchall()
+                self._run(
+                    f"UPDATE our.{table} SET {column} = %s::text::{type_}"
+                    " WHERE ctid = %s::text::tid",
+                    (new, place),
+                )
+                return Damage(f"{kind} {table}.{column}: {text!r} -> {new!r}")
+
+    def _other(self, chance: Random, kind: str, text: str | None) -> str | None:
+        if text is None:
+            return chance.choice(("", "x", "0", "-1", "base64:odd"))
+        odd = chance.choice(
+            (None, "NaN", "Infinity", "-3", "0", "{}", "{1}", "{{1,NULL,2}}", "{{7}}")
+        )
+        if chance.random() < 0.25:
+            return odd
+        return altered(chance, kind, text.encode()).decode("utf-8", "replace")
+
+
+@contextmanager
+def damaged(_tmp_path: Path) -> Generator[PostgresDamager]:
+    """A schema to damage."""
+    with schema() as name:
+        import psycopg
+
+        with psycopg.connect(URL, autocommit=True) as connection:
+            yield PostgresDamager(name, connection)

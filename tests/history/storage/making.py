@@ -32,7 +32,7 @@ WINDOW = written({Key(MAIN, "m", 800): Cut(first="x", left_out=1)})
 
 
 def entry(
-    text: str,
+    text: str = "hello",
     *,
     id: str | None = None,
     at: float | None = None,
@@ -47,6 +47,16 @@ def entry(
 def texts(found: Sequence[Row]) -> list[str]:
     """The texts of these messages."""
     return [message_of(row.body).text for row in found]
+
+
+async def seqs(storage: Storage) -> list[int]:
+    """The numbers of the first session's messages."""
+    return [row.seq for row in await storage.rows(ONE)]
+
+
+async def stored(storage: Storage) -> list[str]:
+    """The texts of the first session's messages."""
+    return texts(await storage.rows(ONE))
 
 
 def bare(found: Value) -> Value:

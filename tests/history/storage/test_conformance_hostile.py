@@ -22,6 +22,8 @@ from tests.history.storage.making import (
     texts,
 )
 
+pytestmark = pytest.mark.whole
+
 
 def named(who: SessionIdentity) -> Filter:
     """The filter for exactly these names, including absent ones."""

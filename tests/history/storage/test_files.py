@@ -10,7 +10,6 @@ import stat
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from time import time
 from typing import Any
 
 import pytest
@@ -23,17 +22,11 @@ from dragoman.history.storage.files import FileStorage, directory, ids, log
 from dragoman.history.storage.files.lines import aside_of
 from dragoman.history.storage.integrity import damage_to, tally_of
 from dragoman.history.storage.protocol import DuplicateIds, Entry, Filter, Row, Session
-from tests.history.storage.making import WINDOW, bare
+from tests.history.storage.making import WINDOW, bare, entry, stored
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="files need POSIX locks")
 ONE = SessionIdentity(agent="guide", chat="7", user="Ana")
 spawn = multiprocessing.get_context("spawn")
-
-
-def entry(text: str) -> Entry:
-    """A user message."""
-    message = Message.user(text)
-    return Entry(message.id, body_of(message), time())
 
 
 def entries(count: int, text: str = "x") -> list[Entry]:
@@ -63,11 +56,6 @@ async def version(storage: FileStorage) -> int:
 def files_in(root: Path) -> list[Path]:
     """The files and directories in it."""
     return list(root.rglob("*"))
-
-
-async def texts(storage: FileStorage) -> list[str]:
-    """The texts of its messages."""
-    return [message_of(row.body).text for row in await storage.rows(ONE)]
 
 
 async def readable(storage: FileStorage) -> list[str]:
@@ -183,12 +171,12 @@ async def test_an_incomplete_write_at_the_end_is_moved_aside(
     await storage.append(ONE, entries(3, "torn"))
     path.write_bytes(tear(whole + path.read_bytes()[len(whole) :]))  # its numbers are written last
     torn = path.read_bytes()[len(whole) :]
-    assert await texts(storage) == ["x0", "x1"]
+    assert await stored(storage) == ["x0", "x1"]
     assert await version(storage) == 2
     assert [each.split(": ")[1] for each in await storage.verify()][-1].startswith("incomplete")
     assert path.read_bytes() == whole + torn  # readers change nothing
     assert (await storage.append(ONE, [entry("on")])).last_seq == 3
-    assert await texts(storage) == ["x0", "x1", "on"]
+    assert await stored(storage) == ["x0", "x1", "on"]
     assert await storage.verify() == []
     (line,) = file_of(tmp_path, ".aside").read_bytes().splitlines()
     aside = aside_of(line)
@@ -218,7 +206,7 @@ async def test_a_truncated_acknowledged_write_is_reported(
     assert await storage.verify()  # it is not forgotten
     await storage.set_aside(ONE, [], "test")
     assert await storage.verify() == []
-    assert await texts(storage) == ["x0", "x1", "y0", "y1", "on"]
+    assert await stored(storage) == ["x0", "x1", "y0", "y1", "on"]
 
 
 async def test_a_line_that_only_lost_its_newline_is_read(tmp_path: Path) -> None:
@@ -226,10 +214,10 @@ async def test_a_line_that_only_lost_its_newline_is_read(tmp_path: Path) -> None
     storage = await filled(tmp_path, 1, 1)
     path = file_of(tmp_path)
     path.write_bytes(path.read_bytes()[:-1])
-    assert await texts(storage) == ["x0", "x1"]
+    assert await stored(storage) == ["x0", "x1"]
     assert len(await storage.rows(ONE, limit=1, newest=True)) == 1
     await storage.append(ONE, [entry("on")])
-    assert await texts(storage) == ["x0", "x1", "on"]
+    assert await stored(storage) == ["x0", "x1", "on"]
     assert await storage.verify() == []
 
 
@@ -249,7 +237,7 @@ async def test_numbers_that_lag_behind_are_no_damage(tmp_path: Path) -> None:
         assert ["seal" in problem for problem in await storage.verify()] == [True]
         await storage.activate(ONE, 0, seal=b'{"s":1}')
     assert (await storage.append(ONE, [entry("on")], seal=None)).last_seq == 5
-    assert await texts(storage) == ["x0", "y0", "y1", "z0", "on"]
+    assert await stored(storage) == ["x0", "y0", "y1", "z0", "on"]
     assert await storage.verify() == []
 
 
@@ -265,7 +253,7 @@ async def test_an_emptied_file_is_not_an_empty_session(tmp_path: Path) -> None:
     assert await storage.set_aside(ONE, [], "it is empty") == 0
     assert await storage.verify() == []
     await storage.append(ONE, [entry("on")])
-    assert await texts(storage) == ["on"]
+    assert await stored(storage) == ["on"]
 
 
 async def test_another_sessions_line_is_not_a_message_of_this_one(tmp_path: Path) -> None:
@@ -322,7 +310,7 @@ async def test_setting_aside_keeps_an_intact_neighbour(tmp_path: Path) -> None:
     assert [row.seq for row in rows] == [1, 1, 1, 2]
     assert [row.seq for row in await storage.rows(ONE, limit=1)] == [1, 1, 1]
     assert await storage.set_aside(ONE, [1], "twice") == 2
-    assert await texts(storage) == ["x0", "x1"]
+    assert await stored(storage) == ["x0", "x1"]
     assert await storage.verify() == []
 
 
@@ -342,9 +330,9 @@ async def test_removing_the_end_of_a_batch_leaves_it_complete(tmp_path: Path) ->
     storage = await filled(tmp_path, 3)
     rows = await storage.rows(ONE)
     await storage.rewrite(ONE, removed=[rows[2].id])
-    assert await texts(storage) == ["x0", "x1"]
+    assert await stored(storage) == ["x0", "x1"]
     assert (await storage.append(ONE, [entry("on")])).last_seq == 4
-    assert await texts(storage) == ["x0", "x1", "on"]
+    assert await stored(storage) == ["x0", "x1", "on"]
 
 
 # --- broken lines
@@ -360,7 +348,7 @@ async def test_a_broken_message_is_returned_unchanged(tmp_path: Path) -> None:
     with pytest.raises(Corrupt):
         message_of(rows[1].body)
     assert await storage.set_aside(ONE, [2], "broken") == 1
-    assert await texts(storage) == ["x0", "x2"]
+    assert await stored(storage) == ["x0", "x2"]
     aside = aside_of(file_of(tmp_path, ".aside").read_bytes())
     assert aside is not None
     assert b"\xff\xfex1" in aside.raw
@@ -408,7 +396,7 @@ async def test_a_broken_first_line_does_not_lose_the_messages(
         with pytest.raises(Corrupt, match="history repair"):
             await change
     assert path.read_bytes() == broken
-    assert await texts(storage) == ["x0", "x1"]
+    assert await stored(storage) == ["x0", "x1"]
     assert len(await storage.verify()) == 1
     (listed,) = await storage.sessions()
     assert listed.identity == ONE
@@ -681,7 +669,7 @@ async def test_a_full_disk_is_an_error_and_loses_nothing(
         assert raised.value.__context__ is None
     assert file_of(tmp_path).read_bytes() == before
     await storage.append(ONE, [entry("on")])
-    assert await texts(storage) == ["x0", "x1", "on"]
+    assert await stored(storage) == ["x0", "x1", "on"]
 
 
 def _append_with_little_room(root: Path, room: int) -> None:
@@ -717,7 +705,7 @@ async def test_a_file_that_may_not_grow_stays_intact(tmp_path: Path) -> None:
     assert file_of(tmp_path).read_bytes() == before
     assert not file_of(tmp_path, ".tmp").exists()
     await storage.append(ONE, [entry("on")])
-    assert await texts(storage) == ["x0", "x1", "on"]
+    assert await stored(storage) == ["x0", "x1", "on"]
 
 
 async def test_power_durability_flushes_before_a_write_counts(

@@ -6,43 +6,22 @@ import asyncio
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
-from time import time
 from urllib.parse import quote
 
 import msgspec
 import pytest
 
-from dragoman import Message
 from dragoman.errors import InvalidInputError, StoreError
 from dragoman.history.identity import SessionIdentity
-from dragoman.history.records import body_of
 from dragoman.history.storage.postgres import PostgresStorage
 from dragoman.history.storage.protocol import Entry, Filter
-from tests.history.storage.backend_postgres import URL, asked, opened, schema
+from tests.history.storage.backend_postgres import URL, asked, opened
+from tests.history.storage.making import entry, seqs
 
 pytest.importorskip("psycopg")
 
 ONE = SessionIdentity(agent="guide", chat="7", user="Ana")
 TWO = SessionIdentity(agent="guide", chat="8", user="Bob")
-
-
-def entry(text: str = "hello") -> Entry:
-    """A new message."""
-    message = Message.user(text)
-    return Entry(message.id, body_of(message), time())
-
-
-@pytest.fixture
-def place() -> Iterator[str]:
-    """A new schema."""
-    with schema() as name:
-        yield name
-
-
-async def seqs(storage: PostgresStorage) -> list[int]:
-    """The numbers of the first session's messages."""
-    return [row.seq for row in await storage.rows(ONE)]
 
 
 # --- the URL and its settings

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -11,7 +10,7 @@ import pytest
 from dragoman.errors import StoreError
 from dragoman.history.storage.postgres import PostgresStorage
 from dragoman.history.storage.postgres.failures import Late, Lost, Refused, Unreachable, is_lost
-from tests.history.storage.backend_postgres import opened, schema
+from tests.history.storage.backend_postgres import opened
 from tests.history.storage.making import NOON, ONE, entry
 
 psycopg = pytest.importorskip("psycopg")
@@ -49,13 +48,6 @@ KEPT = {
 def test_lost_connections_are_recognized_by_their_code(state: str | None, lost: bool) -> None:
     """These codes and no others: a rejected statement must not be repeated."""
     assert is_lost(state) is lost
-
-
-@pytest.fixture
-def place() -> Iterator[str]:
-    """A new schema."""
-    with schema() as name:
-        yield name
 
 
 _RAISE = """

@@ -3,43 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from time import time
 
 import msgspec
 import pytest
 
-from dragoman import Message
 from dragoman.errors import Conflict, StoreError
 from dragoman.history.identity import SessionIdentity
-from dragoman.history.records import body_of
 from dragoman.history.storage.postgres import PostgresStorage
-from dragoman.history.storage.protocol import DuplicateIds, Entry
-from tests.history.storage.backend_postgres import URL, asked, opened, schema, sql
+from dragoman.history.storage.protocol import DuplicateIds
+from tests.history.storage.backend_postgres import URL, asked, opened, sql
+from tests.history.storage.making import entry, seqs
 
 psycopg = pytest.importorskip("psycopg")
 
 ONE = SessionIdentity(agent="guide", chat="7", user="Ana")
 TWO = SessionIdentity(agent="guide", chat="8", user="Bob")
-
-
-def entry(text: str = "hello") -> Entry:
-    """A new message."""
-    message = Message.user(text)
-    return Entry(message.id, body_of(message), time())
-
-
-@pytest.fixture
-def place() -> Iterator[str]:
-    """A new schema."""
-    with schema() as name:
-        yield name
-
-
-async def seqs(storage: PostgresStorage) -> list[int]:
-    """The numbers of the first session's messages."""
-    return [row.seq for row in await storage.rows(ONE)]
 
 
 class Proxy:

@@ -8,24 +8,23 @@ import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, suppress
 from secrets import token_hex
-from time import time
 from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
 import pytest
 
-from dragoman import Message, Usage
+from dragoman import Usage
 from dragoman.errors import ConfigError, Conflict, InvalidInputError, StoreError
 from dragoman.history.identity import SessionIdentity
-from dragoman.history.records import body_of, message_of, read_line
+from dragoman.history.records import message_of, read_line
 from dragoman.history.storage.integrity import damage_to
 from dragoman.history.storage.protocol import DuplicateIds, Entry, Filter, Fork
 from dragoman.history.storage.redis import RedisStorage, listing, reading, server
 from dragoman.history.storage.redis.connection import promise_of
 from dragoman.history.storage.soundness import unreadable_row
 from tests.history.storage.backend_redis import URL, emptied, expect_server
-from tests.history.storage.making import copy_of
+from tests.history.storage.making import copy_of, entry, stored
 
 ONE = SessionIdentity(agent="guide", chat="7", user="Ana")
 spawn = multiprocessing.get_context("spawn")
@@ -40,12 +39,6 @@ def prefix() -> Iterator[str]:
     emptied(name)
 
 
-def entry(text: str) -> Entry:
-    """A user message."""
-    message = Message.user(text)
-    return Entry(message.id, body_of(message), time())
-
-
 @asynccontextmanager
 async def opened(prefix: str, url: Any = URL) -> AsyncGenerator[RedisStorage]:
     """A storage, open."""
@@ -55,11 +48,6 @@ async def opened(prefix: str, url: Any = URL) -> AsyncGenerator[RedisStorage]:
         yield storage
     finally:
         await storage.close()
-
-
-async def texts(storage: RedisStorage) -> list[str]:
-    """The texts of the messages."""
-    return [message_of(row.body).text for row in await storage.rows(ONE)]
 
 
 class Proxy:
@@ -117,7 +105,7 @@ async def test_an_append_whose_answer_was_lost_is_executed_once(prefix: str) -> 
         proxy.after = nothing
         appended = await storage.append(ONE, [entry("a"), entry("b")], expected=1)
         assert (appended.version, appended.last_seq) == (2, 3)
-        assert await texts(storage) == ["first", "a", "b"]
+        assert await stored(storage) == ["first", "a", "b"]
 
 
 async def test_an_append_whose_answer_was_lost_keeps_its_version(prefix: str) -> None:
@@ -126,7 +114,7 @@ async def test_an_append_whose_answer_was_lost_keeps_its_version(prefix: str) ->
         proxy.after = lambda: other.append(ONE, [entry("other")])
         appended = await storage.append(ONE, [entry("a"), entry("b")], expected=1)
         assert (appended.version, appended.last_seq) == (2, 3)
-        assert await texts(storage) == ["first", "a", "b", "other"]
+        assert await stored(storage) == ["first", "a", "b", "other"]
 
 
 async def test_an_append_that_never_arrived_is_sent_again(prefix: str) -> None:
@@ -137,7 +125,7 @@ async def test_an_append_that_never_arrived_is_sent_again(prefix: str) -> None:
         proxy.before = lambda: other.append(ONE, [entry("other")])
         with pytest.raises(Conflict):
             await storage.append(ONE, [entry("b")], expected=2)
-        assert await texts(storage) == ["first", "a", "other"]
+        assert await stored(storage) == ["first", "a", "other"]
 
 
 @pytest.mark.parametrize("expected", [None, 1])
@@ -151,7 +139,7 @@ async def test_an_append_whose_second_answer_was_lost_is_done_once(
         proxy.after = lambda: other.append(ONE, [entry("other")])
         appended = await storage.append(ONE, [entry("ours")], expected=expected)
         assert (appended.version, appended.last_seq) == (2, 2)
-        assert await texts(storage) == ["first", "ours", "other"]
+        assert await stored(storage) == ["first", "ours", "other"]
 
 
 async def test_a_script_that_is_sent_twice_is_executed_once(
@@ -174,14 +162,14 @@ async def test_a_script_that_is_sent_twice_is_executed_once(
         monkeypatch.setattr(storage._opened, "prepared", twice)
         appended = await storage.append(ONE, [entry("a")], expected=1)
         assert (appended.version, appended.last_seq) == (2, 2)
-        assert await texts(storage) == ["first", "a"]
+        assert await stored(storage) == ["first", "a"]
 
 
 async def test_a_read_is_repeated_on_a_new_connection(prefix: str) -> None:
     """The lost connection isn't reported."""
     async with proxied(prefix) as (proxy, storage):
         proxy.after = nothing
-        assert await texts(storage) == ["first"]
+        assert await stored(storage) == ["first"]
 
 
 async def test_a_server_that_stays_away_is_an_error(
@@ -197,7 +185,7 @@ async def test_a_server_that_stays_away_is_an_error(
         assert raised.value.__context__ is None
         assert raised.value.__cause__ is None
         proxy.is_closed = False
-        assert await texts(storage) == ["first", "secret"]
+        assert await stored(storage) == ["first", "secret"]
 
 
 async def test_no_password_is_shown(prefix: str) -> None:
@@ -238,7 +226,7 @@ async def test_a_client_can_be_passed_in(prefix: str) -> None:
     async with Redis.from_url(URL) as client:
         async with opened(prefix, client) as storage:
             await storage.append(ONE, [entry("a")])
-            assert await texts(storage) == ["a"]
+            assert await stored(storage) == ["a"]
         assert await client.exists(f"{prefix}:{{{ONE.digest}}}:session") == 1
 
 
@@ -296,7 +284,7 @@ async def test_pages_are_consistent(prefix: str, monkeypatch: pytest.MonkeyPatch
             return found
 
         monkeypatch.setattr(server.Server, "page", changing)
-        assert await texts(storage) == ["new1", "new2"]
+        assert await stored(storage) == ["new1", "new2"]
 
 
 async def test_pages_of_two_copies_are_not_mixed(

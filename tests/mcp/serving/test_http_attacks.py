@@ -10,7 +10,9 @@ from typing import Any
 
 import httpx2
 import pytest
+import uvicorn
 
+from dragoman.errors import ConfigError
 from dragoman.history.storage.memory import MemoryStorage
 from dragoman.mcp.serving import http
 from dragoman.mcp.serving.scope import scope_of
@@ -155,3 +157,13 @@ async def test_other_paths_are_not_served(monkeypatch: pytest.MonkeyPatch) -> No
         for path in ("/", "//mcp", "/mcp/../mcp/x", "/mcp;x", "/sse", "/messages/"):
             found = await client.get(place.url.removesuffix("/mcp") + path, headers=HEADERS)
             assert found.status_code == 404, path
+
+
+async def test_a_uvicorn_that_can_not_drop_slow_clients_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its hooks are not documented: without them nothing would call what drops these clients."""
+    monkeypatch.delattr(uvicorn.Server, "on_tick")
+    nothing: Any = None
+    with pytest.raises(ConfigError, match=r"installed uvicorn .* doesn't work .*pip install"):
+        await http.serve_http(nothing, nothing, nothing)

@@ -38,7 +38,7 @@ class Server:
         ):  # both must be turned off, because other users could read them
             msg = "it shows what is said"
             raise RuntimeError(msg)
-        told = Path(params.model.path).read_bytes()[4:].decode()
+        told = Path(params.model.path).read_bytes()[4:].partition(b"\0")[0].decode()
         if told == "unloadable":
             msg = "Failed to init server"
             raise RuntimeError(msg)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
-from dragoman.model.events import Event
-from dragoman.model.responses import Response
 from dragoman.wire.anthropic.codec import DIALECT
-from dragoman.wire.streams import StreamDecoder, StreamEncoder
+from dragoman.wire.stream_encoding import HELD_BACK, NO_USAGE
+from tests.wire import streams
+from tests.wire.anthropic.stream_grammar import check_stream
+from tests.wire.streams import MALFORMED, Failure, Streams, decoding, encoding
 
 USAGE = {"input_tokens": 9, "output_tokens": 30, "cache_read_input_tokens": 4,
          "service_tier": "standard"}  # fmt: skip
@@ -147,54 +149,61 @@ def events_of(body: dict[str, Any]) -> list[dict[str, Any]]:
     return events
 
 
-def written(events: Iterable[dict[str, Any]]) -> bytes:
-    """The events as server-sent event bytes."""
-    return b"".join(
-        f"event: {event['type']}\ndata: {json.dumps(event, ensure_ascii=False)}\n\n".encode()
-        for event in events
-    )
+written = streams.written
+FRAMES = {name: events_of(body) for name, body in BODIES.items()}
+STREAMS = {name: written(frames) for name, frames in FRAMES.items()}
+
+decoded = decoding(DIALECT)
+encoded = encoding(DIALECT.stream_encoder)
+said = partial(streams.said, is_by_value=True)
 
 
-STREAMS = {name: written(events_of(body)) for name, body in BODIES.items()}
+# --- for the tests of all dialects
 
 
-def decoded(stream: bytes, cuts: Iterable[int] = ()) -> tuple[StreamDecoder, list[Event]]:
-    """Decodes a stream split at these positions; returns the decoder and the events."""
-    decoder = DIALECT.stream_decoder()
-    events: list[Event] = []
-    start = 0
-    for cut in (*sorted(cuts), len(stream)):
-        events += decoder.feed(stream[start:cut])
-        start = cut
-    return decoder, events + decoder.close()
+def _ended(stream: bytes, *, may_be_odd: bool = False) -> str:
+    state = check_stream(stream, may_break_off=may_be_odd).state
+    return "complete" if state == "stopped" else state
 
 
-def encoded(events: Iterable[Event]) -> tuple[StreamEncoder, bytes]:
-    """Encodes the events; returns the encoder and the bytes."""
-    encoder = DIALECT.stream_encoder()
-    stream = b"".join([encoder.feed(event) for event in events])
-    return encoder, stream + encoder.close()
+_ERROR: dict[str, Any] = {
+    "type": "error",
+    "error": {"type": "overloaded_error", "message": "Overloaded"},
+    "request_id": "req_1",
+}
 
-
-def said(response: Response) -> dict[str, Any]:
-    """The response as data, without generated ids, and with arguments compared by value."""
-    document: dict[str, Any] = json.loads(response.to_json())["value"]
-    wire_ids: dict[str, str] = {}
-    for choice in document.get("choices", ()):
-        del choice["message"]["id"]
-        for part in choice["message"].get("parts", ()):
-            if part["type"] != "tool_call":
-                continue
-            if "wire_id" in part:
-                part["id"] = wire_ids.setdefault(part["id"], f"id {len(wire_ids)}")
-            raw = part.pop("raw", None)
-            if raw is not None:
-                part["input"] = _value(raw)
-    return document
-
-
-def _value(raw: str) -> Any:
-    try:
-        return json.loads(raw or "{}")
-    except ValueError:
-        return raw
+_FOLDER = "anthropic/ai____fixtures__-"
+TABLE = {"anthropic": Streams(
+    dialect=DIALECT,
+    bodies=BODIES,
+    frames=FRAMES,
+    written=written,
+    encoder=DIALECT.stream_encoder,
+    ended=_ended,
+    said=said,
+    last=[b"message_stop"],
+    failures=MALFORMED | {"overloaded": Failure(
+        written([*FRAMES["text"][:4], _ERROR, *FRAMES["text"][4:]]),
+        "Overloaded", "overloaded_error", 529,
+        [json.dumps(_ERROR, separators=(",", ":")).encode()],
+    )},
+    in_pieces=(
+        events_of(plain({"type": "text", "text": "abcdefgh"})),
+        ("ResponseStart UsageUpdate PartStart PartDelta PartDelta PartStop"
+         " ResponseStart UsageUpdate ChoiceFinish ResponseEnd"),
+        ["abcde", "fgh"],
+    ),
+    words=["text", "tool_use", "thinking", "text_delta", "error", "\ud800"],
+    keys=["type", "text", "index", "delta", "input", "usage", "x"],
+    recorded_faults={
+        # A second `message_start` in the middle of the first message, with an unfinished call.
+        f"{_FOLDER}spliced-message-start.json": "failed",
+        f"{_FOLDER}anthropic-programmatic-tool-calling.1.json": "several",
+        f"{_FOLDER}anthropic-tool-search-bm25.1.json": "several",
+        f"{_FOLDER}anthropic-tool-search-deferred-bm25.json": "several",
+        f"{_FOLDER}anthropic-tool-search-deferred-regex.json": "several",
+    },
+    generated=["one id twice"],
+    lost_when_cut=[HELD_BACK, NO_USAGE],
+    decided_before=1,
+)}  # fmt: skip

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 import dragoman
-from dragoman.errors import WireError
-from dragoman.model import document
 from dragoman.model.frozen import EMPTY
 from dragoman.model.media import Audio, File, Image, Video
 from dragoman.model.messages import Message
@@ -39,19 +36,10 @@ from dragoman.model.tools import (
 )
 from dragoman.model.usage import FinishReason, Usage
 from dragoman.wire.anthropic.codec import DIALECT
-from dragoman.wire.anthropic.request import encode_request as encode_as_it_is
-from dragoman.wire.encoded import Encoded
 from dragoman.wire.losses import Note
-from dragoman.wire.shared_settings import without_shared_settings
+from tests.wire.unrepaired import unrepaired
 
-FIXTURES = Path(__file__).parents[2] / "fixtures" / "anthropic"
-
-
-def encode_request(request: Request, *target: Any) -> Encoded:
-    """Encodes without repairs, but with the shared settings."""
-    return encode_as_it_is(without_shared_settings(request, DIALECT.description, []), *target)
-
-
+encode_request = unrepaired(DIALECT)
 ELSEWHERE = Origin(dialect="gemini")
 
 
@@ -91,32 +79,6 @@ def lost(*parts: Any) -> list[tuple[str, str]]:
     encoded = encode_request(Request(messages=(Message(Role.ASSISTANT, parts),)))
     assert encoded.body["messages"] == []
     return [(loss.path, loss.reason) for loss in encoded.losses]
-
-
-def without_ids(value: Request | Response) -> dict[str, Any]:
-    """A value's document, without the generated message ids."""
-    written: dict[str, Any] = json.loads(value.to_json())
-    content = written["value"]
-    choices = content.get("choices", [])
-    for message in [*content.get("messages", []), *(choice["message"] for choice in choices)]:
-        message.pop("id")
-    return written
-
-
-@pytest.mark.parametrize("file", sorted(FIXTURES.glob("*.json")), ids=lambda file: file.stem)
-def test_fixture_round_trips(file: Path) -> None:
-    """Each fixture's wire form decodes to its canonical form, which encodes to its wire form."""
-    pair = json.loads(file.read_text(encoding="utf-8"))
-    value = document.read(json.dumps(pair["canonical"]))
-    if isinstance(value, Request):
-        decoded: Request | Response = DIALECT.decode_request(pair["wire"])
-        encoded = encode_request(value)
-    else:
-        decoded = DIALECT.decode_response(pair["wire"])
-        encoded = DIALECT.encode_response(value)
-    assert without_ids(decoded) == pair["canonical"] | {"dragoman": document.VERSION}
-    assert encoded.body == pair["wire"]
-    assert encoded.losses == ()
 
 
 def test_single_text_block_becomes_a_string() -> None:
@@ -303,29 +265,6 @@ def test_responses_with_unusual_fields_round_trip(fields: dict[str, Any]) -> Non
     """Unusual values in the fields around a response's content round-trip."""
     wire = response(**fields)
     assert DIALECT.encode_response(DIALECT.decode_response(wire)).body == wire
-
-
-@pytest.mark.parametrize(
-    ("body", "path"),
-    [
-        ("[]", "$"),
-        ("{", "$"),
-        ({}, "$.messages"),
-        ({"messages": {}}, "$.messages"),
-        ({"messages": [], "odd": float("nan")}, "$"),
-    ],
-)
-def test_malformed_request_error_names_the_path(body: Any, path: str) -> None:
-    """A request that can't be decoded raises `WireError` with dialect and path."""
-    with pytest.raises(WireError) as caught:
-        DIALECT.decode_request(body)
-    assert (caught.value.dialect, caught.value.path) == ("anthropic", path)
-
-
-def test_response_without_content_raises_wire_error() -> None:
-    """A response without a content list raises `WireError`."""
-    with pytest.raises(WireError, match=r"list at \$\.content"):
-        DIALECT.decode_response({"type": "message", "role": "assistant"})
 
 
 def test_conversation_built_in_code() -> None:

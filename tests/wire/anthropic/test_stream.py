@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-from contextlib import suppress
 from typing import Any
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dragoman.errors import WireError
 from dragoman.model.events import (
     ChoiceFinish,
     Event,
@@ -21,7 +19,6 @@ from dragoman.model.events import (
     ResponseEnd,
     ResponseStart,
     StreamError,
-    UsageUpdate,
 )
 from dragoman.model.media import Audio
 from dragoman.model.parts import (
@@ -35,12 +32,11 @@ from dragoman.model.parts import (
     Thinking,
 )
 from dragoman.model.tools import ToolCall, ToolCallDelta, make_call
-from dragoman.model.usage import FinishReason, Usage
+from dragoman.model.usage import FinishReason
 from dragoman.wire.anthropic.codec import DIALECT
 from dragoman.wire.anthropic.stream_arguments import JsonObjectPrefix
 from dragoman.wire.lane import switch
 from dragoman.wire.losses import Note
-from dragoman.wire.stream_encoding import HELD_BACK, NO_USAGE
 from tests.wire.anthropic.stream_grammar import check_stream
 from tests.wire.anthropic.streams import (
     BODIES,
@@ -52,15 +48,7 @@ from tests.wire.anthropic.streams import (
     said,
     written,
 )
-
-ELSEWHERE = Origin(dialect="openai-chat", model="gpt", response_id="chatcmpl-1")
-START = ResponseStart(id="chatcmpl-1", model="gpt", origin=ELSEWHERE)
-END: tuple[Event, ...] = (
-    ChoiceFinish(FinishReason.STOP, "stop"),
-    UsageUpdate(Usage(input=3, output=4)),
-    ResponseEnd(),
-)
-names = st.sampled_from(sorted(BODIES))
+from tests.wire.streams import END, START
 
 
 def elsewhere(*events: Event) -> tuple[list[Any], dict[str, Any], list[str]]:
@@ -74,94 +62,6 @@ def elsewhere(*events: Event) -> tuple[list[Any], dict[str, Any], list[str]]:
 
 
 # --- reading
-
-
-@pytest.mark.parametrize("name", BODIES)
-def test_stream_equals_the_plain_response(name: str) -> None:
-    """The stream's response equals the plain one in content, finish, usage, ids and extras."""
-    decoder, _ = decoded(STREAMS[name])
-    assert decoder.is_complete
-    expected = DIALECT.decode_response(BODIES[name])
-    assert decoder.response == expected
-    assert said(decoder.response) == said(expected)
-    assert DIALECT.encode_response(decoder.response).body == BODIES[name]
-
-
-@given(name=names, data=st.data())
-def test_chunk_boundaries_make_no_difference(name: str, data: st.DataObject) -> None:
-    """The response is the same however the bytes are split."""
-    stream = STREAMS[name]
-    cuts = data.draw(st.lists(st.integers(0, len(stream))))
-    decoder, _ = decoded(stream, cuts)
-    assert decoder.is_complete
-    assert said(decoder.response) == said(decoded(stream)[0].response)
-
-
-@pytest.mark.parametrize("name", BODIES)
-def test_single_bytes_make_no_difference(name: str) -> None:
-    """Fed byte by byte, the decoder returns the same events."""
-    stream = STREAMS[name]
-    whole, events = decoded(stream)
-    decoder, single = decoded(stream, range(len(stream)))
-    assert said(decoder.response) == said(whole.response)
-    assert [type(event) for event in single] == [type(event) for event in events]
-
-
-@pytest.mark.parametrize("name", BODIES)
-def test_truncated_stream_is_never_complete(name: str) -> None:
-    """Truncated after any event, a stream isn't complete."""
-    events = events_of(BODIES[name])
-    for count in range(len(events)):
-        decoder, found = decoded(written(events[:count]))
-        assert not decoder.is_complete
-        assert not any(isinstance(event, ResponseEnd) for event in found)
-        encoder, stream = encoded(found)
-        assert check_stream(stream).state == "failed"
-        assert {loss.reason for loss in encoder.losses} <= {HELD_BACK, NO_USAGE}
-        if count < len(events) - 1:
-            assert decoder.response.finish is None
-
-
-@given(name=names, data=st.data())
-def test_a_dropped_connection_is_never_complete(name: str, data: st.DataObject) -> None:
-    """Truncated after any byte, even inside a frame, a stream isn't complete and nothing raises."""
-    stream = STREAMS[name]
-    cut = data.draw(st.integers(0, len(stream) - len("}\n\n")))
-    decoder, events = decoded(stream[:cut])
-    assert not decoder.is_complete
-    assert check_stream(encoded(events)[1]).state == "failed"
-
-
-def test_text_deltas_are_passed_on_immediately() -> None:
-    """Each text delta is an event of its own, between the part's start and stop."""
-    _, events = decoded(written(events_of(plain({"type": "text", "text": "abcdefgh"}))))
-    kinds = [type(event) for event in events]
-    assert kinds == [ResponseStart, UsageUpdate, PartStart, PartDelta, PartDelta, PartStop,
-                     ResponseStart, UsageUpdate, ChoiceFinish, ResponseEnd]  # fmt: skip
-    assert [event.text for event in events if isinstance(event, PartDelta)] == ["abcde", "fgh"]
-
-
-def test_error_event_is_decoded() -> None:
-    """A mid-stream error becomes a `StreamError`, round-trips, and ends incomplete."""
-    error = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"},
-             "request_id": "req_1"}  # fmt: skip
-    events = events_of(BODIES["text"])
-    stream = written([*events[:4], error, *events[4:]])
-    decoder, found = decoded(stream)
-    (told,) = (event for event in found if isinstance(event, StreamError))
-    assert (told.message, told.code, told.status) == ("Overloaded", "overloaded_error", 529)
-    assert not decoder.is_complete
-    _, again = encoded(found)
-    assert check_stream(again).state == "failed"
-    assert json.dumps(error, separators=(",", ":")).encode() in again
-
-
-@pytest.mark.parametrize("error", [{"error": "boom"}, {"type": "error"}, {"error": {"type": 7}}])
-def test_malformed_error_event_is_decoded(error: dict[str, Any]) -> None:
-    """Errors without a message, a type or an object still become `StreamError`."""
-    decoder, events = decoded(f"event: error\ndata: {json.dumps(error)}\n\n".encode())
-    assert [type(event) for event in events] == [StreamError]
-    assert not decoder.is_complete
 
 
 def test_truncated_call_keeps_its_partial_arguments() -> None:
@@ -270,82 +170,7 @@ def test_incomplete_events_are_tolerated() -> None:
     assert check_stream(encoded(found)[1]).state == "stopped"
 
 
-@pytest.mark.parametrize(
-    "data", ["{", "[1]", "null", '"a"', "nonsense", '{"type": "x"} {}', "1e999"]
-)
-def test_invalid_frame_raises_wire_error(data: str) -> None:
-    """A frame that isn't a JSON object raises `WireError`, which doesn't quote it."""
-    with pytest.raises(WireError) as caught:
-        decoded(f"data: {data}\n\n".encode())
-    assert caught.value.dialect == "anthropic"
-    assert "nonsense" not in str(caught.value)
-
-
-values = st.recursive(
-    st.one_of(st.none(), st.booleans(), st.integers(), st.text(max_size=5), st.just(1e300),
-              st.sampled_from(["text", "tool_use", "thinking", "text_delta", "error", "\ud800"])),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(
-        st.sampled_from(["type", "text", "index", "delta", "input", "usage", "x"]), inner,
-        max_size=4),
-    max_leaves=8,
-)  # fmt: skip
-
-
-def _mutated(value: Any, data: st.DataObject) -> Any:
-    """A copy of the value with one nested value replaced."""
-    if isinstance(value, dict) and value and data.draw(st.integers(0, 3)):
-        key = data.draw(st.sampled_from(sorted(value)))
-        if not data.draw(st.integers(0, 5)):
-            return {k: v for k, v in value.items() if k != key}
-        return {**value, key: _mutated(value[key], data)}
-    return data.draw(values)
-
-
-@given(name=names, data=st.data())
-def test_mutated_stream_gives_events_or_wire_error(name: str, data: st.DataObject) -> None:
-    """Dropped, repeated, swapped or changed frames raise nothing but `WireError`, both ways."""
-    events = events_of(BODIES[name])
-    for _ in range(data.draw(st.integers(1, 4))):
-        at = data.draw(st.integers(0, len(events) - 1))
-        what = data.draw(st.sampled_from(["drop", "double", "swap", "change"]))
-        if what == "drop" and len(events) > 1:
-            del events[at]
-        elif what == "double":
-            events.insert(data.draw(st.integers(0, len(events))), events[at])
-        elif what == "swap":
-            events[at], events[0] = events[0], events[at]
-        else:
-            events[at] = _mutated(events[at], data)
-    stream = b"".join(b"event: e\ndata: " + json.dumps(e).encode() + b"\n\n" for e in events)
-    with suppress(WireError):
-        decoder, found = decoded(stream)
-        DIALECT.encode_response(decoder.response).to_bytes()
-        _, again = encoded(found)
-        if not any(
-            isinstance(event, OpaqueEvent) for event in found
-        ):  # those are written unchanged
-            check_stream(again, may_break_off=True)
-
-
-@given(name=names, cut=st.integers(0, 2000), junk=st.binary(max_size=30))
-def test_inserted_bytes_give_events_or_wire_error(name: str, cut: int, junk: bytes) -> None:
-    """Random bytes inserted anywhere raise nothing but `WireError`."""
-    stream = STREAMS[name]
-    with suppress(WireError):
-        decoded(stream[:cut] + junk + stream[cut:])
-
-
 # --- writing
-
-
-@pytest.mark.parametrize("name", BODIES)
-def test_stream_round_trips(name: str) -> None:
-    """Decoded, encoded and decoded again, the response is equal and nothing is lost."""
-    decoder, events = decoded(STREAMS[name])
-    encoder, stream = encoded(events)
-    assert check_stream(stream).state == "stopped"
-    assert said(decoded(stream)[0].response) == said(decoder.response)
-    assert encoder.losses == []
 
 
 def test_each_event_is_written_immediately() -> None:

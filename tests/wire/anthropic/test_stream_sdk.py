@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 
@@ -25,46 +22,22 @@ from dragoman.model.tools import ToolCallDelta
 from dragoman.model.usage import FinishReason, Usage
 from dragoman.wire.anthropic.codec import DIALECT
 from tests.wire.anthropic.streams import BODIES, STREAMS, decoded, encoded
+from tests.wire.loopback import Answers, answering
 
 anthropic: Any = pytest.importorskip("anthropic")
 
 
-class _Handler(BaseHTTPRequestHandler):
-    """Answers every request with the current stream or body."""
-
-    stream: ClassVar[bytes] = b""
-    body: ClassVar[bytes] = b""
-
-    def do_POST(self) -> None:
-        """Sends the stream if the request asks for one, else the body."""
-        asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        streams = asked.get("stream", False)
-        answer = self.stream if streams else self.body
-        self.send_response(200)
-        kind = "text/event-stream" if streams else "application/json"
-        self.send_header("content-type", kind)
-        self.send_header("content-length", str(len(answer)))
-        self.end_headers()
-        self.wfile.write(answer)
-
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base's name
-        """Logs nothing."""
+@pytest.fixture(name="answers", scope="module")
+def _answers() -> Iterator[Answers]:
+    with answering() as answers:
+        yield answers
 
 
 @pytest.fixture(name="client")
-def _client() -> Iterator[Any]:
+def _client(answers: Answers) -> Iterator[Any]:
     """The SDK's client, connected to our server."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    address = f"http://127.0.0.1:{server.server_port}"
-    try:
-        with anthropic.Anthropic(api_key="none", base_url=address, max_retries=0) as client:
-            yield client
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with anthropic.Anthropic(api_key="none", base_url=answers.address, max_retries=0) as client:
+        yield client
 
 
 _BETA_ONLY = {"unknown block", "server tools"}
@@ -76,11 +49,11 @@ _ASKED: dict[str, Any] = {
 }
 
 
-def _both(events: list[Event], messages: Any) -> tuple[Any, Any]:
+def _both(events: list[Event], messages: Any, answers: Answers) -> tuple[Any, Any]:
     """The SDK's message from the stream, and from the plain response."""
-    _, _Handler.stream = encoded(events)
-    response = decoded(_Handler.stream)[0].response
-    _Handler.body = DIALECT.encode_response(response).to_bytes()
+    _, answers.streamed = encoded(events)
+    response = decoded(answers.streamed)[0].response
+    answers.plain = DIALECT.encode_response(response).to_bytes()
     with messages.stream(**_ASKED) as stream:
         streamed = stream.get_final_message()
     plain = messages.create(**_ASKED)
@@ -91,17 +64,17 @@ def _both(events: list[Event], messages: Any) -> tuple[Any, Any]:
     ("name", "is_beta"),
     [(name, beta) for name in BODIES for beta in (False, True) if beta or name not in _BETA_ONLY],
 )
-def test_sdk_reads_our_streams(client: Any, name: str, is_beta: bool) -> None:
+def test_sdk_reads_our_streams(client: Any, answers: Answers, name: str, is_beta: bool) -> None:
     """For each test body the SDK's streamed message equals the plain one."""
     messages = client.beta.messages if is_beta else client.messages
-    streamed, plain = _both(decoded(STREAMS[name])[1], messages)
+    streamed, plain = _both(decoded(STREAMS[name])[1], messages, answers)
     for message in (streamed, plain):  # fields that the SDK adds after parsing
         for block in message["content"]:
             block.pop("parsed_output", None)
     assert streamed == plain
 
 
-def test_sdk_reads_streams_of_other_providers(client: Any) -> None:
+def test_sdk_reads_streams_of_other_providers(client: Any, answers: Answers) -> None:
     """Another provider's interleaved calls with invalid arguments give the same message."""
     events: list[Event] = [
         ResponseStart(id="chatcmpl-1", model="gpt", origin=Origin(dialect="openai-chat")),
@@ -117,7 +90,7 @@ def test_sdk_reads_streams_of_other_providers(client: Any) -> None:
         UsageUpdate(Usage(input=5, output=6, cache_read=7)),
         ResponseEnd(),
     ]
-    streamed, plain = _both(events, client.messages)
+    streamed, plain = _both(events, client.messages, answers)
     for block in streamed["content"]:
         block.pop("parsed_output", None)
     assert streamed == plain
@@ -129,9 +102,9 @@ def test_sdk_reads_streams_of_other_providers(client: Any) -> None:
     ]
 
 
-def test_sdk_raises_on_a_truncated_stream(client: Any) -> None:
+def test_sdk_raises_on_a_truncated_stream(client: Any, answers: Answers) -> None:
     """A truncated stream raises in the SDK, instead of giving a short answer (G1)."""
     _, events = decoded(STREAMS["text"][:-60])
-    _, _Handler.stream = encoded(events)
+    _, answers.streamed = encoded(events)
     with pytest.raises(anthropic.APIStatusError), client.messages.stream(**_ASKED) as stream:
         stream.get_final_message()

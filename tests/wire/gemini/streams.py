@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from dragoman.model.events import Event
@@ -11,7 +13,9 @@ from dragoman.model.responses import Response
 from dragoman.wire.gemini.codec import DIALECT
 from dragoman.wire.gemini.stream_chunks import Form
 from dragoman.wire.gemini.stream_encoder import StreamEncoder
-from dragoman.wire.streams import StreamDecoder
+from dragoman.wire.stream_encoding import HELD_BACK, NO_USAGE
+from tests.wire import streams
+from tests.wire.streams import Failure, Streams, decoding, encoding
 
 Chunk = dict[str, Any]
 
@@ -188,26 +192,17 @@ def written(chunks: Iterable[Any], form: Form = "sse") -> bytes:
     return "".join(f"data: {text}\r\n\r\n" for text in texts).encode()
 
 
-STREAMS = {name: written(chunks_of(body)) for name, body in BODIES.items()}
-ARRAYS = {name: written(chunks_of(body), "array") for name, body in BODIES.items()}
+FRAMES = {name: chunks_of(body) for name, body in BODIES.items()}
+STREAMS = {name: written(frames) for name, frames in FRAMES.items()}
+ARRAYS = {name: written(frames, "array") for name, frames in FRAMES.items()}
 
-
-def decoded(stream: bytes, cuts: Iterable[int] = ()) -> tuple[StreamDecoder, list[Event]]:
-    """Decodes a stream split at these positions; returns the decoder and the events."""
-    decoder = DIALECT.stream_decoder()
-    events: list[Event] = []
-    start = 0
-    for cut in (*sorted(cuts), len(stream)):
-        events += decoder.feed(stream[start:cut])
-        start = cut
-    return decoder, events + decoder.close()
+decoded = decoding(DIALECT)
 
 
 def encoded(events: Iterable[Event], form: Form = "sse") -> tuple[StreamEncoder, bytes]:
     """Encodes the events; returns the encoder and the bytes."""
     encoder = StreamEncoder(form=form)  # without envelopes for foreign sealed state
-    stream = b"".join([encoder.feed(event) for event in events])
-    return encoder, stream + encoder.close()
+    return encoder, encoding(lambda: encoder)(events)[1]
 
 
 def sent(stream: bytes, form: Form = "sse") -> list[Chunk]:
@@ -223,18 +218,8 @@ def sent(stream: bytes, form: Form = "sse") -> list[Chunk]:
 
 def said(response: Response) -> Chunk:
     """The response as data, without generated ids, and with arguments compared by value."""
-    document: Chunk = json.loads(response.to_json())["value"]
+    document = streams.said(response, is_by_value=True)
     _sort_spellings(document)
-    ours: dict[str, str] = {}
-    for choice in document.get("choices", ()):
-        del choice["message"]["id"]
-        for part in choice["message"].get("parts", ()):
-            if part["type"] != "tool_call":
-                continue
-            if "wire_id" in part:
-                part["id"] = ours.setdefault(part["id"], f"id {len(ours)}")
-            if (raw := part.pop("raw", None)) is not None:
-                part["input"] = json.loads(raw or "{}") if part.get("kind") != "custom" else raw
     return document
 
 
@@ -245,3 +230,66 @@ def _sort_spellings(document: Any) -> None:
             value.sort()
         elif isinstance(value, (dict, list)):
             _sort_spellings(value)
+
+
+# --- for the tests of all dialects
+
+
+def _ended(stream: bytes, *, may_be_odd: bool = False, form: Form = "sse") -> str:
+    last = sent(stream, form)[-1]
+    if "error" not in last:
+        return "complete"
+    assert may_be_odd or (last["error"]["code"] and b"finish" not in stream)
+    return "failed"
+
+
+_ERROR = {"error": {"code": 503, "message": "Overloaded", "status": "UNAVAILABLE",
+                    "details": [{"@type": "x", "y": 1}]}}  # fmt: skip
+
+
+def _overloaded(form: Form) -> Failure:
+    stream = written([*FRAMES["text"][:2], _ERROR, *FRAMES["text"][2:]], form)
+    again = json.dumps(_ERROR, separators=(",", ":")).encode()
+    return Failure(stream, "Overloaded", "UNAVAILABLE", 503, [again], ["usage", "events"])
+
+
+MALFORMED = [
+    b'{\n  "error": {\n    "code": 400,\n    "message": "x"\n  }\n}\n',
+    b'[{"error": {"code": 400, "message": "x", "status": "INVALID_ARGUMENT"}}]',
+    b'data: {"error": "boom"}\n\n',
+    b'data: [{"error": {"code": "x"}}]\n\n',
+    b'data: {"error": {"status": 7, "code": 9e3}, "candidates": []}\n\n',
+]
+_SSE = Streams(
+    dialect=DIALECT,
+    bodies=BODIES,
+    frames=FRAMES,
+    written=written,
+    encoder=StreamEncoder,
+    ended=_ended,
+    said=said,
+    last=[b'"finishReason"'],
+    failures={"overloaded": _overloaded("sse")}
+    | {f"malformed {number}": Failure(body) for number, body in enumerate(MALFORMED)},
+    in_pieces=(
+        chunks_of(plain(candidate({"text": "abcdefghijk"}))),
+        "ResponseStart PartStart PartDelta PartDelta UsageUpdate PartStop ChoiceFinish ResponseEnd",
+        ["abcde", "fghij", "k"],
+    ),
+    words=["STOP", "model", "$.a", "image/png", "\ud800"],
+    keys=["text", "index", "parts", "functionCall", "name", "args", "willContinue", "partialArgs",
+          "jsonPath", "stringValue", "thoughtSignature", "error", "groundingMetadata",
+          "citationSources", "inlineData", "thought", "x"],
+    lost_when_cut=[HELD_BACK, NO_USAGE],
+)  # fmt: skip
+TABLE = {
+    "gemini": _SSE,
+    "gemini array": replace(
+        _SSE,
+        written=partial(written, form="array"),
+        encoder=partial(StreamEncoder, form="array"),
+        ended=partial(_ended, form="array"),
+        failures={"overloaded": _overloaded("array")},
+        in_pieces=None,
+    ),
+}

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dragoman.errors import WireError
-from dragoman.model import document
 from dragoman.model.frozen import EMPTY
 from dragoman.model.media import Audio, File, Image, Video
 from dragoman.model.messages import Message, make_message
@@ -35,20 +33,11 @@ from dragoman.model.tools import (
     make_call,
 )
 from dragoman.model.usage import FinishReason, Usage
-from dragoman.wire.encoded import Encoded
 from dragoman.wire.gemini.codec import DIALECT
 from dragoman.wire.gemini.dialect import TARGET
-from dragoman.wire.gemini.request import encode_request as encode_as_it_is
-from dragoman.wire.shared_settings import without_shared_settings
+from tests.wire.unrepaired import unrepaired
 
-FIXTURES = Path(__file__).parents[2] / "fixtures" / "gemini"
-
-
-def encode_request(request: Request, *target: Any) -> Encoded:
-    """Encodes without repairs, but with the shared settings."""
-    return encode_as_it_is(without_shared_settings(request, DIALECT.description, []), *target)
-
-
+encode_request = unrepaired(DIALECT)
 PATH = "/v1beta/models/gemini-test:generateContent"
 ELSEWHERE = Origin(dialect="anthropic")
 
@@ -88,22 +77,6 @@ def exactly(value: Any) -> str:
 
 
 # --- both directions
-
-
-@pytest.mark.parametrize("file", sorted(FIXTURES.glob("*.json")), ids=lambda file: file.stem)
-def test_fixture_round_trips(file: Path) -> None:
-    """Each fixture's wire form decodes to its canonical form, which encodes to its wire form."""
-    pair = json.loads(file.read_text(encoding="utf-8"))
-    canonical = document.read(json.dumps(pair["canonical"]))
-    if isinstance(canonical, Request):
-        assert DIALECT.decode_request(pair["wire"], path=PATH) == canonical
-        encoded = encode_request(canonical)
-        assert encoded.path == PATH
-    else:
-        assert DIALECT.decode_response(pair["wire"]) == canonical
-        encoded = DIALECT.encode_response(canonical)
-    assert exactly(encoded.body) == exactly(pair["wire"])
-    assert encoded.losses == ()
 
 
 @pytest.mark.parametrize(
@@ -710,29 +683,6 @@ def test_citations_are_assigned_by_part_index() -> None:
 
 
 # --- malformed bodies
-
-
-@pytest.mark.parametrize(
-    ("body", "path"),
-    [
-        (b"[]", "$"),
-        (b"{", "$"),
-        ({"contents": "hi"}, "$.contents"),
-        ({"contents": "secret"}, "$.contents"),
-    ],
-)
-def test_malformed_request_raises_wire_error(body: Any, path: str) -> None:
-    """The error names the path and quotes no content."""
-    with pytest.raises(WireError) as caught:
-        DIALECT.decode_request(body)
-    assert (caught.value.path, caught.value.dialect) == (path, "gemini")
-    assert "secret" not in str(caught.value)
-
-
-def test_malformed_response_raises_wire_error() -> None:
-    """Candidates that aren't a list raise `WireError`."""
-    with pytest.raises(WireError):
-        DIALECT.decode_response({"candidates": 1})
 
 
 def test_nesting_depth_is_limited() -> None:

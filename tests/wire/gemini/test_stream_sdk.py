@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
@@ -30,66 +28,37 @@ from dragoman.model.usage import FinishReason, Usage
 from dragoman.wire.framing import sse
 from dragoman.wire.gemini.codec import DIALECT
 from tests.corpus import Corpus
+from tests.wire import recorded
 from tests.wire.gemini.streams import BODIES, STREAMS, decoded, encoded
-from tests.wire.recorded import ENDPOINTS, SPOKEN_BY
+from tests.wire.loopback import Answers, answering
 
 genai: Any = pytest.importorskip("google.genai")
-
-
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    status = 200
-    answer = b""
-
-
-class _Handler(BaseHTTPRequestHandler):
-    def do_POST(self) -> None:
-        """Sends the current answer."""
-        assert isinstance(self.server, _Server)
-        self.rfile.read(int(self.headers["content-length"]))
-        is_streamed = "streamGenerateContent" in self.path and self.server.status == 200
-        self.send_response(self.server.status)
-        self.send_header("content-type", "text/event-stream" if is_streamed else "application/json")
-        self.send_header("content-length", str(len(self.server.answer)))
-        self.end_headers()
-        self.wfile.write(self.server.answer)
-
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base's name
-        """Logs nothing."""
 
 
 class Asking:
     """The SDK's client, with the answers it gets."""
 
-    def __init__(self, client: Any, server: _Server) -> None:
+    def __init__(self, client: Any, answers: Answers) -> None:
         self._client = client
-        self._server = server
+        self._answers = answers
 
     def streamed(self, answer: bytes) -> list[Any]:
         """The chunks that the SDK reads."""
-        self._server.status, self._server.answer = 200, answer
+        self._answers.status, self._answers.streamed = 200, answer
         chunks = self._client.models.generate_content_stream(model="m", contents="hi")
         return list(chunks)
 
     def plain(self, answer: bytes, status: int = 200) -> Any:
         """The response that the SDK reads."""
-        self._server.status, self._server.answer = status, answer
+        self._answers.status, self._answers.plain = status, answer
         return self._client.models.generate_content(model="m", contents="hi")
 
 
 @pytest.fixture(name="sdk", scope="module")
 def _sdk() -> Iterator[Asking]:
-    server = _Server(("127.0.0.1", 0), _Handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    options = {"base_url": f"http://127.0.0.1:{server.server_port}"}
-    try:
-        client = genai.Client(api_key="none", http_options=options)
-        yield Asking(client, server)
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with answering() as answers:
+        client = genai.Client(api_key="none", http_options={"base_url": answers.address})
+        yield Asking(client, answers)
 
 
 def _seen(chunks: list[Any]) -> dict[int, dict[str, Any]]:
@@ -164,16 +133,8 @@ def test_sdk_reads_streams_of_other_providers(sdk: Asking) -> None:
 @pytest.mark.parametrize("dialect", ["anthropic", "openai-chat", "gemini"])
 def test_sdk_reads_recorded_streams(sdk: Asking, corpus: Corpus, dialect: str) -> None:
     """The SDK reads text, thoughts, calls, finish and usage of every re-encoded stream."""
-    speaker: Any = dragoman.dialect(dialect)
     count = 0
-    for recording in corpus.select(provider_api=SPOKEN_BY[dialect], status=200):
-        stream = recording.response_stream
-        if stream is None or not ENDPOINTS[dialect].search(
-            recording.request_path.partition("?")[0]
-        ):
-            continue
-        decoder = speaker.stream_decoder()
-        events = [*decoder.feed(stream), *decoder.close()]
+    for file, _, decoder, events in recorded.decoded(corpus, dialect):
         if not decoder.is_complete:
             continue
         folded = MessageAccumulator()
@@ -183,8 +144,8 @@ def test_sdk_reads_recorded_streams(sdk: Asking, corpus: Corpus, dialect: str) -
         choices = [c.replace(finish=c.finish or FinishReason.OTHER) for c in response.choices]
         plain = DIALECT.encode_response(response.replace(choices=tuple(choices)))
         whole = sdk.plain(plain.to_bytes())
-        assert _seen(chunks) == _seen([whole]), recording
-        assert chunks[-1].usage_metadata == whole.usage_metadata, recording
+        assert _seen(chunks) == _seen([whole]), file
+        assert chunks[-1].usage_metadata == whole.usage_metadata, file
         count += 1
     assert count > 20
 

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from dragoman.providers import registry
+from dragoman.wire.lane import requests as lane
 from dragoman.wire.lane import switch
 from tests.wire.lane.changing import columns_at_once
 
@@ -14,3 +16,13 @@ from tests.wire.lane.changing import columns_at_once
 def _lane_is_on() -> Iterator[None]:
     with switch.on(), columns_at_once():
         yield
+
+
+@pytest.fixture
+def at_first_sight(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Use the lane from the first request on, and clean up afterwards, providers included."""
+    monkeypatch.setattr(lane, "LONG", 0)
+    monkeypatch.setattr(registry, "_registered", {})
+    lane.HEADS.clear()
+    yield
+    lane.HEADS.clear()

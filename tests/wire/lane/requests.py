@@ -70,6 +70,13 @@ def outcome(raw: bytes, source: str, target: str, *, repair: bool = True) -> Out
     return Outcome(made.to_bytes(), reports, took_lane)
 
 
+def took_lane(raw: bytes, source: str = "openai-chat", target: str = "anthropic") -> bool:
+    """Whether a request took the lane; fails if the general path gives something else."""
+    found = difference(raw, source, target)
+    assert not isinstance(found, str), found
+    return found.took_lane
+
+
 def difference(raw: bytes, source: str, target: str, *, repair: bool = True) -> Outcome | str:
     """The outcome, or the respect in which lane and general path differ."""
     with switch.off():

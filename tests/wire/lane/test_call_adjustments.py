@@ -3,29 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 import dragoman
 from dragoman.wire.envelope import PREFIX
-from dragoman.wire.lane import requests as lane
 from tests.wire.lane import requests as lanes
 
+pytestmark = pytest.mark.usefixtures("at_first_sight")
 _HI = {"role": "user", "content": "Hi"}
 _ANSWER = {"role": "assistant", "content": "A"}
 _TOOL = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}
 _MISTRAL, _GEMINI_3 = "mistral:mistral-large-latest", "google:gemini-3-pro"
-
-
-@pytest.fixture(autouse=True)
-def _at_first_sight(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Use the lane from the first request on, and clean up afterwards."""
-    monkeypatch.setattr(lane, "LONG", 0)
-    lane.HEADS.clear()
-    yield
-    lane.HEADS.clear()
 
 
 def _round(*ids: str, **fields: Any) -> list[Any]:
@@ -39,12 +29,6 @@ def _round(*ids: str, **fields: Any) -> list[Any]:
 
 def _raw(*messages: Any) -> bytes:
     return json.dumps({"model": "m", "messages": messages, "tools": [_TOOL]}).encode()
-
-
-def _took_lane(raw: bytes, target: str, source: str = "openai-chat") -> bool:
-    found = lanes.difference(raw, source, target)
-    assert not isinstance(found, str), found
-    return found.took_lane
 
 
 @pytest.mark.thorough
@@ -69,22 +53,22 @@ def test_ids_of_any_form_are_translated_alike(
     raw = _raw(_HI, *called, _ANSWER, _HI)
     if source != "openai-chat":
         raw = dragoman.translate(raw, source="openai-chat", target=source, repair=False).to_bytes()
-    _took_lane(raw, target, source)
+    lanes.took_lane(raw, source, target)
 
 
 def test_refused_ids_take_the_lane_and_are_renamed() -> None:
     """Each renamed call and result is reported with its path."""
     raw = _raw(_HI, *_round("call_1", "call_2", content="T"), *_round("call_3"), _ANSWER, _HI)
-    assert _took_lane(raw, _MISTRAL)
+    assert lanes.took_lane(raw, target=_MISTRAL)
     sent = dragoman.translate(raw, source="openai-chat", target=_MISTRAL)
     assert [repair.path for repair in sent.repairs] == [
         "messages[1].parts[1]", "messages[1].parts[2]", "messages[2].parts[0]",
         "messages[3].parts[0]", "messages[4].parts[0]", "messages[5].parts[0]",
     ]  # fmt: skip
     odd = _raw(_HI, *_round("functions.f:0"), _ANSWER, _HI)
-    assert _took_lane(odd, "anthropic")
+    assert lanes.took_lane(odd)
     mixed = _raw(_HI, *_round("functions.f:0"), *_round("call_1"), _ANSWER, _HI)
-    assert not _took_lane(mixed, "anthropic")
+    assert not lanes.took_lane(mixed)
 
 
 _BESIDE = {"role": "user", "content": "And?"}
@@ -104,7 +88,7 @@ def test_calls_of_the_current_turn_get_placeholder_signatures(
 ) -> None:
     """Gemini 3 requires signatures since the last user message, and accepts a placeholder."""
     raw = _raw({"role": "system", "content": "Brief."}, *messages)
-    assert _took_lane(raw, _GEMINI_3)
+    assert lanes.took_lane(raw, target=_GEMINI_3)
     sent = dragoman.translate(raw, source="openai-chat", target=_GEMINI_3)
     assert [repair.path for repair in sent.repairs] == [f"messages[{n + 1}]" for n in vouched]
     assert sent.to_bytes().count(b"skip_thought_signature_validator") == len(vouched)
@@ -128,7 +112,7 @@ def test_unusual_turns_are_translated_alike(messages: list[Any], source: str) ->
     raw = _raw(*messages)
     if source != "openai-chat":
         raw = dragoman.translate(raw, source="openai-chat", target=source).to_bytes()
-    _took_lane(raw, _GEMINI_3, source)
+    lanes.took_lane(raw, source, _GEMINI_3)
 
 
 @pytest.mark.parametrize("response", [{"output": "R"}, {"return_value": "R"}, {"x": 1}])
@@ -142,7 +126,7 @@ def test_gemini_s_own_results_are_unchanged(response: Any) -> None:
         {"role": "user", "parts": [result]},
     ]
     body = {"contents": contents, "tools": [{"functionDeclarations": [{"name": "f"}]}]}
-    _took_lane(json.dumps(body).encode(), _GEMINI_3, "gemini")
+    lanes.took_lane(json.dumps(body).encode(), "gemini", _GEMINI_3)
 
 
 _DETAILS: dict[str, dict[str, Any]] = {
@@ -164,19 +148,19 @@ def test_reasoning_details_are_translated_alike(kinds: tuple[str, ...], target: 
     words = "".join(str(detail.get("text", "")) for detail in details)
     for beside in ({}, {"reasoning": words}, {"reasoning": "x"}, {"reasoning_content": words}):
         said = {"reasoning_details": details, **beside}
-        _took_lane(_raw(_HI, *_round("a", **said), {**_ANSWER, **said}, _HI), target)
+        lanes.took_lane(_raw(_HI, *_round("a", **said), {**_ANSWER, **said}, _HI), target=target)
 
 
 def test_reasoning_details_take_the_lane() -> None:
     """Each is reported as one part; envelopes leave the lane."""
     said = {"reasoning_details": [_DETAILS["text"], _DETAILS["sealed"]], "reasoning": "Hm."}
     raw = _raw(_HI, *_round("a", **said), _ANSWER, _HI)
-    assert _took_lane(raw, "anthropic")
+    assert lanes.took_lane(raw)
     losses = dragoman.translate(raw, source="openai-chat", target="anthropic").losses
     assert [loss.path for loss in losses] == ["messages[1].parts[0]", "messages[1].parts[1]"]
     sealed = {**_DETAILS["sealed"], "data": f"{PREFIX}x"}
     raw = _raw(_HI, *_round("a", reasoning_details=[sealed]), _ANSWER, _HI)
-    assert not _took_lane(raw, "anthropic")
+    assert not lanes.took_lane(raw)
 
 
 def test_cache_hints_on_calls_take_the_lane() -> None:
@@ -185,5 +169,5 @@ def test_cache_hints_on_calls_take_the_lane() -> None:
         answer, *results = _round("a", "b", **said)
         answer["tool_calls"][1]["cache_control"] = {"type": "ephemeral"}
         for target in lanes.DIALECTS:
-            _took_lane(_raw(_HI, answer, *results, _ANSWER, _HI), target)
-        assert _took_lane(_raw(_HI, answer, *results, _ANSWER, _HI), "anthropic")
+            lanes.took_lane(_raw(_HI, answer, *results, _ANSWER, _HI), target=target)
+        assert lanes.took_lane(_raw(_HI, answer, *results, _ANSWER, _HI))

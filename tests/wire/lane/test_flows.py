@@ -30,8 +30,9 @@ from dragoman.model.usage import FinishReason, Usage
 from dragoman.wire.lane import switch
 from dragoman.wire.lane.flows import is_plain
 from tests.corpus import Corpus
+from tests.wire import recorded
 from tests.wire.lane.frames import BEGINNINGS, ENDINGS, FORMS, PLAIN, TEXTS, Style
-from tests.wire.lane.test_templates import recorded_streams, same_ids
+from tests.wire.lane.test_templates import same_ids
 
 _CITATION = Citation(kind="url_citation", url="https://a.example", title="A", start=0, end=1)
 
@@ -232,7 +233,7 @@ def test_a_run_uses_the_fast_path(source: str, name: str, target: str) -> None:
 @pytest.mark.parametrize("source", FORMS)
 def test_recorded_streams_are_encoded_alike(source: str, corpus: Corpus) -> None:
     """Recorded streams give the same result in every dialect."""
-    for stream in recorded_streams(corpus, source):
+    for _, stream in recorded.streams(corpus, source):
         try:
             told = events_of(source, stream)
         except dragoman.DragomanError:

@@ -12,8 +12,8 @@ import dragoman
 from dragoman.errors import DragomanError
 from dragoman.wire.lane.passing import PassingStream
 from tests.corpus import Corpus
+from tests.wire import recorded
 from tests.wire.lane.frames import BEGINNINGS, ENDINGS, FORMS, PLAIN, Style, cut, streams
-from tests.wire.lane.test_templates import recorded_streams
 
 
 def _decoded(dialect: str, stream: bytes) -> dragoman.Response | None:
@@ -118,5 +118,5 @@ def test_any_bytes_pass(dialect: str, data: Any) -> None:
 @pytest.mark.parametrize("dialect", FORMS)
 def test_recorded_streams_pass(dialect: str, corpus: Corpus) -> None:
     """Usage, model and finish reason of every recorded stream are found."""
-    for stream in recorded_streams(corpus, dialect):
+    for _, stream in recorded.streams(corpus, dialect):
         check_same(dialect, [stream[at : at + 997] for at in range(0, len(stream), 997)])

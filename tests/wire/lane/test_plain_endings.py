@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -12,29 +11,15 @@ import dragoman
 from dragoman.wire.lane import requests as lane
 from tests.wire.lane import requests as lanes
 
+pytestmark = pytest.mark.usefixtures("at_first_sight")
 _HEAD = {"model": "m", "max_tokens": 100}
 _HI = {"role": "user", "content": "Hi"}
 _PNG = "iVBORw0KGgo="
 _CALLED = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
 
 
-@pytest.fixture(autouse=True)
-def _at_first_sight(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Use the lane from the first request on, and clean up afterwards."""
-    monkeypatch.setattr(lane, "LONG", 0)
-    lane.HEADS.clear()
-    yield
-    lane.HEADS.clear()
-
-
 def _raw(*messages: Any, **fields: Any) -> bytes:
     return json.dumps({**_HEAD, "messages": messages, **fields}).encode()
-
-
-def _took_lane(raw: bytes, source: str = "openai-chat", target: str = "anthropic") -> bool:
-    found = lanes.difference(raw, source, target)
-    assert not isinstance(found, str), found
-    return found.took_lane
 
 
 # --- conversations of which only the end is plain
@@ -68,16 +53,16 @@ def _round(call_id: str, **fields: Any) -> list[Any]:
 def test_messages_after_an_odd_one_take_the_lane(messages: list[Any]) -> None:
     """The messages up to the odd one take the general path, with the same result."""
     raw = _raw(*messages, tools=[_TOOL])
-    assert _took_lane(raw)
+    assert lanes.took_lane(raw)
     for target in lanes.TARGETS:
-        _took_lane(raw, target=target)
+        lanes.took_lane(raw, target=target)
 
 
 def test_losses_after_an_odd_message_have_the_right_path() -> None:
     """Indexes count from the first message, which the lane did not decode."""
     thought = {"role": "assistant", "content": "A", "reasoning_content": "Hm."}
     raw = _raw(_HI, _ODD, _HI, thought, _HI, thought, _HI)
-    assert _took_lane(raw)
+    assert lanes.took_lane(raw)
     losses = dragoman.translate(raw, source="openai-chat", target="anthropic").losses
     assert {f"messages[{n}].parts[0]" for n in (3, 5)} <= {loss.path for loss in losses}
 
@@ -85,9 +70,9 @@ def test_losses_after_an_odd_message_have_the_right_path() -> None:
 def test_ids_of_the_beginning_are_not_reused() -> None:
     """If ids of earlier calls or results recur, the general path repairs the request."""
     odd = _round("a", audio={"id": "x"})
-    assert _took_lane(_raw(_HI, *odd, _HI, *_round("b"), tools=[_TOOL]))
-    assert not _took_lane(_raw(_HI, *odd, _HI, *_round("a"), tools=[_TOOL]))
-    assert not _took_lane(_raw(_HI, odd[1], _HI, *_round("a"), tools=[_TOOL]))
+    assert lanes.took_lane(_raw(_HI, *odd, _HI, *_round("b"), tools=[_TOOL]))
+    assert not lanes.took_lane(_raw(_HI, *odd, _HI, *_round("a"), tools=[_TOOL]))
+    assert not lanes.took_lane(_raw(_HI, odd[1], _HI, *_round("a"), tools=[_TOOL]))
 
 
 def test_beginnings_are_found_by_their_exact_bytes() -> None:
@@ -116,9 +101,9 @@ def test_undeclared_functions_take_the_lane() -> None:
     """The general path gets their names; tools of another kind are no functions."""
     custom = {"type": "custom", "custom": {"name": "f"}}
     for target in lanes.TARGETS:
-        _took_lane(_raw(_HI, *_round("a"), tools=[custom]), target=target)
-    assert _took_lane(_raw(_HI, *_round("a")))
-    assert not _took_lane(_raw(_HI, *_round("a"), tools=[custom]))
+        lanes.took_lane(_raw(_HI, *_round("a"), tools=[custom]), target=target)
+    assert lanes.took_lane(_raw(_HI, *_round("a")))
+    assert not lanes.took_lane(_raw(_HI, *_round("a"), tools=[custom]))
 
 
 @pytest.mark.parametrize("target", lanes.TARGETS)
@@ -135,7 +120,7 @@ def test_signed_and_unsigned_calls_are_translated_alike(target: str) -> None:
         ]
     declared = [{"functionDeclarations": [{"name": "f"}]}]
     raw = json.dumps({"contents": contents, "tools": declared}).encode()
-    _took_lane(raw, "gemini", target)
+    lanes.took_lane(raw, "gemini", target)
 
 
 @pytest.mark.parametrize("target", lanes.TARGETS)
@@ -150,7 +135,7 @@ def test_snake_case_fields_are_translated_alike(target: str) -> None:
         {"role": "user", "parts": [answered]},
     ]
     raw = json.dumps({"contents": contents}).encode()
-    took = _took_lane(raw, "gemini", target)
+    took = lanes.took_lane(raw, "gemini", target)
     assert took or target not in lanes.DIALECTS
 
 
@@ -159,7 +144,7 @@ def test_cache_ttls_are_translated_alike(target: str) -> None:
     """TTLs of cache hints, on a single text and beside other texts."""
     part = {"type": "text", "text": "Long.", "cache_control": {"type": "ephemeral", "ttl": "1h"}}
     for parts in ([part], [part, {"type": "text", "text": "Short."}], [part, part]):
-        _took_lane(_raw({"role": "user", "content": parts}), target=target)
+        lanes.took_lane(_raw({"role": "user", "content": parts}), target=target)
 
 
 def test_a_signed_text_has_the_same_loss_alone_or_not() -> None:
@@ -173,7 +158,7 @@ def test_a_signed_text_has_the_same_loss_alone_or_not() -> None:
             {"role": "user", "parts": [{"text": "Go on."}]},
         ]
         raw = json.dumps({"contents": contents}).encode()
-        _took_lane(raw, "gemini", "openai-responses")
+        lanes.took_lane(raw, "gemini", "openai-responses")
         made = dragoman.translate(
             raw, source="gemini", target="openai-responses", path=lanes.GEMINI_PATH
         )

@@ -15,7 +15,6 @@ import pytest
 import dragoman
 from dragoman import Provider, Target
 from dragoman.model import media
-from dragoman.providers import registry
 from dragoman.providers.facts.overrides import override_facts
 from dragoman.providers.registry import register
 from dragoman.providers.translation import lane_of
@@ -33,29 +32,14 @@ from tests.corpus import Corpus
 from tests.wire.lane import requests as lanes
 from tests.wire.recorded import bodies
 
+pytestmark = pytest.mark.usefixtures("at_first_sight")
 _QUICK, _THOROUGH, _PARTS = 60, 400, 4
 _HEAD = {"model": "m", "max_tokens": 100}
 _HI = {"role": "user", "content": "Hi"}
 
 
-@pytest.fixture(autouse=True)
-def _at_first_sight(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Use the lane from the first request on, and clean up afterwards."""
-    monkeypatch.setattr(lane, "LONG", 0)
-    monkeypatch.setattr(registry, "_registered", {})
-    lane.HEADS.clear()
-    yield
-    lane.HEADS.clear()
-
-
 def _raw(*messages: Any, **fields: Any) -> bytes:
     return json.dumps({**_HEAD, "messages": messages, **fields}).encode()
-
-
-def _took_lane(raw: bytes, source: str = "openai-chat", target: str = "anthropic") -> bool:
-    found = lanes.difference(raw, source, target)
-    assert not isinstance(found, str), found
-    return found.took_lane
 
 
 # --- equal results
@@ -138,11 +122,11 @@ def test_hostile_bodies_are_translated_alike(raw: bytes, target: str) -> None:
 
 def test_unknown_fields_leave_the_lane() -> None:
     """An unknown field is never dropped: such a request takes the general path."""
-    assert _took_lane(_raw(_HI))
-    assert not _took_lane(_raw({**_HI, "unknown": 1}))
+    assert lanes.took_lane(_raw(_HI))
+    assert not lanes.took_lane(_raw({**_HI, "unknown": 1}))
     answer = {"role": "assistant", "tool_calls": [_CALLED]}
     result = {"role": "tool", "tool_call_id": "c", "content": "R"}
-    assert not _took_lane(_raw(_HI, {**answer, "audio": {"id": "x"}}, result))
+    assert not lanes.took_lane(_raw(_HI, {**answer, "audio": {"id": "x"}}, result))
 
 
 def test_each_loss_is_reported() -> None:
@@ -151,7 +135,7 @@ def test_each_loss_is_reported() -> None:
     raw = _raw(
         _HI, thought, _HI, {"role": "assistant", "content": "B"}, _HI, thought, _HI, thought, _HI
     )
-    assert _took_lane(raw)
+    assert lanes.took_lane(raw)
     losses = dragoman.translate(raw, source="openai-chat", target="anthropic").losses
     assert [loss.path for loss in losses] == [f"messages[{n}].parts[0]" for n in (1, 5, 7)]
 
@@ -170,7 +154,7 @@ def test_failed_and_successful_results_are_distinguished() -> None:
     rounds = [*round_of("a", False), *round_of("b", True), *round_of("c", False)]
     raw = _raw(_HI, *rounds, tools=[{"name": "f", "input_schema": {"type": "object"}}])
     for target in lanes.DIALECTS:
-        assert _took_lane(raw, "anthropic", target)
+        assert lanes.took_lane(raw, "anthropic", target)
     losses = dragoman.translate(raw, source="anthropic", target="ollama").losses
     assert "messages[4].parts[0].is_error" in {loss.path for loss in losses}
 
@@ -186,7 +170,7 @@ def test_results_in_two_messages_are_translated_alike(target: str) -> None:
         *({"role": "user", "content": [result]} for result in results),
         tools=[{"name": "f", "input_schema": {"type": "object"}}],
     )
-    _took_lane(raw, "anthropic", target)
+    lanes.took_lane(raw, "anthropic", target)
     parts = [{"functionCall": {"name": "f", "id": each, "args": {}}} for each in "ab"]
     answer = {"name": "f", "response": {"output": "R"}}
     contents = [
@@ -196,7 +180,7 @@ def test_results_in_two_messages_are_translated_alike(target: str) -> None:
     ]
     declared = [{"functionDeclarations": [{"name": "f"}]}]
     raw = json.dumps({"contents": contents, "tools": declared}).encode()
-    _took_lane(raw, "gemini", target)
+    lanes.took_lane(raw, "gemini", target)
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])
@@ -211,15 +195,15 @@ def test_calls_without_ids_take_the_lane(count: int) -> None:
     ]
     declared = [{"functionDeclarations": [{"name": "f"}]}]
     raw = json.dumps({"contents": contents, "tools": declared}).encode()
-    assert _took_lane(raw, "gemini", "anthropic")
-    assert _took_lane(raw, "gemini", "openai-responses")
+    assert lanes.took_lane(raw, "gemini", "anthropic")
+    assert lanes.took_lane(raw, "gemini", "openai-responses")
     given = [{"function": {"name": "f", "arguments": call["args"]}} for call in calls]
     results = [{"role": "tool", "tool_name": "f", "content": "R"} for _ in calls]
     tool = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}
     asked = {"role": "assistant", "content": "", "tool_calls": given}
     raw = _raw(_HI, asked, *results, tools=[tool])
-    assert _took_lane(raw, "ollama", "anthropic")
-    assert _took_lane(raw, "ollama", "openai-chat")
+    assert lanes.took_lane(raw, "ollama", "anthropic")
+    assert lanes.took_lane(raw, "ollama", "openai-chat")
 
 
 _LISTED = {"role": "user", "content": [{"type": "text", "text": "},{"}] * 3}
@@ -254,7 +238,7 @@ def test_the_end_of_a_long_conversation_is_checked_first(
         return surveyed(turns)
 
     monkeypatch.setattr(lane, "surveyed", surveying)
-    assert _took_lane(raw) == bool(read) == is_plain
+    assert lanes.took_lane(raw) == bool(read) == is_plain
 
 
 def _showing(*parts: Any) -> bytes:
@@ -294,7 +278,7 @@ def test_media_with_options_take_the_lane() -> None:
     parts = [_picture(_PNG, detail="high"), _picture(_JPEG, "image/jpeg"), _picture(_PNG)]
     raw = _showing(*parts, _picture("iVBORw0KGgoAAAA=", detail="low"))
     for target in ("anthropic", "gemini", "openai-responses", "ollama"):
-        assert _took_lane(raw, target=target)
+        assert lanes.took_lane(raw, target=target)
     losses = dragoman.translate(raw, source="openai-chat", target="anthropic").losses
     assert [loss.path for loss in losses] == [f"messages[0].parts[{n}].detail" for n in (1, 4)]
 
@@ -334,8 +318,8 @@ def test_fields_of_instructions_belong_to_the_head() -> None:
     raw = _raw(
         {"role": "system", "content": "Brief.", **hint}, {**_HI, **hint}, {**_HI, "name": "n"}
     )
-    assert not _took_lane(raw)  # two losses that concern the whole message
-    assert _took_lane(_raw({"role": "system", "content": "Brief.", **hint}, {**_HI, **hint}))
+    assert not lanes.took_lane(raw)  # two losses that concern the whole message
+    assert lanes.took_lane(_raw({"role": "system", "content": "Brief.", **hint}, {**_HI, **hint}))
 
 
 # --- the body

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import tracemalloc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -24,18 +24,9 @@ from dragoman.wire.lane import switch
 from dragoman.wire.lane.heads import Heads
 from tests.wire.lane import requests as lanes
 
+pytestmark = pytest.mark.usefixtures("at_first_sight")
 _KEY = b"a key of sixteen bytes or more"
 _HI = {"role": "user", "content": "Hi"}
-
-
-@pytest.fixture(autouse=True)
-def _at_first_sight(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Use the lane from the first request on, and clean up afterwards."""
-    monkeypatch.setattr(lane, "LONG", 0)
-    monkeypatch.setattr(registry, "_registered", {})
-    lane.HEADS.clear()
-    yield
-    lane.HEADS.clear()
 
 
 def _raw(*messages: Any, **fields: Any) -> bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from itertools import chain
 from typing import Any
@@ -23,6 +23,7 @@ from dragoman.wire.lane import switch
 from dragoman.wire.lane.runs import Run
 from dragoman.wire.lane.templates import Template
 from tests.corpus import Corpus
+from tests.wire import recorded
 from tests.wire.lane.frames import (
     BEGINNINGS,
     ENDINGS,
@@ -32,7 +33,6 @@ from tests.wire.lane.frames import (
     cut,
     streams,
 )
-from tests.wire.recorded import ENDPOINTS, SPOKEN_BY
 
 RUNS = [(dialect, name) for dialect in PLAIN for name in PLAIN[dialect]]
 
@@ -187,14 +187,6 @@ def test_the_lane_can_be_turned_off(dialect: str, hits: list[Event]) -> None:
     assert not hits
 
 
-def recorded_streams(corpus: Corpus, dialect: str) -> Iterator[bytes]:
-    """The recorded streams of a dialect."""
-    for recording in corpus.select(provider_api=SPOKEN_BY[dialect], status=200):
-        path = recording.request_path.partition("?")[0]
-        if (stream := recording.response_stream) and ENDPOINTS[dialect].search(path):
-            yield stream
-
-
 @pytest.mark.parametrize("key", ["usageMetadata", "modelVersion", "responseId"])
 def test_the_last_usage_counts_wherever_it_is(key: str) -> None:
     """Gemini's usage, which changes in each chunk, may precede the text."""
@@ -211,6 +203,6 @@ def test_the_last_usage_counts_wherever_it_is(key: str) -> None:
 @pytest.mark.parametrize("dialect", FORMS)
 def test_recorded_streams_are_decoded_alike(dialect: str, corpus: Corpus) -> None:
     """Every recorded stream, in one piece and in pieces that match no frames."""
-    for stream in recorded_streams(corpus, dialect):
+    for _, stream in recorded.streams(corpus, dialect):
         for size in (len(stream), 997):
             check_same(dialect, [stream[at : at + size] for at in range(0, len(stream), size)])

@@ -8,6 +8,8 @@ import pytest
 
 from tests.wire.rulebook import Book, Row
 
+pytestmark = pytest.mark.whole
+
 HI = {"role": "user", "content": "Hi"}
 PARAMETERS = "tools[0].function.parameters"
 

@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from hypothesis import given
 
 import dragoman
-from dragoman.errors import DragomanError
 from dragoman.model.accumulate import MessageAccumulator
-from dragoman.model.events import Event
 from dragoman.model.requests import Request
 from dragoman.model.responses import Response
 from dragoman.wire.ollama.codec import DIALECT
 from tests.corpus import Corpus
+from tests.wire import recorded
 from tests.wire.ollama.streams import PAIRS, decoded, encoded, stream
-from tests.wire.recorded import ENDPOINTS, SPOKEN_BY, bodies
+from tests.wire.recorded import bodies
 from tests.wire.test_matrix_random import histories
 
 ollama = pytest.importorskip("ollama")
 httpx = pytest.importorskip("httpx")
 
 SOURCES = dragoman.dialects()
-STREAMED = [name for name in SOURCES if hasattr(dragoman.dialect(name), "stream_decoder")]
 
 
 def accept(body: Any) -> None:
@@ -128,11 +126,11 @@ def test_client_reads_responses_of_every_dialect(corpus: Corpus, source: str) ->
 
 
 @pytest.mark.corpus
-@pytest.mark.parametrize("source", STREAMED)
+@pytest.mark.parametrize("source", SOURCES)
 def test_client_reads_streams_of_every_dialect(corpus: Corpus, source: str) -> None:
     """The client reads text, thinking, calls and counts of recorded streams."""
     wrong = []
-    for file, events in _streams(corpus, source):
+    for file, _, _, events in recorded.decoded(corpus, source):
         folded = MessageAccumulator()
         folded.extend(events)
         response = folded.response
@@ -154,20 +152,6 @@ def _is_plain(response: Response) -> bool:
 
 def _joined(answer: Answer) -> Answer:
     return answer[0], "".join(answer[1].split()), *answer[2:]
-
-
-def _streams(corpus: Corpus, source: str) -> Iterator[tuple[str, list[Event]]]:
-    speaker: Any = dragoman.dialect(source)
-    for recording in corpus.select(provider_api=SPOKEN_BY[source], status=200):
-        is_ours = ENDPOINTS[source].search(recording.request_path.partition("?")[0])
-        if not is_ours or recording.response_stream is None:
-            continue
-        decoder = speaker.stream_decoder()
-        try:
-            events = [*decoder.feed(recording.response_stream), *decoder.close()]
-        except DragomanError:
-            continue
-        yield recording.row.file, events
 
 
 @pytest.mark.parametrize(

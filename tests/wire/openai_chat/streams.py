@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 from dragoman.model.events import Event
 from dragoman.model.responses import Response
 from dragoman.wire.openai_chat.codec import DIALECT
-from dragoman.wire.streams import StreamDecoder
+from tests.wire import streams
+from tests.wire.streams import Failure, Streams, decoding
 
 DONE = b"data: [DONE]\n\n"
 USAGE = {
@@ -32,7 +34,7 @@ def chunk(*choices: dict[str, Any], **fields: Any) -> dict[str, Any]:
             "choices": list(choices), **fields}  # fmt: skip
 
 
-def said(
+def chosen(
     delta: dict[str, Any], finish: str | None = None, index: int = 0, **fields: Any
 ) -> dict[str, Any]:
     """One choice of a chunk."""
@@ -59,7 +61,7 @@ def plain(message: dict[str, Any], finish: str | None = "stop", **fields: Any) -
 
 
 def _answer(*deltas: dict[str, Any], finish: str = "stop") -> list[dict[str, Any]]:
-    return [*[chunk(said(delta)) for delta in deltas], chunk(said({}, finish))]
+    return [*[chunk(chosen(delta)) for delta in deltas], chunk(chosen({}, finish))]
 
 
 def _function(call_id: str, name: str, arguments: str) -> dict[str, Any]:
@@ -87,10 +89,10 @@ _TWO = [
 PAIRS: dict[str, tuple[list[dict[str, Any]], dict[str, Any]]] = {
     "text": (
         [
-            chunk(said({**_ROLE, "content": "", "refusal": None}), obfuscation="xyz"),
-            chunk(said({"content": "Grüezi"}), obfuscation="x"),
-            chunk(said({"content": " mitenand 👋"}), usage=None),
-            chunk(said({}, "stop")),
+            chunk(chosen({**_ROLE, "content": "", "refusal": None}), obfuscation="xyz"),
+            chunk(chosen({"content": "Grüezi"}), obfuscation="x"),
+            chunk(chosen({"content": " mitenand 👋"}), usage=None),
+            chunk(chosen({}, "stop")),
             chunk(usage=USAGE),
         ],
         plain({"content": "Grüezi mitenand 👋", "refusal": None}, usage=USAGE),
@@ -301,10 +303,10 @@ PAIRS: dict[str, tuple[list[dict[str, Any]], dict[str, Any]]] = {
     ),
     "several choices": (
         [
-            chunk(said({**_ROLE, "content": "A"}), said({**_ROLE, "content": "B"}, index=1)),
-            chunk(said({"content": "b"}, index=1)),
-            chunk(said({"content": "a"}, "stop")),
-            chunk(said({}, "length", index=1)),
+            chunk(chosen({**_ROLE, "content": "A"}), chosen({**_ROLE, "content": "B"}, index=1)),
+            chunk(chosen({"content": "b"}, index=1)),
+            chunk(chosen({"content": "a"}, "stop")),
+            chunk(chosen({}, "length", index=1)),
         ],
         {
             **plain({}),
@@ -316,9 +318,9 @@ PAIRS: dict[str, tuple[list[dict[str, Any]], dict[str, Any]]] = {
     ),
     "log probabilities": (
         [
-            chunk(said({"content": "A"}, logprobs={"content": [_token("A")], "refusal": None})),
-            chunk(said({"content": "b"}, logprobs={"content": [_token("b")], "refusal": None})),
-            chunk(said({}, "stop", logprobs=None)),
+            chunk(chosen({"content": "A"}, logprobs={"content": [_token("A")], "refusal": None})),
+            chunk(chosen({"content": "b"}, logprobs={"content": [_token("b")], "refusal": None})),
+            chunk(chosen({}, "stop", logprobs=None)),
         ],
         plain(
             {"content": "Ab"},
@@ -335,9 +337,9 @@ PAIRS: dict[str, tuple[list[dict[str, Any]], dict[str, Any]]] = {
                 "choices": [],
                 "prompt_filter_results": [{"prompt_index": 0}],
             },
-            chunk(said({"content": "A"}, content_filter_results={"hate": {"filtered": False}})),
-            chunk(said({}, "stop", content_filter_results={})),
-            chunk(said({}, content_filter_offsets={"start": 1})),
+            chunk(chosen({"content": "A"}, content_filter_results={"hate": {"filtered": False}})),
+            chunk(chosen({}, "stop", content_filter_results={})),
+            chunk(chosen({}, content_filter_offsets={"start": 1})),
         ],
         plain(
             {"content": "A"},
@@ -351,9 +353,9 @@ PAIRS: dict[str, tuple[list[dict[str, Any]], dict[str, Any]]] = {
     "unknown fields": (
         [
             chunk(
-                said({"content": "A", "odd": {"a": 1}}), system_fingerprint="f", x_groq={"id": 1}
+                chosen({"content": "A", "odd": {"a": 1}}), system_fingerprint="f", x_groq={"id": 1}
             ),
-            chunk(said({"odd": {"b": None}}, "stop", stop_reason=None), x_groq={"queue": 2}),
+            chunk(chosen({"odd": {"b": None}}, "stop", stop_reason=None), x_groq={"queue": 2}),
         ],
         plain(
             {"content": "A", "odd": {"a": 1, "b": None}},
@@ -382,11 +384,7 @@ def stream(name: str) -> bytes:
     return b"".join(map(frame, PAIRS[name][0])) + DONE
 
 
-def decoded(pieces: Iterable[bytes]) -> tuple[StreamDecoder, list[Event]]:
-    """Decodes these chunks of bytes; returns the decoder and the events."""
-    decoder = DIALECT.stream_decoder()
-    events = [event for piece in pieces for event in decoder.feed(piece)]
-    return decoder, events + decoder.close()
+decoded = decoding(DIALECT)
 
 
 def encoded(events: Iterable[Event], *, include_usage: bool = True) -> bytes:
@@ -405,3 +403,68 @@ def chunks_of(written: bytes) -> list[dict[str, Any]]:
     """The chunks of a stream, without the final `[DONE]`."""
     frames = written.decode().split("\n\n")
     return [json.loads(f.removeprefix("data: ")) for f in frames if f and "[DONE]" not in f]
+
+
+# --- for the tests of all dialects
+
+
+def _ended(stream: bytes, *, may_be_odd: bool = False) -> str:
+    if stream.endswith(DONE):
+        return "complete"
+    assert may_be_odd or b"[DONE]" not in stream
+    assert "error" in chunks_of(stream)[-1]
+    return "failed"
+
+
+def _failure(event: bytes, code: str | None = None, status: int | None = None) -> Failure:
+    stream = frame(chunk(chosen({"content": "a"}))) + event + b"\n\n" + DONE
+    return Failure(stream, "no", code, status, text="a")
+
+
+_OTHERS = "other_openai_compatible/"
+TABLE = {"openai-chat": Streams(
+    dialect=DIALECT,
+    bodies={name: body for name, (_, body) in PAIRS.items()},
+    frames={name: [*chunks, "[DONE]"] for name, (chunks, _) in PAIRS.items()},
+    written=lambda frames: b"".join(DONE if one == "[DONE]" else frame(one) for one in frames),
+    encoder=partial(DIALECT.stream_encoder, include_usage=True),
+    ended=_ended,
+    said=streams.said,
+    last=[b"[DONE]"],
+    failures={
+        "named": _failure(
+            b'event: error\ndata: {"error":{"message":"no","code":"bad","status_code":400}}',
+            "bad", 400,
+        ),
+        "numbered": _failure(
+            b'data: {"error":{"message":"no","code":429,"type":"limit"}}', "limit", 429
+        ),
+        "without an object": _failure(b'event: error\ndata: {"message":"no"}'),
+        "text": _failure(b'data: {"error":"no"}'),
+    },
+    in_pieces=(
+        [*PAIRS["text"][0], "[DONE]"],
+        "ResponseStart PartStart PartDelta PartStop ChoiceFinish UsageUpdate ResponseEnd",
+        ["Grüezi", " mitenand 👋"],
+    ),
+    words=["text", "user", "assistant", "tool", "function", "object", "\ud800", "\x00"],
+    keys=["choices", "delta", "content", "tool_calls", "function", "refusal", "audio", "reasoning",
+          "images", "reasoning_details", "executed_tools", "annotations", "function_call", "index",
+          "usage", "error", "x"],
+    recorded_faults={
+        "groq/pydantic-ai__test_groq-test_tool_use_failed_error_streaming__00.json": "failed",
+        "groq/pydantic-ai__test_groq-test_tool_use_failed_error_streaming_with_text__00.json":
+            "failed",
+        f"{_OTHERS}pydantic-ai__test_openrouter-test_openrouter_stream_error__00.json": "failed",
+        "openai_chat/ai____fixtures__-azure-deepseek-reasoning.1.json": "unfinished",
+        # Perplexity never sends `[DONE]`: `ends_with_done=False` is for such servers.
+        f"{_OTHERS}prism__perplexity-stream-basic-text-1.json": "unfinished",
+        f"{_OTHERS}rig__prompt_caching-streaming_probe__00~2.json": "unfinished",
+        f"{_OTHERS}rig__prompt_caching-streaming_probe__02~4.json": "unfinished",
+        f"{_OTHERS}rig__raw_stream_capture_matrix-stream_raw_round_trips_terminal_type__00.json":
+            "unfinished",
+        f"{_OTHERS}rig__streaming-streaming_smoke__00.json": "unfinished",
+    },
+    order="other",
+    decided_before=None,
+)}  # fmt: skip

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 from msgspec import UNSET
 
-from dragoman.errors import WireError
-from dragoman.model import document
 from dragoman.model.frozen import EMPTY
 from dragoman.model.media import Audio, File, Image, Video
 from dragoman.model.messages import Message
@@ -37,19 +34,10 @@ from dragoman.model.tools import (
     make_definition,
 )
 from dragoman.model.usage import FinishReason, Usage
-from dragoman.wire.encoded import Encoded
 from dragoman.wire.openai_chat.codec import DIALECT
-from dragoman.wire.openai_chat.request import encode_request as encode_as_it_is
-from dragoman.wire.shared_settings import without_shared_settings
+from tests.wire.unrepaired import unrepaired
 
-FIXTURES = Path(__file__).parents[2] / "fixtures" / "openai-chat"
-
-
-def encode_request(request: Request, *target: Any) -> Encoded:
-    """Encodes without repairs, but with the shared settings."""
-    return encode_as_it_is(without_shared_settings(request, DIALECT.description, []), *target)
-
-
+encode_request = unrepaired(DIALECT)
 ELSEWHERE = Origin(dialect="anthropic", model="m")
 PICTURE = Image(data="iVBORw0KGgo=", mime="image/png")
 
@@ -100,26 +88,6 @@ def losses(*messages: Message, **fields: Any) -> list[str]:
     """The paths of the losses."""
     encoded = encode_request(Request(model="m", messages=messages, **fields))
     return [loss.path for loss in encoded.losses]
-
-
-# --- fixtures
-
-
-@pytest.mark.parametrize("file", sorted(FIXTURES.glob("*.json")), ids=lambda file: file.stem)
-def test_fixture_round_trips(file: Path) -> None:
-    """Each fixture's wire form decodes to its canonical form and back."""
-    fixture = json.loads(file.read_text(encoding="utf-8"))
-    canonical, wire = document.read(json.dumps(fixture["canonical"])), fixture["wire"]
-    if isinstance(canonical, Request):
-        decoded: Request | Response = DIALECT.decode_request(json.dumps(wire))
-        encoded = encode_request(canonical)
-    else:
-        decoded, encoded = DIALECT.decode_response(wire), DIALECT.encode_response(canonical)
-    assert decoded == canonical
-    assert json.dumps(json.loads(encoded.to_bytes()), sort_keys=True) == json.dumps(
-        wire, sort_keys=True
-    )
-    assert encoded.losses == ()
 
 
 # --- round trips
@@ -537,37 +505,6 @@ def test_spoken_answer_is_sent_back_by_its_id() -> None:
 
 
 # --- malformed bodies
-
-
-@pytest.mark.parametrize(
-    ("body", "path"),
-    [
-        (b"[]", "$"),
-        ({"model": "m"}, "$.messages"),
-        ({"messages": {}}, "$.messages"),
-    ],
-)
-def test_malformed_request_error_names_the_path(body: Any, path: str) -> None:
-    """The error names the path and the dialect."""
-    with pytest.raises(WireError) as caught:
-        DIALECT.decode_request(body)
-    assert (caught.value.path, caught.value.dialect) == (path, "openai-chat")
-
-
-def test_malformed_response_error_names_the_path() -> None:
-    """Missing choices and values nested too deeply raise `WireError`."""
-    deep: Any = "x"
-    for _ in range(200):
-        deep = [deep]
-    for body, path in (
-        ({"error": {}}, "$.choices"),
-        ({"choices": {}}, "$.choices"),
-        (response(assistant("hi", odd=deep)), "$"),
-    ):
-        with pytest.raises(WireError) as caught:
-            DIALECT.decode_response(body)
-        assert caught.value.path == path
-        assert caught.value.__context__ is None
 
 
 def test_messages_without_a_role_are_not_merged() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from dragoman.model.events import Event
 from dragoman.wire.lane import switch
-from tests.wire.openai_chat.streams import DONE, call, chunk, decoded, frame, said
+from tests.wire.openai_chat.streams import DONE, call, chosen, chunk, decoded, frame
 
 NULLS = {"role": None, "refusal": None, "tool_calls": None, "function_call": None}
 
@@ -48,8 +48,8 @@ DELTAS: dict[str, list[dict[str, Any]]] = {
 
 def _events(deltas: list[dict[str, Any]]) -> list[Event]:
     """Decodes the deltas, each of them twice."""
-    told = [chunk(said(delta, None)) for delta in deltas for _ in range(2)]
-    _, events = decoded([*map(frame, [*told, chunk(said({}, "stop"))]), DONE])
+    told = [chunk(chosen(delta, None)) for delta in deltas for _ in range(2)]
+    _, events = decoded([*map(frame, [*told, chunk(chosen({}, "stop"))]), DONE])
     return events
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,7 +19,8 @@ from dragoman.wire.flags import (
 from dragoman.wire.openai_chat.rules import RULEBOOK
 from dragoman.wire.target import Target
 from tests.wire.rulebook import Book, Row
-from tests.wire.test_hostile import FIXTURES
+
+pytestmark = pytest.mark.whole
 
 USER = {"role": "user", "content": "Hi"}
 
@@ -382,11 +381,6 @@ ROWS: dict[str, list[Row]] = {
         )
     ],
 }
-FILES = [
-    file
-    for file in sorted((FIXTURES / "openai-chat").glob("*.json"))
-    if file.stem != "thinking"  # Mistral's form of thinking isn't OpenAI's
-]
 TARGETS = {
     "shape_model_is_listed": dragoman.provider("openai").target("gpt-5-typo"),
     "w12_reasoning_models_take_no_sampling": PICKY,
@@ -456,13 +450,3 @@ def test_a_target_may_allow_longer_ids() -> None:
     body = _said(_called("c" * 64), _result("c" * 64))
     assert RULEBOOK.check(body, Target(dialect="openai-chat", ids=IdFlags(max_length=64))) == []
     assert {violation.rule for violation in RULEBOOK.check(body)} == {"W5"}
-
-
-@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_our_own_requests_are_valid(file: Path) -> None:
-    """Our fixtures are requests that OpenAI accepts."""
-    speaker: Any = dragoman.dialect("openai-chat")
-    fixture = json.loads(file.read_text(encoding="utf-8"))
-    if fixture["canonical"]["kind"] == "Request":
-        found = speaker.check(fixture["wire"])
-        assert [violation for violation in found if violation.severity == "error"] == []

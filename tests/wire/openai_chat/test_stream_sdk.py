@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
@@ -26,6 +24,7 @@ from dragoman.model.parts import Origin, Refusal, Text, Thinking
 from dragoman.model.tools import ToolCall, ToolCallDelta
 from dragoman.model.usage import FinishReason, Usage
 from dragoman.wire.openai_chat.codec import DIALECT
+from tests.wire.loopback import answering
 from tests.wire.openai_chat.streams import PAIRS, body_of, decoded, encoded, stream
 
 openai = pytest.importorskip("openai")
@@ -70,42 +69,19 @@ CONVERSATIONS: dict[str, list[Event]] = {
 }  # fmt: skip
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    plain = b""
-    streamed = b""
-
-
-class _Handler(BaseHTTPRequestHandler):
-    def do_POST(self) -> None:
-        assert isinstance(self.server, _Server)
-        asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        body = self.server.streamed if asked.get("stream") else self.server.plain
-        kind = "text/event-stream" if asked.get("stream") else "application/json"
-        self.send_response(200)
-        self.send_header("content-type", kind)
-        self.send_header("content-length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - its name there
-        """Logs nothing."""
-
-
 Ask = Callable[[bytes, bytes], tuple[Any, Any]]
 
 
 @pytest.fixture(scope="module")
 def ask() -> Iterator[Ask]:
     """Reads the plain and the streamed response, both given as bytes, with the SDK."""
-    server = _Server(("127.0.0.1", 0), _Handler)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    address = f"http://127.0.0.1:{server.server_address[1]}/v1"
-    with openai.OpenAI(base_url=address, api_key="none", max_retries=0) as client:
+    with (
+        answering() as answers,
+        openai.OpenAI(base_url=f"{answers.address}/v1", api_key="none", max_retries=0) as client,
+    ):
 
         def both(plain: bytes, streamed: bytes) -> tuple[Any, Any]:
-            server.plain, server.streamed = plain, streamed
+            answers.plain, answers.streamed = plain, streamed
             whole = client.chat.completions.create(model="m", messages=_PROMPT)
             with client.chat.completions.stream(
                 model="m", messages=_PROMPT, stream_options={"include_usage": True}
@@ -114,9 +90,6 @@ def ask() -> Iterator[Ask]:
                 return whole, pieces.current_completion_snapshot
 
         yield both
-    server.shutdown()
-    server.server_close()
-    thread.join()
 
 
 def _seen(completion: Any) -> dict[str, Any]:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from dragoman.model.events import Event
-from dragoman.model.responses import Response
 from dragoman.wire.openai_responses.codec import DIALECT
 from dragoman.wire.openai_responses.stream_encoder import StreamEncoder
-from dragoman.wire.streams import StreamDecoder
+from tests.wire import streams
+from tests.wire.openai_responses.stream_grammar import check_stream
+from tests.wire.streams import MALFORMED, Failure, Streams, decoding, encoding
 
 Wire = dict[str, Any]
 
@@ -256,33 +256,13 @@ def events_of(body: Wire) -> list[Wire]:
     return numbered([*events, {"type": f"response.{body['status']}", "response": body}])
 
 
-def written(events: Iterable[Wire]) -> bytes:
-    """The events as server-sent event bytes."""
-    return b"".join(
-        f"event: {event['type']}\ndata: {json.dumps(event, ensure_ascii=False)}\n\n".encode()
-        for event in events
-    )
+written = streams.written
+FRAMES = {name: events_of(body) for name, body in BODIES.items()}
+STREAMS = {name: written(frames) for name, frames in FRAMES.items()}
 
-
-STREAMS = {name: written(events_of(body)) for name, body in BODIES.items()}
-
-
-def decoded(stream: bytes, cuts: Iterable[int] = ()) -> tuple[StreamDecoder, list[Event]]:
-    """Decodes a stream split at these positions; returns the decoder and the events."""
-    decoder = DIALECT.stream_decoder()
-    events: list[Event] = []
-    start = 0
-    for cut in (*sorted(cuts), len(stream)):
-        events += decoder.feed(stream[start:cut])
-        start = cut
-    return decoder, events + decoder.close()
-
-
-def encoded(events: Iterable[Event]) -> tuple[StreamEncoder, bytes]:
-    """Encodes the events; returns the encoder and the bytes."""
-    encoder = StreamEncoder()  # without envelopes for foreign sealed state
-    stream = b"".join([encoder.feed(event) for event in events])
-    return encoder, stream + encoder.close()
+decoded = decoding(DIALECT)
+encoded = encoding(StreamEncoder)  # without envelopes for foreign sealed state
+said = streams.said
 
 
 def answered(events: Iterable[Event]) -> bytes:
@@ -291,13 +271,54 @@ def answered(events: Iterable[Event]) -> bytes:
     return b"".join([encoder.feed(event) for event in events]) + encoder.close()
 
 
-def said(response: Response) -> Wire:
-    """The response as data, without generated ids."""
-    document: Wire = json.loads(response.to_json())["value"]
-    made: dict[str, str] = {}
-    for choice in document.get("choices", ()):
-        del choice["message"]["id"]
-        for part in choice["message"].get("parts", ()):
-            if part["type"] == "tool_call" and "wire_id" in part:
-                part["id"] = made.setdefault(part["id"], f"id {len(made)}")
-    return document
+# --- for the tests of all dialects
+
+ENDS = frozenset({"response.completed", "response.incomplete", "response.failed"})
+
+
+def _ended(stream: bytes, *, may_be_odd: bool = False) -> str:
+    state = check_stream(stream, may_contradict=may_be_odd).state
+    return "complete" if state in {"completed", "incomplete"} else state
+
+
+_ERROR = {"type": "error", "code": "rate_limit_exceeded", "message": "Slow down", "param": None}
+
+_FOLDER = "openai_responses/ai____fixtures__-"
+TABLE = {"openai-responses": Streams(
+    dialect=DIALECT,
+    bodies=BODIES,
+    frames=FRAMES,
+    written=written,
+    encoder=StreamEncoder,
+    ended=_ended,
+    said=said,
+    last=[f'"{kind}"'.encode() for kind in ENDS],
+    failures=MALFORMED | {"slow down": Failure(
+        written([*FRAMES["text"][:5], _ERROR, *FRAMES["text"][5:]]),
+        "Slow down", "rate_limit_exceeded", 429,
+        [b"event: response.failed\n", b'"message":"Slow down","param":null'],
+    )},
+    in_pieces=(
+        events_of(plain(message(text("abcdefgh")))),
+        ("ResponseStart PartStart PartDelta PartDelta PartStop"
+         " ResponseStart UsageUpdate ChoiceFinish ResponseEnd"),
+        ["abcde", "fgh"],
+    ),
+    words=["message", "function_call", "reasoning", "output_text", "completed", "in_progress",
+           "assistant", "\ud800"],
+    keys=["type", "text", "output_index", "content", "item", "id", "part"],
+    recorded_faults={
+        f"{_FOLDER}openai-error.1.json": "failed",
+        f"{_FOLDER}openai-shell-container.1.json": "corrected",
+        # GitHub's gateway changes the ids in each event; the response's first id counts.
+        f"{_FOLDER}github-copilot-id-rotation.1.json": "renamed",
+        "openai_responses/rig__reasoning_roundtrip-streaming__00.json": "renamed",
+        "openai_responses/rig__reasoning_roundtrip-streaming__01.json": "renamed",
+        f"{_FOLDER}azure-reasoning-encrypted-content.1.json": "several",
+        f"{_FOLDER}openai-reasoning-encrypted-content.1.json": "several",
+        f"{_FOLDER}openai-shell-tool.1.json": "several",
+    },
+    order="kept if valid",
+    generated=["one id twice"],
+    lost_when_cut=(),
+)}  # fmt: skip

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +11,8 @@ import dragoman
 from dragoman.wire.openai_responses.dialect import TARGET
 from dragoman.wire.openai_responses.rules import RULEBOOK
 from tests.wire.rulebook import Book, Row
-from tests.wire.test_hostile import FIXTURES
+
+pytestmark = pytest.mark.whole
 
 USER = {"role": "user", "content": "Hi"}
 LOOSE = TARGET.with_flags(
@@ -439,14 +439,3 @@ def test_unsupported_settings_of_a_model_are_violations(model: str, body: dict[s
     target = dragoman.provider("openai").target(model, "openai-responses")
     assert {violation.rule for violation in RULEBOOK.check(body, target)} == {"W12"}
     assert RULEBOOK.check(body) == []
-
-
-@pytest.mark.parametrize(
-    "file", sorted((FIXTURES / "openai-responses").glob("*.json")), ids=lambda file: file.stem
-)
-def test_our_own_requests_are_valid(file: Path) -> None:
-    """Our fixtures are requests that OpenAI accepts, except for audio."""
-    fixture = json.loads(file.read_text(encoding="utf-8"))
-    if fixture["canonical"]["kind"] == "Request":
-        found = RULEBOOK.check(fixture["wire"], TARGET.with_flags({"media.kinds": None}))
-        assert [violation for violation in found if violation.severity == "error"] == []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
@@ -15,7 +15,7 @@ from dragoman import Request, Response
 from dragoman.wire.openai_responses.codec import DIALECT
 from tests.corpus import Corpus
 from tests.wire.recorded import bodies
-from tests.wire.test_matrix_random import histories, touched
+from tests.wire.test_matrix_random import exhausted, histories, touched
 
 OTHERS = [name for name in dragoman.dialects() if name != DIALECT.name]
 
@@ -37,7 +37,7 @@ def _check_request(body: Mapping[str, Any]) -> None:
     plain = json.loads(json.dumps({"model": "m", **body}, default=dict))
     for item in plain.get("input", ()):
         _without_sources(item)
-    _exhausted(_requests().validate_python(plain))
+    exhausted(_requests().validate_python(plain))
 
 
 def _without_sources(item: Any) -> None:
@@ -51,14 +51,6 @@ def _without_sources(item: Any) -> None:
         content = item["content"]
         if isinstance(content, list) and all(part["type"] == "output_text" for part in content):
             item["content"] = "".join(part["text"] for part in content)
-
-
-def _exhausted(value: Any) -> None:
-    if isinstance(value, Mapping):
-        value = value.values()
-    if isinstance(value, Iterable) and not isinstance(value, (str, bytes)):
-        for item in value:
-            _exhausted(item)
 
 
 @given(request=histories())

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator, Sequence
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
 
 import dragoman
-from dragoman import DragomanError
 from dragoman.model.events import (
     ChoiceFinish,
     Event,
@@ -27,9 +24,9 @@ from dragoman.model.tools import ToolCall, ToolCallDelta
 from dragoman.model.usage import FinishReason, Usage
 from dragoman.wire.openai_responses.tools_client import client_tool_of
 from tests.corpus import Corpus
-from tests.wire.openai_responses.streams import BODIES, STREAMS, answered, decoded
-from tests.wire.openai_responses.test_stream_corpus import CORRECTED
-from tests.wire.recorded import ENDPOINTS, SPOKEN_BY
+from tests.wire import recorded
+from tests.wire.loopback import answering
+from tests.wire.openai_responses.streams import BODIES, STREAMS, TABLE, answered, decoded
 
 openai: Any = pytest.importorskip("openai")
 
@@ -65,46 +62,23 @@ ELSEWHERE: dict[str, list[Event]] = {
 }  # fmt: skip
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    stream = b""
-
-
-class _Handler(BaseHTTPRequestHandler):
-    def do_POST(self) -> None:
-        assert isinstance(self.server, _Server)
-        self.rfile.read(int(self.headers["content-length"]))
-        self.send_response(200)
-        self.send_header("content-type", "text/event-stream")
-        self.send_header("content-length", str(len(self.server.stream)))
-        self.end_headers()
-        self.wfile.write(self.server.stream)
-
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - its name there
-        """Logs nothing."""
-
-
 Read = Callable[[bytes], list[Any]]
 
 
 @pytest.fixture(scope="module", name="read")
 def _read() -> Iterator[Read]:
     """Reads a stream with the SDK's accumulating helper and returns its events."""
-    server = _Server(("127.0.0.1", 0), _Handler)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    address = f"http://127.0.0.1:{server.server_address[1]}/v1"
-    with openai.OpenAI(base_url=address, api_key="none", max_retries=0) as client:
+    with (
+        answering() as answers,
+        openai.OpenAI(base_url=f"{answers.address}/v1", api_key="none", max_retries=0) as client,
+    ):
 
         def events(stream: bytes) -> list[Any]:
-            server.stream = stream
+            answers.streamed = stream
             with client.responses.stream(model="m", input="hi") as found:
                 return list(found)
 
         yield events
-    server.shutdown()
-    server.server_close()
-    thread.join()
 
 
 def _snapshot(events: Sequence[Any]) -> tuple[str, list[str]]:
@@ -204,17 +178,10 @@ def test_sdk_sees_a_broken_stream_as_failed(read: Read) -> None:
 def test_sdk_reads_recorded_streams(corpus: Corpus, dialect: str, read: Read) -> None:
     """Recorded streams of any dialect, encoded in this one, give the same answer."""
     count = 0
-    for recording in corpus.select(provider_api=SPOKEN_BY[dialect], status=200):
-        stream = recording.response_stream
-        path = recording.request_path.partition("?")[0]
-        if stream is None or not ENDPOINTS[dialect].search(path):
-            continue
-        decoder = dragoman.dialect(dialect).stream_decoder()
-        try:
-            events = [*decoder.feed(stream), *decoder.close()]
-        except DragomanError:
-            continue
-        if decoder.is_complete and decoder.response.choices and recording.row.file != CORRECTED:
+    faults = TABLE["openai-responses"].recorded_faults
+    for file, _, decoder, events in recorded.decoded(corpus, dialect):
+        is_sound = decoder.is_complete and faults.get(file) != "corrected"
+        if is_sound and decoder.response.choices:
             count += 1
             _check(read(answered(events)), decoder.response)
     assert count > 30

@@ -14,6 +14,8 @@ from dragoman.wire.schemas.keywords import walk
 from dragoman.wire.schemas.references import References
 from tests.wire.schemas.acceptance import refusals
 
+pytestmark = pytest.mark.whole
+
 _NAMES = sorted(PROFILES)
 
 

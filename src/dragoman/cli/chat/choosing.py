@@ -4,30 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 from collections.abc import Sequence
-from shutil import get_terminal_size
 from typing import NamedTuple
 
 import click
 
 from dragoman.cli.exit_codes import INTERRUPTED, USAGE, Ending
-from dragoman.cli.folding import folded
 from dragoman.cli.model_aliases import Chosen, default_model
 from dragoman.cli.model_opening import model_meant
 from dragoman.cli.model_options import MODEL_VARIABLE
 from dragoman.cli.provider_status import described, has_llama, own_model
 from dragoman.cli.reachable_models import Found, Place, asked, found_at, places
-from dragoman.cli.screen import HARMFUL, harmless, harmless_line, print_table
+from dragoman.cli.screen import harmless, harmless_line, print_table
+from dragoman.cli.wrapping import say
 from dragoman.errors import ConfigError, DragomanError
+from dragoman.model.invisible import invisible
 from dragoman.providers.registry import provider, provider_names
 from dragoman.transport.local.catalogue import SMOLLM2
 from dragoman.transport.local.fetching import is_kept
 
 LOCAL = f"local:{SMOLLM2.name}"
-_NAME_IT = (
-    f"name a model, as in `dragoman chat anthropic:claude-sonnet-4-5`, or set {MODEL_VARIABLE};"
-    " `dragoman chat echo:` repeats what you type, for trying it out"
-)
 _SECONDS = 5.0
 _SERVER_SECONDS = 1.0
 """For a server on this machine: one that isn't running refuses the connection at once."""
@@ -39,17 +36,34 @@ class _Offer(NamedTuple):
     about: str
 
 
-def chosen_model(given: str | None, last: str | None, *, is_terminal: bool) -> Chosen:
-    """The model: named, of the last answer, from the environment, the default, or picked."""
+def chosen_model(
+    given: str | None, last: str | None, *, is_terminal: bool, command: str = "chat"
+) -> Chosen:
+    """The model: named, of the last answer, from the environment, the default, or picked.
+
+    What is available is offered on standard error, because `ask` writes the answer to the other.
+    """
     found = given or last or os.environ.get(MODEL_VARIABLE) or default_model()
     if found:
         return model_meant(found)
     if not is_terminal:
-        raise Ending(USAGE, f"no model given: {_NAME_IT}")
+        raise Ending(USAGE, f"no model given: {_how_to_name_it(command)}")
     try:
-        return _picked(_offers(_within_reach()))
+        return _picked(_offers(_within_reach()), command)
     except click.Abort:
         raise Ending(INTERRUPTED, "interrupted") from None
+
+
+def _how_to_name_it(command: str) -> str:
+    """What to do if there is no model."""
+    ready = [place.name for place in places() if place.has_key]
+    name = f"{ready[0]}:MODEL" if ready else "anthropic:claude-sonnet-4-5"
+    about = " (its key is set)" if ready else ""
+    return (
+        f"name a model, as in `dragoman {command} {name}`{about}, or set {MODEL_VARIABLE} or the"
+        f" alias `default`; `dragoman {command} {LOCAL}` runs on this machine without a key, and"
+        f" `dragoman {command} echo:` repeats what you type; `dragoman doctor` shows what is here"
+    )
 
 
 # --- available models
@@ -80,7 +94,7 @@ def _offers(found: Sequence[Found]) -> list[_Offer]:
     offers: list[_Offer] = []
     for place, base_url, models in found:
         most = _PER_PROVIDER if place.has_key else _PER_SERVER
-        named = [model for model in models if not HARMFUL.search(model)]
+        named = [model for model in models if not invisible().search(model)]
         shown = named[:most]
         about = place.about if place.has_key else "runs on this machine"
         offers += [_Offer(Chosen(f"{place.name}:{model}", base_url), about) for model in shown]
@@ -95,21 +109,21 @@ def _offers(found: Sequence[Found]) -> list[_Offer]:
 # --- the choice
 
 
-def _picked(offers: Sequence[_Offer]) -> Chosen:
+def _picked(offers: Sequence[_Offer], command: str) -> Chosen:
     if not offers or offers[0].chosen.name == LOCAL:
-        return _offered()
+        return _offered(command)
     for number, (chosen, about) in enumerate(offers, start=1):
-        click.echo(harmless_line(f"  {number:2}  {chosen.name}  ({about})"))
-    click.echo("Enter a number, or a name such as openai:gpt-5.")
+        click.echo(harmless_line(f"  {number:2}  {chosen.name}  ({about})"), err=True)
+    click.echo("Enter a number, or a name such as openai:gpt-5.", err=True)
     while True:
-        said = click.prompt("Which model?", default="1").strip()
+        said = click.prompt("Which model?", default="1", err=True).strip()
         by_number = said.isascii() and said.isdecimal() and len(said) < 4  # noqa: PLR2004 - digits
         if by_number and 0 < int(said) <= len(offers):
             chosen = offers[int(said) - 1].chosen
             return _model_at(chosen) if chosen.name.endswith(":") else chosen
         if _names_one(said):
             return Chosen(said)
-        click.echo(f"Enter a number from 1 to {len(offers)}, or provider:model.")
+        click.echo(f"Enter a number from 1 to {len(offers)}, or provider:model.", err=True)
 
 
 def _names_one(said: str) -> bool:
@@ -127,7 +141,7 @@ def _model_at(chosen: Chosen) -> Chosen:
     place = chosen.name.removesuffix(":")
     while True:
         question = f"Which model of {place}? (? lists them)"
-        name = click.prompt(question, default="?", show_default=False).strip()
+        name = click.prompt(question, default="?", show_default=False, err=True).strip()
         if name != "?":
             full = name if name.startswith(chosen.name) else f"{chosen.name}{name}"
             return Chosen(full, chosen.base_url)
@@ -141,31 +155,25 @@ def _list(chosen: Chosen) -> None:
     try:
         found = asyncio.run(asked(place, chosen.base_url, 3 * _SECONDS))
     except DragomanError as error:
-        click.echo(harmless(f"{place}: {explained(error)}"))
+        click.echo(harmless(f"{place}: {explained(error)}"), err=True)
     else:
-        click.echo("\n".join(f"  {harmless_line(name)}" for name in found))
+        click.echo("\n".join(f"  {harmless_line(name)}" for name in found), err=True)
 
 
 # --- no models available: offer the local one
 
 
-def _offered() -> Chosen:
+def _offered(command: str) -> Chosen:
     """The local model, accepted by pressing Enter."""
-    _say("No model was named, no provider key is set, and neither Ollama, LM Studio nor"
-         " llama.cpp is running on this machine.")  # fmt: skip
+    say("No model was named, no provider key is set, and neither Ollama, LM Studio nor"
+        " llama.cpp is running on this machine.", err=True)  # fmt: skip
     if not has_llama():
-        _say("To run a model on this machine: pip install 'dragoman[local]'")
-        return _decline()
-    _say(local_line())
-    question = "Chat with it?" if is_kept(SMOLLM2) else "Download it and chat with it?"
-    is_wanted = click.confirm(question, default=True)
-    return Chosen(LOCAL, is_agreed=True) if is_wanted else _decline()
-
-
-def _say(text: str) -> None:
-    """Print text wrapped at spaces; the terminal would break lines in mid-word."""
-    width = get_terminal_size().columns
-    click.echo("\n".join(row for line in text.split("\n") for row in folded(line, width)))
+        say("To run a model on this machine: pip install 'dragoman[local]'", err=True)
+        return _decline(command)
+    say(local_line(), err=True)
+    question = "Use it?" if is_kept(SMOLLM2) else "Download it and use it?"
+    is_wanted = click.confirm(question, default=True, err=True)
+    return Chosen(LOCAL, is_agreed=True) if is_wanted else _decline(command)
 
 
 def local_line() -> str:
@@ -189,10 +197,10 @@ def small_model_line() -> str:
     )
 
 
-def _decline() -> Chosen:
-    click.echo("\nProviders, and the environment variables they need:")
-    print_table(("provider", "needs"), _needs())
-    raise Ending(USAGE, _NAME_IT)
+def _decline(command: str) -> Chosen:
+    click.echo("\nProviders, and the environment variables they need:", err=True)
+    print_table(("provider", "needs"), _needs(), sys.stderr)
+    raise Ending(USAGE, _how_to_name_it(command))
 
 
 def _needs() -> list[tuple[str, str]]:

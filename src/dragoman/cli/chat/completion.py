@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dragoman.cli.exit_codes import Ending
-from dragoman.cli.screen import HARMFUL
 from dragoman.errors import DragomanError
+from dragoman.model.invisible import invisible
 
 if TYPE_CHECKING:
     from dragoman.cli.chat.talk import Talk
@@ -42,7 +42,7 @@ def fitting(typed: str, names: Iterable[str | tuple[str, str]]) -> list[Candidat
     return [
         Candidate(name, len(typed), about)
         for name, about in pairs
-        if name.lower().startswith(typed.lower()) and not HARMFUL.search(name)
+        if name.lower().startswith(typed.lower()) and not invisible().search(name)
     ][:MAX_CANDIDATES]
 
 

@@ -8,6 +8,8 @@ from itertools import dropwhile
 from rich.console import Console, RenderableType
 from rich.segment import Segment, SegmentLines
 
+from dragoman.cli.screen import harmless_stream
+
 Split = Callable[[str], tuple[list[str], str]]
 Typeset = Callable[[str], RenderableType]
 
@@ -30,12 +32,14 @@ class Flow:
         self._typeset = typeset
         self._is_spaced = is_spaced
         self._has_begun = False
+        self._visible = harmless_stream()
         self._rest = ""
         self._gone = 0  # lines of the last block already printed
         self._width: int | None = None  # screen width when the first of them were printed
 
     def feed(self, text: str) -> None:
-        """Append text."""
+        """Append text; its control and invisible characters are made visible."""
+        text = self._visible.feed(text)
         if not self._rest and not self._has_begun:
             text = text.lstrip("\n")
         self._rest += text
@@ -54,7 +58,7 @@ class Flow:
 
     def close(self) -> None:
         """Print the rest."""
-        rest, self._rest = self._rest, ""
+        rest, self._rest = self._rest + self._visible.flush(), ""
         if rest.strip():
             self._print(rest.rstrip())
 

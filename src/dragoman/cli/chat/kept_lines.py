@@ -7,6 +7,9 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
+from dragoman.history.storage.private_folders import make_private_folder
+from dragoman.transport.atomic_files import write_atomically
+
 _MAX_INPUTS = 1000
 _MAX_CHARS = 20_000  # characters; longer input is not worth recalling
 _NEWLINE = "\u2028"  # Unicode's line separator, so that each input takes one line of the file
@@ -33,25 +36,23 @@ class KeptLines:
         """Append an input at once, so that it survives if the chat is killed."""
         if text.strip() and len(text) <= _MAX_CHARS:
             with suppress(OSError):
-                self._write(self.path, [text], os.O_APPEND)
+                self._append(text)
 
     def _rewrite(self, texts: Iterable[str]) -> None:
-        beside = self.path.with_name(f"{self.path.name}.{os.getpid()}")
         with suppress(OSError):
-            self._write(beside, texts, os.O_TRUNC)
-            beside.replace(self.path)
+            write_atomically(self.path, _lines(texts), is_private=True)
 
-    @staticmethod
-    def _write(path: Path, texts: Iterable[str], how: int) -> None:
-        from dragoman.history.storage.private_folders import make_private_folder
-
-        make_private_folder(path.parent)
-        lines = "".join(f"{_on_a_line(text)}\n" for text in texts)
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | how, 0o600)
+    def _append(self, text: str) -> None:
+        make_private_folder(self.path.parent)
+        handle = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         with os.fdopen(handle, "wb") as file:
             if hasattr(os, "fchmod"):
                 os.fchmod(handle, 0o600)  # an existing file may be readable by others
-            file.write(lines.encode(errors="replace"))
+            file.write(_lines([text]))
+
+
+def _lines(texts: Iterable[str]) -> bytes:
+    return "".join(f"{_on_a_line(text)}\n" for text in texts).encode(errors="replace")
 
 
 def _on_a_line(text: str) -> str:

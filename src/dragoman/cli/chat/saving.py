@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from dragoman.cli.chat.attaching import typed_path
 from dragoman.cli.exit_codes import FILES, USAGE, Ending
 from dragoman.cli.markdown import markdown
+from dragoman.transport.atomic_files import write_atomically
 
 if TYPE_CHECKING:
     from dragoman.cli.chat.talk import Talk
@@ -26,7 +27,7 @@ def save(talk: Talk, name: str) -> None:
     try:
         if path.exists() and path != talk.saved_as:
             raise Ending(FILES, f"{path}: the file already exists; choose another name")
-        path.write_bytes(content)
+        write_atomically(path, content)
     except (OSError, ValueError) as error:
         problem = getattr(error, "strerror", None) or "is not a valid file name"
         raise Ending(FILES, f"{path}: {problem}") from None

@@ -26,7 +26,7 @@ from dragoman.agent import (
 from dragoman.cli.chat.calls import call_line, result_line
 from dragoman.cli.chat.flow import Flow
 from dragoman.cli.chat.prose import Prose, settled
-from dragoman.cli.screen import harmless, print_table
+from dragoman.cli.screen import harmless, harmless_stream, print_table
 from dragoman.model.tools import ToolCall
 
 _REFRESHES = 12
@@ -135,7 +135,7 @@ class TerminalScreen:
             self._is_thought = is_thought
             self._flow = self._thinking() if is_thought else self._speaking()
         self._is_waiting, self._has_shown = False, True
-        self._flow.feed(harmless(text))
+        self._flow.feed(text)
 
     def _think(self, text: str) -> None:
         """Show thinking while it streams, to be folded into one line afterwards."""
@@ -143,7 +143,7 @@ class TerminalScreen:
             self._close_flow()
             self._thoughts = _Thoughts()
         self._is_waiting, self._has_shown = False, True
-        self._thoughts.text += harmless(text)
+        self._thoughts.add(text)
 
     def _speaking(self) -> Flow:
         return Flow(self.console, settled, Prose)
@@ -175,7 +175,7 @@ class TerminalScreen:
     def told(self, text: str) -> None:
         """Show a text in Markdown."""
         flow = self._speaking()
-        flow.feed(harmless(text))
+        flow.feed(text)
         flow.close()
 
     def note(self, *lines: str) -> None:
@@ -205,7 +205,12 @@ class _Thoughts:
 
     def __init__(self) -> None:
         self.text = ""
+        self._visible = harmless_stream()
         self._since = monotonic()
+
+    def add(self, text: str) -> None:
+        """Append text."""
+        self.text += self._visible.feed(text)
 
     def tail(self) -> Text:
         """Its last lines."""

@@ -19,7 +19,7 @@ Exit codes:
   3   invalid data in the store or a file; an imported session already exists
   4   file or store can't be reached, read or written
   70  internal error (a bug in dragoman)
-  130, 141, 143  interrupted, output closed, terminated"""
+  129, 130, 141, 143  terminal closed, interrupted, output closed, terminated"""
 
 
 @click.group(epilog=_EXIT_CODES)

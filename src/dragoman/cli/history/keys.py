@@ -120,21 +120,15 @@ def _is_key(text: str) -> bool:
 
 def write_key(name: str, key: bytes) -> None:
     """Write a key to a new file that only its owner can read; never overwrites one."""
-    path = Path(name)
+    from dragoman.transport.atomic_files import AtomicFile
+
     try:
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        file = AtomicFile(Path(name), is_private=True, is_new=True)
     except FileExistsError:
-        handle = -1
-    if handle < 0:
-        raise Ending(FILES, f"{name}: the file already exists, and was not changed")
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(key.hex().encode() + b"\n")
-            stream.flush()
-            os.fsync(handle)
-    except BaseException:
-        path.unlink(missing_ok=True)  # never leave half a key
-        raise
+        raise Ending(FILES, f"{name}: the file already exists, and was not changed") from None
+    with file:
+        file.write(key.hex().encode() + b"\n")
+        file.keep(is_synced=True)
 
 
 def key_id_of(body: bytes) -> str | None:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from importlib.util import find_spec
+from urllib.parse import urlsplit
 
-from dragoman.gateway.config.settings import Place
+from dragoman.gateway.config.settings import Place, ServerSettings
+from dragoman.gateway.guard import is_loopback
 from dragoman.providers.provider import Provider
 from dragoman.providers.readiness import (
+    address_around,
+    address_variable,
+    headers_around,
     is_own_server,
     key_variable,
     missing_variables,
-    server_address,
 )
 from dragoman.providers.registry import providers
 from dragoman.transport.local.catalogue import PACKAGED
@@ -38,9 +42,33 @@ def place_of(provider: Provider, environ: Mapping[str, str]) -> Place:
         name=provider.name,
         provider=provider,
         key_env=key_variable(provider, environ),
-        base_url=server_address(provider.name, environ),
+        base_url=address_around(provider, environ),
+        base_url_env=address_variable(provider, environ),
+        headers=headers_around(provider, environ),
         parameters=parameters_around(provider, environ),
     )
+
+
+def circular_variables(places: Iterable[Place], server: ServerSettings) -> set[str]:
+    """The variables that hold the gateway's own address, as clients on this machine are told to.
+
+    For the gateway they would be an address where it calls itself.
+    """
+    return {
+        place.base_url_env
+        for place in places
+        if place.base_url_env is not None and _is_at(place.base_url or "", server)
+    }
+
+
+def _is_at(url: str, server: ServerSettings) -> bool:
+    try:
+        parts = urlsplit(url)
+        port = parts.port or (443 if parts.scheme == "https" else 80)
+    except ValueError:
+        return False
+    host = parts.hostname or ""
+    return port == server.port and (host == server.host or is_loopback(host))
 
 
 def parameters_around(provider: Provider, environ: Mapping[str, str]) -> dict[str, str]:

@@ -131,7 +131,9 @@ def _read_place(
         kind = kind.replace(keys=())  # never send the provider's key to another server
     around = place_of(kind, environ)
     values["key_env"] = values["key_env"] or around.key_env
-    values["base_url"] = values.get("base_url") or around.base_url
+    if "base_url" not in values:  # what the file says takes precedence over the environment
+        values["base_url"], values["base_url_env"] = around.base_url, around.base_url_env
+        values["headers"] = {**around.headers, **values.get("headers", {})}
     values["parameters"] = {**around.parameters, **values.get("parameters", {})}
     return Place(name=name, provider=kind, **values)
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from dragoman.gateway.config import checks
 from dragoman.gateway.config.discovery import found_places
 from dragoman.gateway.config.document import Check, Document
 from dragoman.gateway.config.hops import HopReader
@@ -14,7 +15,8 @@ from dragoman.gateway.config.price_table import read_prices
 from dragoman.gateway.config.provider_tables import known_provider, read_places
 from dragoman.gateway.config.route_tables import read_aliases, read_routes
 from dragoman.gateway.config.server_table import read_server
-from dragoman.gateway.config.settings import GatewayConfig
+from dragoman.gateway.config.settings import GatewayConfig, Place
+from dragoman.providers.readiness import is_own_server
 
 DEFAULT_FILE = Path("dragoman.toml")
 VARIABLE = "DRAGOMAN_CONFIG"
@@ -67,8 +69,9 @@ def _read(document: Document, environ: Mapping[str, str]) -> GatewayConfig:
     routes = read_routes(document, hops, server)
     aliases = read_aliases(document, routes)
     prices = read_prices(document, declared)
-    document.finish()
     places = hops.places if routes else {**declared, **_others(declared, environ)}
+    _check_addresses(document, places, environ)
+    document.finish()
     return GatewayConfig(
         server=server,
         places=places,
@@ -78,6 +81,18 @@ def _read(document: Document, environ: Mapping[str, str]) -> GatewayConfig:
         source=document.path,
         warnings=tuple(document.warnings),
     )
+
+
+def _check_addresses(
+    document: Document, places: Mapping[str, Place], environ: Mapping[str, str]
+) -> None:
+    """Check the providers' addresses that are set in the environment, as those in the file are."""
+    variables = Document(None)
+    for place in places.values():
+        name = place.base_url_env
+        if name is not None and place.provider is not None and not is_own_server(place.provider):
+            checks.url(variables, (name,), environ[name].strip())
+    document.adopt(variables)
 
 
 def _others(declared: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, Any]:

@@ -109,6 +109,8 @@ class Place(_Settings, frozen=True, kw_only=True):
     key_env: str | None = None
     """The environment variable that holds the API key; None: the provider's usual ones."""
     base_url: str | None = None
+    base_url_env: str | None = None
+    """The environment variable that the address is from; None: it is not from the environment."""
     headers: Mapping[str, str] = EMPTY
     parameters: Mapping[str, str] = EMPTY
     dialect: str | None = None

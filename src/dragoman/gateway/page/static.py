@@ -12,13 +12,14 @@ from typing import NamedTuple
 
 from dragoman.errors import InvalidRequest
 from dragoman.gateway.inbound import InboundRequest
+from dragoman.model.invisible import invisible_module
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
-    "media-src 'self' data: blob:; connect-src 'self'; font-src 'self'; base-uri 'none'; "
-    "form-action 'none'; frame-ancestors 'none'; "
+    "media-src 'self' data: blob:; connect-src 'self'; font-src 'self'; worker-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
     # Makes the browser block innerHTML and similar sinks: nothing on the page needs them.
-    "require-trusted-types-for 'script'; trusted-types 'none'"
+    "require-trusted-types-for 'script'; trusted-types dragoman-worker"
 )
 """The content security policy of every file."""
 
@@ -38,7 +39,7 @@ _TYPES = {
     "svg": "image/svg+xml",
     "md": "text/plain; charset=utf-8",
 }
-_INDEX = "index.html"
+_INDEX, _INVISIBLE = "index.html", "invisible.js"
 
 
 class StaticFile(NamedTuple):
@@ -54,7 +55,8 @@ class StaticFile(NamedTuple):
 def static_files() -> Mapping[str, StaticFile]:
     """Returns all files by their path below `/ui/`; reads them once."""
     found = _walk(files("dragoman.gateway.page") / "static", "")
-    return {name: _loaded(name, entry.read_bytes()) for name, entry in found}
+    made = {name: _loaded(name, entry.read_bytes()) for name, entry in found}
+    return made | {_INVISIBLE: _loaded(_INVISIBLE, invisible_module().encode())}
 
 
 def _walk(folder: Traversable, prefix: str) -> Iterator[tuple[str, Traversable]]:

@@ -23,6 +23,7 @@ from dragoman.gateway.responses.items import REFERENCE, ids_of, items_in, size_o
 from dragoman.gateway.responses.store import ResponseStore, StoredRequest
 from dragoman.gateway.responses.storing_sink import StoringSink
 from dragoman.model.jsontext import dumps, loads
+from dragoman.wire.losses import Loss
 
 _STATE: Final = frozenset({"previous_response_id", "conversation", "background", "generate"})
 _OURS: Final = (*sorted(_STATE), "stream_id")
@@ -141,10 +142,10 @@ class Creation:
         if await _is_foreign(wanted, state):
             return None
         made = cls(body, wanted, await resolver.resolve(wanted), state)
-        await made._decide(inbound)
+        await made._decide(inbound, client_request.losses)
         return made
 
-    async def _decide(self, inbound: InboundRequest) -> None:
+    async def _decide(self, inbound: InboundRequest, losses: tuple[Loss, ...]) -> None:
         """Decides whether the response is stored, and builds the upstream request."""
         store = self.body.get("store")
         if store is not None and not isinstance(store, bool):
@@ -158,6 +159,7 @@ class Creation:
         self.client_request = await aside(
             lambda: ClientRequest(RESPONSES, dumps(self._sent()), headers=None)
         )
+        self.client_request.losses = losses
 
     def _expect_background(self, *, may: bool) -> None:
         if self.state.connection is not None:

@@ -14,12 +14,14 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
 from dragoman.errors import DragomanError, InvalidRequest, Overloaded
+from dragoman.gateway.client_request import accepted_fields
 from dragoman.gateway.endpoints import RESPONSES, endpoint_at
 from dragoman.gateway.http import Call, Receive, Scope, Send
 from dragoman.gateway.intake import BodyLimits, Intake
 from dragoman.gateway.large_bodies import LARGE, translated_aside
 from dragoman.gateway.responses.connections import Connection
 from dragoman.gateway.responses.turns import TurnInProgress, error_event, object_in, turn_body
+from dragoman.wire.dialect import dialect
 from dragoman.wire.front import Front
 
 if TYPE_CHECKING:
@@ -160,9 +162,12 @@ class Socket:
             stream_id if isinstance(stream_id, str) and len(stream_id) <= _MAX_STREAM_ID else None
         )
         if kind == "response.create":
-            try:
+            try:  # while the text is known: what came twice is not seen in the object
+                await translated_aside(raw, accepted_fields, dialect(_FRONT), raw)
                 body = await translated_aside(raw, turn_body, event)
                 self._waiting.put_nowait(TurnInProgress(self, body, stream_id))
+            except DragomanError as error:
+                await self.tell_error(error, stream_id)
             except asyncio.QueueFull:
                 msg = f"at most {_MAX_QUEUED} requests can be queued on a connection"
                 await self.tell_error(Overloaded(msg, status=503), stream_id)

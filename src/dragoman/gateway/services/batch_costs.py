@@ -13,6 +13,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from dragoman.errors import DragomanError
+from dragoman.gateway.delivered import tokens_in
 from dragoman.gateway.endpoints import ANTHROPIC, CHAT, GEMINI
 from dragoman.gateway.services.batch_results import LineResults, OperationResults
 from dragoman.model.usage import Usage
@@ -55,7 +56,7 @@ class BatchMeter:
         self._size = 0
         named = _FILES[front].fullmatch(path)
         self._results: LineResults | OperationResults = (
-            OperationResults(self._add)
+            OperationResults(path.split("/", 2)[2], self._add)
             if named is None
             else LineResults(front, named[1], self._add)
         )
@@ -82,11 +83,15 @@ class BatchMeter:
         for name, all_spent in by_batch.items():
             await self._keys.charge_batch(self._key, f"{self._upstream.name}/{name}", all_spent)
 
-    def _add(self, name: str, summary: Summary) -> None:
+    def _add(self, name: str, summary: Summary, size: int) -> None:
         from dragoman.gateway.keys import BatchSpent, Spent
 
+        usage = summary.usage
+        if usage is None or not usage.billed:  # nothing is reported: it counts by its size
+            usage = Usage(output=tokens_in(size))
+            summary = summary._replace(usage=usage)
         model, place = summary.model or "", self._upstream.name
-        usage, cost = summary.usage or Usage(), self._cost(summary)
+        cost = self._cost(summary)
         spent = self._spent.get((name, model))
         if spent is None:
             spent = self._spent[name, model] = BatchSpent(model=model, route=place)

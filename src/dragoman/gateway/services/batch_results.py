@@ -20,7 +20,7 @@ from dragoman.wire.lane.plain import Summary
 MAX_LINE = 16 * 1024 * 1024
 """Bytes of a result; the usage of a longer one is unknown."""
 MAX_OPERATION = 64 * 1024 * 1024
-"""Bytes of an operation with its results (Gemini); a longer one is not read."""
+"""Bytes of an operation with its results (Gemini); the usage of a longer one is unknown."""
 _HEAD = 4096
 _MARKS = (b'"custom_id"', b'"key"', b'"response"')
 _UNKNOWN = Summary(None, None)
@@ -28,8 +28,8 @@ _NULL = Raw(b"null")
 _FAILURES = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 _encode = msgspec.json.Encoder().encode
 _split = msgspec.json.Decoder(dict[str, Raw]).decode
-Found = Callable[[str, Summary], None]
-"""Called with the name of a batch and the summary of one of its results."""
+Found = Callable[[str, Summary, int], None]
+"""Called with the name of a batch, the summary of one of its results, and the result's size."""
 
 
 # --- lines of results
@@ -74,7 +74,7 @@ def _openai(line: bytes) -> Summary | None:
     # Embeddings and completions count as chats do.
     kept: dict[str, Any] = {name: fields[name] for name in ("model", "usage") if name in fields}
     if "usage" not in kept:
-        return None
+        return _UNKNOWN if _CONTENT.intersection(fields) else None
     return _summary(CHAT, Raw(_encode({**kept, "choices": []})))
 
 
@@ -83,7 +83,10 @@ def _anthropic(line: bytes) -> Summary | None:
 
 
 def _gemini(line: bytes) -> Summary | None:
-    return _summary(GEMINI, _gemini_result(line).response)
+    response = _gemini_result(line).response
+    if "embedding" in _fields(response):
+        return None  # its size would say nothing about its tokens
+    return _summary(GEMINI, response)
 
 
 def _summary(name: str, response: Raw) -> Summary | None:
@@ -98,6 +101,8 @@ def _fields(body: Raw) -> dict[str, Raw]:
         return {}
 
 
+_CONTENT = frozenset({"choices", "data", "output"})
+"""Fields of responses; errors have none of them."""
 _READ = {CHAT: _openai, ANTHROPIC: _anthropic, GEMINI: _gemini}
 """Read a line: None if the result is an error. They raise if the line isn't a result."""
 
@@ -150,7 +155,7 @@ class LineResults:
         line, size = b"".join(self._rest).strip(), self._size
         self._rest, self._size = [], 0
         if self.may_have_results and size > MAX_LINE:
-            self._found(self._name, _UNKNOWN)
+            self._found(self._name, _UNKNOWN, size)
         elif self.may_have_results and line:
             self._read_line(line)
         return self.may_have_results
@@ -164,7 +169,7 @@ class LineResults:
             return
         self._is_first = False
         if summary is not None:
-            self._found(self._name, summary)
+            self._found(self._name, summary, len(line))
 
     def _stop(self) -> None:
         self.may_have_results, self._rest = False, []
@@ -207,7 +212,9 @@ class OperationResults:
 
     may_have_results = True
 
-    def __init__(self, found: Found) -> None:
+    def __init__(self, name: str, found: Found) -> None:
+        """`name` is the operation's, or the list's, in the path."""
+        self._name = name
         self._found = found
         self._pieces: list[bytes] = []
         self._size = 0
@@ -218,10 +225,13 @@ class OperationResults:
         if self._size <= MAX_OPERATION:
             self._pieces.append(piece)
         else:
-            self.may_have_results, self._pieces = False, []
+            self._pieces = []
 
     def close(self) -> None:
-        """Read the body."""
+        """Read the body. One that is too long counts by its size."""
+        if self._size > MAX_OPERATION:
+            self._found(f"{self._name}#{self._size}", _UNKNOWN, self._size)
+            return
         try:
             told = _operations(b"".join(self._pieces))
         except _FAILURES:
@@ -230,7 +240,7 @@ class OperationResults:
             for result in _results(operation):
                 summary = _summary(GEMINI, result.response)
                 if summary is not None:
-                    self._found(operation.name, summary)
+                    self._found(operation.name, summary, len(result.response))
 
 
 def _results(operation: _Operation) -> Iterator[_Inlined]:

@@ -8,9 +8,11 @@ from typing import TypeVar
 
 from dragoman.errors import DragomanError
 from dragoman.gateway.chat import answer
+from dragoman.gateway.client_request import accepted_fields
 from dragoman.gateway.http import Call
 from dragoman.gateway.inbound import InboundRequest
 from dragoman.gateway.large_bodies import expect_few_messages, translated_aside
+from dragoman.gateway.limits import unknown_maximum
 from dragoman.gateway.services.embeddings import ESTIMATED
 from dragoman.gateway.services.paths import service_front
 from dragoman.gateway.translation import NO_SETTINGS, Settings
@@ -32,12 +34,15 @@ async def count(inbound: InboundRequest) -> None:
     front = service_front(inbound)
     body = await inbound.body()
     try:
+        body, _, losses = await translated_aside(body, accepted_fields, front.dialect, body)
         request = await translated_aside(body, front.decode_count, body)
         expect_few_messages(len(request.messages))
     except DragomanError as error:
         problem = reported(error)
     else:
-        await answer(inbound, Counting(inbound.call, front, request, body))
+        task = Counting(inbound.call, front, request, body)
+        task.ignored = losses
+        await answer(inbound, task)
         return
     raise problem
 
@@ -53,7 +58,11 @@ class Counting(UpstreamTask):
         self._front = front
         self._request = request
 
-    def estimated_usage(self, settings: Settings = NO_SETTINGS) -> Usage:  # noqa: ARG002 - no limits
+    def estimated_usage(
+        self,
+        settings: Settings = NO_SETTINGS,  # noqa: ARG002 - no limits
+        maximum: Callable[[], int] = unknown_maximum,  # noqa: ARG002
+    ) -> Usage:
         """Returns zero usage: counting consumes no tokens."""
         return Usage()
 
@@ -70,6 +79,7 @@ class Counting(UpstreamTask):
     async def _counted(self, upstream: Upstream, request: Request) -> TokenCount:
         counted = None
         if upstream.is_wire:
+            request = self.permitted(request, upstream, request.model)
             with suppress(_NoCounter):
                 counted = await upstream.client.count_tokens(request, estimate=_leave_it)
         if counted is None:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import ceil
 
 from dragoman.errors import DragomanError, InvalidRequest
 from dragoman.gateway.chat import answer
+from dragoman.gateway.client_request import accepted_fields
+from dragoman.gateway.delivered import MAX_BYTES_PER_TOKEN, SLACK, largest, tokens_in
 from dragoman.gateway.http import Call
 from dragoman.gateway.inbound import InboundRequest
 from dragoman.gateway.large_bodies import translated_aside
+from dragoman.gateway.limits import unknown_maximum
 from dragoman.gateway.services.paths import service_front
 from dragoman.gateway.translation import NO_SETTINGS, Settings
-from dragoman.gateway.upstream_task import MIN_BYTES_PER_TOKEN, UpstreamTask, answer_total
+from dragoman.gateway.upstream_task import UpstreamTask, answer_total
 from dragoman.gateway.upstreams import Upstream
+from dragoman.model.frozen import EMPTY
 from dragoman.model.parts import Text
 from dragoman.model.usage import Usage
 from dragoman.providers.endpoints import USUAL
@@ -32,8 +37,11 @@ async def embed(inbound: InboundRequest) -> None:
     """Handles a request for embeddings."""
     front = service_front(inbound)
     body = await inbound.body()
+    body, _, losses = await translated_aside(body, accepted_fields, front.dialect, body)
     asked = await translated_aside(body, front.decode_embeddings, body)
-    await answer(inbound, Embedding(inbound.call, front, asked, len(body)))
+    task = Embedding(inbound.call, front, asked, len(body))
+    task.ignored = losses
+    await answer(inbound, task)
 
 
 class Embedding(UpstreamTask):
@@ -48,9 +56,14 @@ class Embedding(UpstreamTask):
             msg = f"a request can have at most {_MAX_INPUTS:,} inputs"
             raise InvalidRequest(msg, status=400)
 
-    def estimated_usage(self, settings: Settings = NO_SETTINGS) -> Usage:  # noqa: ARG002 - no limits
+    def estimated_usage(
+        self,
+        settings: Settings = NO_SETTINGS,  # noqa: ARG002 - no limits
+        maximum: Callable[[], int] = unknown_maximum,  # noqa: ARG002
+    ) -> Usage:
         """Estimates the usage from the body's size: there are no output tokens."""
-        return Usage(input=self._size // MIN_BYTES_PER_TOKEN + 1)
+        by_size = Usage(input=tokens_in(self._size) + 1)
+        return largest((by_size, estimated_usage(self._asked)))  # token ids are shorter
 
     def supports(self, upstream: Upstream, model: str | None) -> bool:
         """Whether the dialect and the provider support embeddings."""
@@ -82,11 +95,19 @@ class Embedding(UpstreamTask):
             await self._send(Embedded((), None, asked.model), {})
             return
         meant = asked._replace(model=model or asked.model)
+        speaking = upstream.dialect(model).name
+        fields = asked.extras.get(speaking, EMPTY)
+        if names := self.left_out(upstream, model, fields):
+            kept = {name: value for name, value in fields.items() if name not in names}
+            meant = meant._replace(extras={**asked.extras, speaking: kept})
         embedded = await within(answer_total(timeouts), upstream.client.embed_inputs(meant))
         self.losses += embedded.losses
         usage = embedded.usage or estimated_usage(asked)
         self.summary = Summary(embedded.model, usage)
         headers = ESTIMATED if embedded.usage is None else {}
+        if embedded.usage is None or not _is_credible(embedded.usage, asked):
+            self.partial = largest((usage, self.estimated_usage()))
+            self.summary = Summary(embedded.model, self.partial)
         await self._send(embedded._replace(usage=usage), headers)
 
     async def _send(self, embedded: Embedded, headers: dict[str, str]) -> None:
@@ -94,6 +115,20 @@ class Embedding(UpstreamTask):
         self.losses += encoded.losses
         sent = {**encoded.headers, **headers, **self.loss_headers()}
         await self.sink.respond(200, sent, encoded.to_bytes())
+
+
+def _is_credible(usage: Usage, asked: ToEmbed) -> bool:
+    """Whether a report may be true of these inputs: token ids, or texts of that size."""
+    sizes = map(_least_tokens, asked.inputs)
+    return usage.total_input + usage.separate_input >= max(sum(sizes), 1)
+
+
+def _least_tokens(given: EmbeddingInput) -> int:
+    parts = parts_of(given)
+    if not parts:
+        return len(given)
+    size = sum(len(part.text) for part in parts if isinstance(part, Text))
+    return max(0, size - SLACK) // MAX_BYTES_PER_TOKEN
 
 
 def estimated_usage(asked: ToEmbed) -> Usage:

@@ -6,7 +6,8 @@ one provider, and their responses are combined into one.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from asyncio import CancelledError
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import aclosing
 from functools import reduce
 from operator import add
@@ -14,9 +15,11 @@ from operator import add
 from dragoman.errors import DragomanError, InvalidRequest, StreamInterrupted
 from dragoman.gateway.chat import answer
 from dragoman.gateway.client_request import ClientRequest
+from dragoman.gateway.delivered import content_size, is_credible, largest, tokens_in
 from dragoman.gateway.exchange import Exchange
 from dragoman.gateway.inbound import InboundRequest
 from dragoman.gateway.large_bodies import aside_if_large, translated_aside
+from dragoman.gateway.limits import unknown_maximum
 from dragoman.gateway.passage import MAX_RESPONSE_BYTES
 from dragoman.gateway.response_summary import summarised
 from dragoman.gateway.services.concurrency import gathered, merged
@@ -45,7 +48,7 @@ async def prompt(inbound: InboundRequest) -> None:
     body = await inbound.body()
     client_request = await aside_if_large(len(body), ClientRequest, inbound.endpoint.front, body)
     try:
-        name, path = inbound.endpoint.front, inbound.path
+        name, path, body = inbound.endpoint.front, inbound.path, client_request.body
         front = await translated_aside(body, prompt_front, name, body, path=path)
     except DragomanError as error:
         problem = reported(error)
@@ -82,9 +85,11 @@ class PromptExchange(Exchange):
         super().__init__(client_request, sink, translations, request=front.request)
         self._prompts = front
 
-    def estimated_usage(self, settings: Settings = NO_SETTINGS) -> Usage:
+    def estimated_usage(
+        self, settings: Settings = NO_SETTINGS, maximum: Callable[[], int] = unknown_maximum
+    ) -> Usage:
         """Estimates the usage as for a chat, with output for each prompt."""
-        usage, count = super().estimated_usage(settings), len(self._prompts.requests)
+        usage, count = super().estimated_usage(settings, maximum), len(self._prompts.requests)
         return Usage(input=usage.input, output=usage.output * count)
 
     def front(self) -> PromptFront:
@@ -125,8 +130,13 @@ class PromptsExchange(PromptExchange):
             return
         try:
             responses = await gathered([each.response for each in asked], _CONCURRENT)
-        finally:  # completed prompts cost tokens even if others failed
+        except CancelledError:
+            self._note_all(asked, is_cut_off=True)
+            raise
+        except BaseException:  # completed prompts cost tokens even if others failed
             self._note_all(asked)
+            raise
+        self._note_all(asked)
         await self._keep(asked)
         encoded = self._prompts.responses(responses)
         self.losses += encoded.losses
@@ -143,8 +153,10 @@ class PromptsExchange(PromptExchange):
             async with aclosing(merged([each.events for each in asked], _CONCURRENT)) as pieces:
                 async for number, events in pieces:
                     await self._write_piece(encoder, events, number)
-        finally:  # also on disconnect: the received part must be paid for
-            self._note_all(asked)
+        except BaseException:  # also on disconnect: the received part must be paid for
+            self._note_all(asked, is_cut_off=True)
+            raise
+        self._note_all(asked)
         if self.encoder is None:
             msg = "the stream ended before its first event"
             raise StreamInterrupted(msg)
@@ -177,12 +189,21 @@ class PromptsExchange(PromptExchange):
         self.losses += [loss for loss in encoded.losses if loss not in self.losses]
         self.repairs += [each for each in encoded.repairs if each not in self.repairs]
 
-    def _note_all(self, asked: Sequence[PromptCall]) -> None:
-        responses = [found for found in (each.received for each in asked) if found is not None]
-        usages = [each.usage for each in responses if each.usage is not None]
-        if responses:
-            usage = reduce(add, usages) if usages else None
-            self.summary = summarised(responses[0])._replace(usage=usage)
+    def _note_all(self, asked: Sequence[PromptCall], *, is_cut_off: bool = False) -> None:
+        begun = [each for each in asked if each.received is not None]
+        responses = [each.received for each in begun if each.received is not None]
+        if not responses:
+            return
+        credible = [each.usage for each in responses if is_credible(each.usage, content_size(each))]
+        usages = [usage for usage in credible if usage is not None]
+        usage = reduce(add, usages, Usage())
+        self.summary = summarised(responses[0])._replace(usage=usage)
+        if is_cut_off or len(usages) < len(responses):
+            pieces = sum([each.pieces for each in begun])
+            output = max(tokens_in(sum(map(content_size, responses))), pieces)
+            delivered = Usage(input=self._went_in, output=output)
+            self.partial = largest((usage, delivered))
+            self.summary = self.summary._replace(usage=None)
 
 
 class PromptCall:
@@ -198,6 +219,8 @@ class PromptCall:
         self.request = request
         self._reading: Incoming | ModelStream | None = None
         self._whole: Response | None = None
+        self.pieces = 0
+        """The number of events received."""
 
     @property
     def received(self) -> Response | None:
@@ -208,7 +231,8 @@ class PromptCall:
         return self._settings.applied(self.request.replace_unchecked(model=self._model))
 
     def _encoded(self) -> Encoded:
-        encoded = encoded_for(self.request, self._back, self._model, self._settings).encoded
+        request = self._owner.permitted(self.request, self._back, self._model)
+        encoded = encoded_for(request, self._back, self._model, self._settings).encoded
         self._owner.note_encoded(encoded)
         return encoded
 
@@ -247,6 +271,7 @@ class PromptCall:
             self._reading = incoming
             while not incoming.is_over:
                 events = await incoming.read()
+                self.pieces += len(events)
                 if events:
                     yield events
             if incoming.failure is not None:
@@ -258,6 +283,7 @@ class PromptCall:
         self._reading = stream = self._back.stream(self._local())
         try:
             async for event in stream:
+                self.pieces += 1
                 yield [event]
         finally:
             await stream.close()

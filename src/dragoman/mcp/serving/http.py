@@ -31,6 +31,7 @@ PATIENCE = 60.0
 _INVALID = 400
 _HTTP_PORT = 80
 _QUOTING = b"Validation error"
+_OVERRIDDEN = "on_tick", "shutdown"
 
 
 class Place(NamedTuple):
@@ -174,6 +175,12 @@ def listening_socket(place: Place) -> tuple[socket.socket, Place]:
 
 async def serve_http(app: ASGIApp, listening: socket.socket, server: Server[Any]) -> None:
     """Serve until a signal arrives, which is then raised again."""
+    if not all(hasattr(uvicorn.Server, name) for name in _OVERRIDDEN):
+        msg = (  # slow clients would not be dropped, and nothing would say so
+            f"the installed uvicorn {uvicorn.__version__} doesn't work with this server; install"
+            " one that does: pip install --upgrade 'dragoman[gateway,mcp]'"
+        )
+        raise ConfigError(msg)
     config = uvicorn.Config(
         app, log_config=None, access_log=False, lifespan="on",
         timeout_graceful_shutdown=_SHUTDOWN, server_header=False,

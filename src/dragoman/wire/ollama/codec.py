@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dragoman.wire.codec import Codec, Functions, on_use
 from dragoman.wire.ollama.dialect import DESCRIPTION, TARGET
-from dragoman.wire.ollama.request import decode_request, encode_request
+from dragoman.wire.ollama.request import PLACES, decode_request, encode_request
 from dragoman.wire.ollama.request_repairs import STEPS
 from dragoman.wire.ollama.tools import OLLAMA
 
@@ -22,6 +22,21 @@ DIALECT = Codec(
         encode_error=on_use(f"{_HOME}.response", "encode_error"),
         rulebook=f"{_HOME}.rules",
         steps=STEPS,
+        places=PLACES,
+        further_fields=frozenset(
+            {
+                "prompt",
+                "system",
+                "template",
+                "raw",
+                "context",
+                "suffix",
+                "images",
+                "input",
+                "dimensions",
+                "truncate",
+            }
+        ),
         front_form=f"{_HOME}.response_front",
         lane=f"{_HOME}.lane",
     ),

@@ -181,7 +181,7 @@ PATH = "/api/chat"
 """The endpoint of requests. The server's `/v1` speaks OpenAI Chat, with similar bodies."""
 
 
-_PLACES: Places = {
+PLACES: Places = {
     "model": "model",
     "stream": "stream",
     "tools": "tools",
@@ -189,6 +189,7 @@ _PLACES: Places = {
     "think": "thinking",
     **SAMPLING,
 }
+"""Request fields by wire field."""
 
 
 def decode_request(wire: Mapping[str, Any], _path: str | None = None) -> Request:
@@ -228,7 +229,7 @@ def decode_request(wire: Mapping[str, Any], _path: str | None = None) -> Request
         stream=stream,
         extras=overlay_of(left, (), NAME, written),
     )
-    return request if request.extras is EMPTY else with_digests(request, NAME, _PLACES)
+    return request if request.extras is EMPTY else with_digests(request, NAME, PLACES)
 
 
 def encode_request(request: Request, target: Target = TARGET) -> Encoded:
@@ -245,6 +246,6 @@ def encode_request(request: Request, target: Target = TARGET) -> Encoded:
     encode_sampling(request.sampling, body, writing)
     body["stream"] = request.stream or False  # W101
     if request.extras is not EMPTY:
-        body = with_overlay(body, without_edited(request, NAME, _PLACES), NAME)
+        body = with_overlay(body, without_edited(request, NAME, PLACES), NAME)
     return Encoded(body, path=PATH, losses=tuple(writing.losses), repairs=tuple(writing.repairs),
                    context=writing.context)  # fmt: skip

@@ -9,7 +9,7 @@ from dragoman.model.requests import Request
 from dragoman.wire.codec import Codec, Functions, on_use
 from dragoman.wire.context import NOTHING, Context
 from dragoman.wire.openai_chat.dialect import DESCRIPTION, STATE_FIELDS, TARGET
-from dragoman.wire.openai_chat.request import asks_for_usage, decode_request, encode_request
+from dragoman.wire.openai_chat.request import PLACES, asks_for_usage, decode_request, encode_request
 from dragoman.wire.openai_chat.request_repairs import STEPS
 from dragoman.wire.openai_strict_schemas import OPENAI, OPENAI_STRICT
 from dragoman.wire.restoring import restoring
@@ -73,6 +73,10 @@ DIALECT = OpenAIChat(
         encode_error=on_use(f"{_HOME}.response", "encode_error"),
         rulebook=f"{_HOME}.rules",
         steps=STEPS,
+        places=PLACES,
+        further_fields=frozenset(
+            {"prompt", "suffix", "echo", "input", "dimensions", "encoding_format"}
+        ),
         front_form=f"{_HOME}.response_front",
         lane=f"{_HOME}.lane",
     ),

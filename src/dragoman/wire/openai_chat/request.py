@@ -39,7 +39,7 @@ _PLAIN = (
     setting("stream", "stream", flag),
     setting("response_format", "output", decode_output),
 )
-_FIELD_PLACES: Places = {
+PLACES: Places = {
     "model": "model",
     "stream": "stream",
     "tools": "tools",
@@ -55,10 +55,16 @@ _FIELD_PLACES: Places = {
     "chat_template_kwargs": {"enable_thinking": "thinking"},
     "store": "state.store",
     **SAMPLING,
+    # Further limits of llama.cpp, TGI and vLLM.
+    "n_predict": "sampling.max_tokens",
+    "max_new_tokens": "sampling.max_tokens",
+    "max_output_tokens": "sampling.max_tokens",
+    "best_of": "sampling.choices",
 }
+"""Request fields by wire field, including those that stay in the extras."""
 _OTHERS = frozenset(
     key
-    for key, place in _FIELD_PLACES.items()
+    for key, place in PLACES.items()
     if not isinstance(place, str) or place.partition(".")[0] in ("tool_choice", "thinking", "state")
 )
 """The fields of the tool choice, of thinking and of state: most requests have none."""
@@ -79,7 +85,7 @@ def decode_request(wire: dict[str, Any], _path: str | None = None) -> Request:
     if words or not is_read:
         fields["extras"] = overlay_of(wire, used, NAME, words=words)
     request = BLANK.replace_trusted(messages=decode_messages(messages), **fields)
-    return request if is_read else with_digests(request, NAME, _FIELD_PLACES)
+    return request if is_read else with_digests(request, NAME, PLACES)
 
 
 def encode_request(request: Request, target: Target = TARGET) -> Encoded:
@@ -101,7 +107,7 @@ def encode_request(request: Request, target: Target = TARGET) -> Encoded:
     if request.stream is not None:
         body["stream"] = request.stream
     if has_overlay(request.extras, NAME):
-        body = with_overlay(body, without_edited(request, NAME, _FIELD_PLACES), NAME)
+        body = with_overlay(body, without_edited(request, NAME, PLACES), NAME)
     if target.fields.in_request is not None or target.fields.refused:
         body = without_refused_fields(body, writing)
     return Encoded(body, path=PATH, losses=tuple(writing.losses), repairs=tuple(writing.repairs),

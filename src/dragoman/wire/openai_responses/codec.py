@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dragoman.wire.codec import Codec, Functions, on_use
 from dragoman.wire.openai_responses.dialect import DESCRIPTION, STATE_FIELDS, TARGET
-from dragoman.wire.openai_responses.request import decode_request, encode_request
+from dragoman.wire.openai_responses.request import PLACES, decode_request, encode_request
 from dragoman.wire.openai_responses.request_repairs import STEPS
 from dragoman.wire.openai_strict_schemas import OPENAI, OPENAI_STRICT
 
@@ -23,6 +23,8 @@ DIALECT = Codec(
         encode_error=on_use(f"{_HOME}.response", "encode_error"),
         rulebook=f"{_HOME}.rules",
         steps=STEPS,
+        places=PLACES,
+        further_fields=frozenset({"background", "generate", "stream_id", "include"}),
         front_form=f"{_HOME}.response_front",
         lane=f"{_HOME}.lane",
     ),

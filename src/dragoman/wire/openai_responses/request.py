@@ -41,7 +41,7 @@ from dragoman.wire.writing import Writing
 PATH = "/v1/responses"
 _USER = Role.USER
 _TEXT_ONLY = "only text is supported in instructions"
-_PLACES: Places = {
+PLACES: Places = {
     "model": "model",
     "stream": "stream",
     "instructions": "system",
@@ -80,7 +80,7 @@ def decode_request(wire: Mapping[str, Any], _path: str | None = None) -> Request
     if omits_encrypted_reasoning(wire):
         extras = with_note(extras, NAME, NO_ENCRYPTED_REASONING, value=True)
     request = settings.replace_trusted(messages=messages, extras=extras)
-    return with_digests(request, NAME, _PLACES) if extras else request
+    return with_digests(request, NAME, PLACES) if extras else request
 
 
 def encode_request(request: Request, target: Target = TARGET) -> Encoded:
@@ -94,7 +94,7 @@ def encode_request(request: Request, target: Target = TARGET) -> Encoded:
     if request.messages:
         body["input"] = _encode_input(request, writing)
     if has_overlay(request.extras, NAME):
-        body = with_overlay(body, without_edited(request, NAME, _PLACES), NAME)
+        body = with_overlay(body, without_edited(request, NAME, PLACES), NAME)
     return Encoded(
         body,
         path=PATH,

@@ -1,6 +1,7 @@
 // State of the open conversation: loading, sending messages, branches. It lives outside the views,
 // so a response keeps streaming while another view is open.
 import { ask, events, fileAsBase64 } from './api.js';
+import { prepared } from './markdown.js';
 import { store, announce, failed, toast } from './ui.js';
 import { changed, draft, go, place } from './state.js';
 
@@ -18,12 +19,14 @@ export async function open(id, branch) {
   if (now().id !== id) conversation.set({ ...NOTHING, id, loading: true });
   try {
     const found = await ask(`conversations/${encodeURIComponent(id)}`, { query: { branch, limit: FIRST } });
+    await prepared(textsOf(found.messages));
     if (turn === opening) conversation.set({ ...now(), ...shaped(found), loading: false, live: null, error: null, unanswered: false });
   } catch (error) {
     if (turn === opening) conversation.set({ ...now(), loading: false, error: error.message });
   }
 }
 
+const textsOf = (messages) => messages.flatMap((view) => view.parts.filter((part) => part.kind === 'text').map((part) => part.text));
 const shaped = (found) => ({ id: found.id, title: found.title ?? '', firstLine: found.first_line ?? '', pinned: found.pinned, branch: found.branch, branches: found.branches ?? [], messages: found.messages, hasMore: found.has_more });
 
 let loading = null;
@@ -32,6 +35,8 @@ export function loadEarlier() {
   const { id, branch, messages, hasMore } = now();
   if (!hasMore || !messages.length) return Promise.resolve();
   loading ??= ask(`conversations/${encodeURIComponent(id)}`, { query: { branch, before: messages[0].id, limit: PAGE } })
+    
+    .then(async (found) => { await prepared(textsOf(found.messages)); return found; })
     .then((found) => { if (now().id === id && now().branch === branch && now().messages[0] === messages[0]) conversation.patch({ messages: [...found.messages, ...now().messages], hasMore: found.has_more }); })
     .catch(failed)
     .finally(() => { loading = null; });
@@ -169,6 +174,7 @@ async function refreshed() {
   if (!id) return;
   try {
     const found = await ask(`conversations/${encodeURIComponent(id)}`, { query: { branch, limit: Math.min(PAGE, Math.max(FIRST, messages.length)) } });
+    await prepared(textsOf(found.messages));
     if (now().id !== id || now().live) return;
     const first = messages.findIndex((one) => one.id === found.messages[0]?.id);
     const before = first > 0 ? messages.slice(0, first) : [];

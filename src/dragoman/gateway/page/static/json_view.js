@@ -1,8 +1,10 @@
 // Shows JSON as lines that know their path, with findings inline.
-import { html, memo, useState } from './ui.js';
+import { html, memo, useState, Some } from './ui.js';
+import { Plain } from './plain.js';
 import { visible } from './text.js';
 
 const LONG = 600; // longer strings are truncated
+const MOST_LINES = 500; // of a value at a time
 const WORD = { loss: 'Loss', repair: 'Repair', violation: 'Rule violation' };
 
 /** Splits a path such as `messages[3].content[0]["a b"]` into its keys and indexes. */
@@ -56,7 +58,7 @@ export function placed(findings, all) {
 
 function Piece({ kind, text }) {
   const [open, setOpen] = useState(false);
-  if (text.length <= LONG || open) return html`<span class=${kind}>${visible(text)}</span>`;
+  if (text.length <= LONG || open) return html`<span class=${kind}><${Plain} text=${text} /></span>`;
   return html`<span class=${kind}>${visible(text.slice(0, LONG))}<button class="link" onClick=${() => setOpen(true)}>… ${(text.length - LONG).toLocaleString()} more characters</button></span>`;
 }
 
@@ -70,12 +72,12 @@ export function Finding({ finding }) {
 }
 
 /** `differing`: the set of line numbers that differ from the other side. */
-export const JsonLines = memo(({ all, marks, differing, shift = 0 }) => html`<div class="json">${all.map((line, index) => {
+export const JsonLines = memo(({ all, marks, differing, shift = 0 }) => html`<div class="json"><${Some} all=${all} most=${MOST_LINES} what="lines" each=${(line, index) => {
   const own = line.isEnd ? null : marks?.get(line.key);
   return html`<div key=${index} class=${`line ${own ? `marked ${own[0].kind} ${own[0].severity ?? ''}` : ''} ${differing?.has(index) ? 'differs' : ''}`} style=${{ paddingLeft: `${(line.depth - shift) * 1.25 + 0.75}em` }}>
     ${line.pieces.map(([kind, text], number) => (text.length > LONG ? html`<${Piece} key=${number} kind=${kind} text=${text} />` : kind ? html`<span key=${number} class=${kind}>${visible(text)}</span>` : text))}
     ${own?.map((finding) => html`<${Finding} finding=${finding} />`)}</div>`;
-})}</div>`);
+}} /></div>`);
 
 export const findingsOf = (side) => [
   ...(side.violations ?? []).map((one) => ({ ...one, kind: 'violation' })),

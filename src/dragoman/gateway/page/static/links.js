@@ -8,6 +8,8 @@ const SAFE = new Set(['http:', 'https:', 'mailto:']);
 const PICTURE = /^data:image\/(?:png|jpeg|gif|webp);base64,[a-z0-9+/=\s]+$/i;
 const ADDRESS = /(?:[a-z][a-z0-9+.-]*:\/\/)?(?:[^\s/@]+@)?((?:[\p{L}\p{N}-]+\.)+[\p{L}]{2,})/iu;
 
+const MAX_SEARCHED = 300; // characters of a link's text; of longer ones the host is always shown
+
 /** The parsed URL if it is absolute and of an allowed scheme; else null. */
 export function safeAddress(text) {
   let url;
@@ -21,6 +23,7 @@ const bare = (host) => host.toLowerCase().replace(/^www\./, '');
 export function disguise(url, text) {
   if (url.protocol === 'mailto:') return null;
   if (url.username || url.password) return url.host;
+  if (text.length > MAX_SEARCHED) return url.host;
   const named = ADDRESS.exec(text.trim())?.[1];
   if (!named) return null;
   return bare(url.hostname) === bare(named) ? null : url.host;

@@ -1,7 +1,9 @@
-// Formulas as MathML. The typesetter is loaded with the first formula. Its tree is converted to
-// allowlisted elements and attributes, so a formula can't contain a link or a script.
-import { h, useState, useEffect } from './ui.js';
-import { spelled, visible } from './text.js';
+// Formulas as MathML. The worker typesets them; its tree is converted to allowlisted elements and
+// attributes, so a formula can't contain a link or a script.
+import { h, useMemo } from './ui.js';
+import { Plain } from './plain.js';
+import { spelled } from './text.js';
+import { useRead } from './work.js';
 
 const ELEMENTS = new Set(['math', 'mrow', 'mi', 'mn', 'mo', 'ms', 'mtext', 'mspace', 'msub', 'msup', 'msubsup', 'mfrac',
   'msqrt', 'mroot', 'mover', 'munder', 'munderover', 'mtable', 'mtr', 'mtd', 'mstyle', 'mpadded', 'mphantom',
@@ -10,33 +12,21 @@ const ATTRIBUTES = new Set(['display', 'displaystyle', 'scriptlevel', 'mathvaria
   'lspace', 'rspace', 'minsize', 'maxsize', 'symmetric', 'largeop', 'movablelimits', 'accent', 'accentunder', 'linethickness',
   'width', 'height', 'depth', 'voffset', 'columnalign', 'rowspacing', 'columnspacing', 'columnlines', 'rowlines', 'notation']);
 const MAX_DEPTH = 100;
-let typesetter = null;
-const loaded = () => (typesetter ??= import('./vendor/temml.js').then((module) => module.default));
+const OPERATORS = /^[\u2061-\u2064]$/; // invisible, and the typesetter's own
 
 function node(tree, depth = 0) {
   if (depth > MAX_DEPTH) return null;
-  if (typeof tree.text === 'string') return spelled(tree.text);
-  const children = (tree.children ?? []).map((child) => node(child, depth + 1));
+  if (typeof tree === 'string') return OPERATORS.test(tree) ? tree : spelled(tree);
+  const children = tree.children.map((child) => node(child, depth + 1));
   if (!ELEMENTS.has(tree.type)) return children;
   const given = {};
-  for (const [name, value] of Object.entries(tree.attributes ?? {})) if (ATTRIBUTES.has(name)) given[name] = String(value);
+  for (const [name, value] of Object.entries(tree.attributes)) if (ATTRIBUTES.has(name)) given[name] = String(value);
   return h(tree.type, given, children);
 }
 
-async function typeset(source, display) {
-  const engine = await loaded();
-  const tree = engine.__renderToMathMLTree(source, { displayMode: display, throwOnError: true, trust: false, maxExpand: 200, maxSize: [20, 2000] });
-  return node(tree);
-}
-
 export function Maths({ source, display, live }) {
-  const [shown, setShown] = useState(null);
-  useEffect(() => {
-    let gone = false;
-    if (live) return undefined;
-    typeset(source, display).then((found) => { if (!gone) setShown(found); }).catch(() => {});
-    return () => { gone = true; };
-  }, [source, display, live]);
-  const raw = h('code', { class: 'formula' }, visible(source));
-  return h('span', { class: display ? 'maths block' : 'maths' }, shown ?? raw);
+  const found = useRead('maths', source, display, live);
+  const shown = useMemo(() => (found ? node(found) : null), [found]);
+  const raw = shown ?? h('code', { class: 'formula' }, h(Plain, { text: source }));
+  return h('span', { class: display ? 'maths block' : 'maths' }, raw);
 }

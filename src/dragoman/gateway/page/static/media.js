@@ -3,6 +3,7 @@ import { blob, save } from './api.js';
 import { html, useState, useEffect, Button, failed } from './ui.js';
 import { Icon } from './icons.js';
 import { bytes } from './format.js';
+import { visible } from './text.js';
 
 const SHOWN = { image: /^image\/(?:png|jpeg|gif|webp|avif|bmp)$/, audio: /^audio\//, video: /^video\// };
 
@@ -26,7 +27,7 @@ export function Media({ part }) {
   if (url && kind === 'audio') return html`<audio controls src=${url} aria-label=${name}></audio>`;
   if (url && kind === 'video') return html`<video controls src=${url} aria-label=${name}></video>`;
   const load = () => blob(part.url).then((content) => save(content, part.name || 'file')).catch(failed);
-  return html`<span class="attachment"><${Icon} name="file" /><span>${name}</span>
+  return html`<span class="attachment"><${Icon} name="file" /><span>${visible(name)}</span>
     ${part.size ? html`<span class="muted">${bytes(part.size)}</span>` : null}
     ${part.url && html`<${Button} kind="plain small" icon="import" label=${`Download ${name}`} onClick=${load} />`}</span>`;
 }

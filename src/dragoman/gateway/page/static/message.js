@@ -1,9 +1,10 @@
 // One message: its parts and its actions.
-import { html, memo, useState, useRef, useEffect, Button, CopyButton } from './ui.js';
+import { html, memo, useState, useRef, useEffect, Button, CopyButton, Some } from './ui.js';
 import { exactly } from './api.js';
 import { Icon } from './icons.js';
 import { Markdown } from './markdown.js';
 import { Media } from './media.js';
+import { Plain } from './plain.js';
 import { visible } from './text.js';
 import { cost, compact, exact, when } from './format.js';
 
@@ -11,8 +12,11 @@ const NAMES = { user: 'You', assistant: 'Assistant', system: 'System', developer
 
 export function textOf(view) { return view.parts.filter((part) => part.kind === 'text').map((part) => part.text).join('\n\n'); }
 
+const MAX_PRETTY = 200_000; // characters
+
 function pretty(value) {
   if (value === null || value === undefined || value === '') return '';
+  if (typeof value === 'string' && value.length > MAX_PRETTY) return value;
   try { return JSON.stringify(typeof value === 'string' ? exactly(value) : value, null, 2); } catch { return String(value); }
 }
 
@@ -26,21 +30,21 @@ function Call({ part, result, isComing }) {
   const state = result ? (result.is_error ? 'failed' : 'done') : isComing ? 'waiting' : 'no result';
   return html`<${Fold} icon="tool" title=${visible(part.name ?? 'tool')} note=${state} kind=${result?.is_error ? 'call bad' : 'call'}>
     <div class="labelled"><span>Arguments</span><${CopyButton} text=${pretty(part.arguments)} label="Copy arguments" /></div>
-    <pre tabindex="0">${visible(pretty(part.arguments)) || '{}'}</pre>
+    <pre tabindex="0"><${Plain} text=${pretty(part.arguments) || '{}'} /></pre>
     ${result && html`<div class="labelled"><span>${result.is_error ? 'Error' : 'Result'}</span><${CopyButton} text=${result.text ?? ''} label="Copy result" /></div>
-      <pre tabindex="0" class=${result.is_error ? 'error' : ''}>${visible(result.text ?? '')}</pre>`}
+      <pre tabindex="0" class=${result.is_error ? 'error' : ''}><${Plain} text=${result.text ?? ''} /></pre>`}
   </${Fold}>`;
 }
 
 export function Part({ part, live, isComing, results }) {
   switch (part.kind) {
-    case 'text': return html`<${Markdown} text=${part.text ?? ''} live=${live} />${part.citations?.length ? html`<p class="citations">${part.citations.map((one) => visible(String(one.title ?? one.url ?? one))).map((one, index) => html`<span>[${index + 1}] ${one} </span>`)}</p>` : null}`;
-    case 'thinking': return html`<${Fold} icon="think" title=${live ? 'Thinking …' : 'Thinking'} kind="thinking"><${Markdown} text=${part.text || 'The provider does not return the text of this thinking.'} /></${Fold}>`;
+    case 'text': return html`<${Markdown} text=${part.text ?? ''} live=${live} />${part.citations?.length ? html`<p class="citations"><${Some} all=${part.citations} most=${100} what="sources" each=${(one, index) => html`<span>[${index + 1}] ${visible(String(one.title ?? one.url ?? one).slice(0, 500))} </span>`} /></p>` : null}`;
+    case 'thinking': return html`<${Fold} icon="think" title=${live ? 'Thinking …' : 'Thinking'} kind="thinking"><${Markdown} text=${part.text || 'The provider does not return the text of this thinking.'} live=${live} /></${Fold}>`;
     case 'call': return html`<${Call} part=${part} result=${results?.get(part.call_id)} isComing=${isComing} />`;
-    case 'result': return html`<${Fold} icon="tool" title=${part.name ? visible(`Result of ${part.name}`) : 'Result'} kind=${part.is_error ? 'bad' : ''}><pre tabindex="0">${visible(part.text ?? '')}</pre></${Fold}>`;
-    case 'refusal': return html`<div class="notice warn"><${Icon} name="warn" /><span>${visible(part.text || 'The model refused to answer.')}</span></div>`;
+    case 'result': return html`<${Fold} icon="tool" title=${part.name ? visible(`Result of ${part.name}`) : 'Result'} kind=${part.is_error ? 'bad' : ''}><pre tabindex="0"><${Plain} text=${part.text ?? ''} /></pre></${Fold}>`;
+    case 'refusal': return html`<div class="notice warn"><${Icon} name="warn" /><span><${Plain} text=${part.text || 'The model refused to answer.'} /></span></div>`;
     case 'image': case 'audio': case 'video': case 'file': return html`<${Media} part=${part} />`;
-    default: return html`<${Fold} icon="file" title=${`Provider data (${part.name ?? part.kind})`}><pre tabindex="0">${visible(part.text ?? 'Opaque')}</pre></${Fold}>`;
+    default: return html`<${Fold} icon="file" title=${`Provider data (${part.name ?? part.kind})`}><pre tabindex="0"><${Plain} text=${part.text ?? 'Opaque'} /></pre></${Fold}>`;
   }
 }
 
@@ -90,7 +94,7 @@ export const Message = memo(({ view, results, branch, act, busy, isComing }) => 
     ${!isUser && html`<header><span class="who">${view.model ? visible(view.model) : NAMES[view.role] ?? view.role}</span>
       ${view.finish && !['stop', 'tool_calls', 'end'].includes(view.finish) && html`<span class="tag warn">${view.finish}</span>`}</header>`}
     ${editing ? html`<${Editor} text=${text} onSend=${send} onCancel=${() => setEditing(false)} />`
-      : html`<div class="parts">${view.parts.map((part, index) => html`<${Part} key=${index} part=${part} results=${results} isComing=${isComing} />`)}</div>`}
+      : html`<div class="parts"><${Some} all=${view.parts} most=${200} what="parts" each=${(part, index) => html`<${Part} key=${index} part=${part} results=${results} isComing=${isComing} />`} /></div>`}
     <footer>
       <${Siblings} view=${view} branch=${branch} onSwitch=${act.switchBranch} />
       <span class="acts">

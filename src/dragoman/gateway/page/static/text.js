@@ -1,5 +1,6 @@
 // Text for display: decodes HTML entities and makes invisible control characters visible.
 import { h } from './ui.js';
+import { INVISIBLE } from './invisible.js';
 
 const NAMED = {
   amp: '&', lt: '<', gt: '>', quot: '"', apos: "'", nbsp: '\u00a0', copy: '©', reg: '®', trade: '™', deg: '°',
@@ -18,24 +19,58 @@ export function decoded(text) {
   });
 }
 
-// Bidirectional overrides and isolates, tag characters that hide text, and control characters.
-const HIDDEN = /[\u202a-\u202e\u2066-\u2069\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f]|[\u{e0000}-\u{e007f}]+/gu;
+const MAX_WORD = 500; // characters without a space
+const MAX_MARKED = 300; // runs marked by an element each; the rest are spelled out
 
-const named = (found) => `U+${found.codePointAt(0).toString(16).toUpperCase().padStart(4, '0')}`;
+const named = (found) => {
+  const all = [...found].map((one) => `U+${one.codePointAt(0).toString(16).toUpperCase().padStart(4, '0')}`);
+  return all.length > 3 ? `${all[0]} … ${all.at(-1)}, ${all.length} characters` : all.join(' ');
+};
+
+/** Calls `plain` and `hidden` with the pieces of a text: what can be shown, and runs of invisible characters. */
+function pieces(text, plain, hidden) {
+  let [from, start, end] = [0, -1, -1];
+  const close = () => { plain(text.slice(from, start)); hidden(text.slice(start, end)); from = end; };
+  for (const { index, 0: { length } } of text.matchAll(INVISIBLE)) {
+    if (index === end) { end += length; continue; }
+    if (end > 0) close();
+    [start, end] = [index, index + length];
+  }
+  if (end > 0) close();
+  plain(text.slice(from));
+}
 
 /** The text, with characters that hide or reorder it replaced by their names; where no element can be. */
-export const spelled = (text) => text.replace(HIDDEN, (found) => `[${named(found)}]`);
+export function spelled(text) {
+  let shown = '';
+  pieces(text, (piece) => { shown += piece; }, (run) => { shown += `[${named(run)}]`; });
+  return shown;
+}
+
+/** The text with places to break in words without end: to lay out a line of joined letters takes their number squared. */
+function breakable(text) {
+  if (text.length <= MAX_WORD) return text;
+  const shown = [];
+  let from = 0;
+  for (const { index, 0: { length } } of text.matchAll(/\S+/g)) {
+    for (let at = index + MAX_WORD; at < index + length; at += MAX_WORD) {
+      const end = /[\ud800-\udbff]/.test(text[at - 1]) ? at - 1 : at;
+      shown.push(text.slice(from, end), h('wbr'));
+      from = end;
+    }
+  }
+  return shown.length ? [...shown, text.slice(from)] : text;
+}
 
 /** The text, with characters that hide or reorder it replaced by visible markers. */
 export function visible(text) {
-  if (text.search(HIDDEN) < 0) return text;
-  const pieces = [];
-  let from = 0;
-  for (const found of text.matchAll(HIDDEN)) {
-    const point = named(found[0]);
-    pieces.push(text.slice(from, found.index), h('span', { class: 'control', title: `Invisible control character ${point}` }, point));
-    from = found.index + found[0].length;
-  }
-  pieces.push(text.slice(from));
-  return pieces;
+  if (text.search(INVISIBLE) < 0) return breakable(text);
+  const shown = [];
+  let marked = 0;
+  const add = (piece) => { if (typeof shown.at(-1) === 'string') shown[shown.length - 1] += piece; else shown.push(piece); };
+  pieces(text, add, (run) => {
+    if ((marked += 1) > MAX_MARKED) add(`[${named(run)}]`);
+    else shown.push(h('span', { class: 'control', title: `Invisible control character ${named(run)}` }, named(run)));
+  });
+  return shown.map((piece) => (typeof piece === 'string' ? breakable(piece) : piece));
 }

@@ -4,6 +4,7 @@ import { Icon } from './icons.js';
 import { approve, conversation, loadEarlier } from './conversation.js';
 import { Message, Part } from './message.js';
 import { Nearby } from './nearby.js';
+import { Plain } from './plain.js';
 import { visible } from './text.js';
 
 const EARLIER = 3000; // within this many pixels of the start, earlier messages are loaded
@@ -99,7 +100,7 @@ function Approval({ call }) {
   const given = typeof call.arguments === 'string' ? call.arguments : JSON.stringify(call.arguments, null, 2);
   return html`<div class="approval" role="group" aria-label=${`Approval for ${call.name}`}>
     <p><${Icon} name="tool" /> The model wants to run <strong>${visible(call.name)}</strong> with these arguments:</p>
-    <pre tabindex="0">${visible(given)}</pre>
+    <pre tabindex="0"><${Plain} text=${given ?? ''} /></pre>
     <div class="row"><label class="field grow"><span class="hidden">Reason for refusing</span><input placeholder="Reason for refusing (optional)" value=${reason} onInput=${(event) => setReason(event.target.value)} /></label>
     <${Button} text="Refuse" onClick=${() => approve(call, false, reason)} /><${Button} kind="primary" text="Approve" onClick=${() => approve(call, true)} /></div>
   </div>`;

@@ -156,6 +156,13 @@ export function Select({ label, value, options, onChange, hideLabel = false, ...
     </select></label>`;
 }
 
+/** The first of many items, each drawn by `each(item, index)`, and more on request. */
+export function Some({ all, most, what, each }) {
+  const [count, setCount] = useState(most);
+  const left = all.length - count;
+  return html`${all.slice(0, count).map(each)}${left > 0 && html`<button class="link" data-held=${count > most || null} onClick=${() => setCount(count + most)}>Show ${Math.min(most, left).toLocaleString()} of ${left.toLocaleString()} more ${what}</button>`}`;
+}
+
 export function Empty({ title, children }) {
   return html`<div class="empty"><h2>${title}</h2><p>${children}</p></div>`;
 }

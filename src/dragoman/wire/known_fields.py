@@ -1,0 +1,405 @@
+"""The fields of a request that its dialect knows, and what merely looks like one of them.
+
+Unknown fields pass through. Some servers, such as those written in Go, take a name in any case, and
+the last one wins: `Model` beside `model` would choose another model than the one that was checked.
+So a field whose name *folds* to that of a known field without being it is dropped and reported, and
+a name that stands twice is refused. Both hold at the top level and in settings objects.
+
+What is known is derived from what the dialect says about itself: the places of its fields
+(`Functions.places`), its `Description`, and its shared settings.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from operator import is_
+from typing import Any, NamedTuple, TypeVar
+from unicodedata import normalize
+
+import msgspec
+from msgspec import Raw, Struct
+
+from dragoman.errors import ConfigError, InvalidRequest
+from dragoman.model.frozen import EMPTY, freeze_mapping
+from dragoman.model.messages import Message
+from dragoman.model.parts import Part
+from dragoman.model.requests import Request
+from dragoman.wire.dialect import Dialect, dialect
+from dragoman.wire.losses import Loss
+from dragoman.wire.overlay import is_spelling
+
+OwnerT = TypeVar("OwnerT", Message, Part)
+_NONE: frozenset[str] = frozenset()
+_LONGEST = 256
+"""Characters of a name that may fold to a known one."""
+_LIMIT, _ANSWERS = "sampling.max_tokens", "sampling.choices"
+_MIN_FIELD = 5
+"""Bytes of the shortest field with its comma: `"":1,`."""
+_MAX_CACHED, _MAX_CACHED_BYTES = 256, 2048
+_REASON = "left out: its name is another spelling of this field's, which some servers take for it"
+_name = re.compile(rb'[ \t\r\n]*"([^"\\]*(?:\\.[^"\\]*)*)"[ \t\r\n]*:[ \t\r\n]*', re.DOTALL)
+_separator = re.compile(rb"[ \t\r\n]*([,}])")
+_split = msgspec.json.Decoder(dict[str, Raw]).decode
+_value = msgspec.json.Decoder().decode
+_text = msgspec.json.Decoder(str).decode
+_encode = msgspec.json.Encoder().encode
+_ODD = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+
+
+class _Usual(NamedTuple):
+    """What follows from the names in an object, in their order."""
+
+    least: int
+    """Bytes of the object without its values, if there are no spaces in it."""
+    spaced: bytes
+    """A template of the object as Python's `json` writes it."""
+    inside: tuple[str, ...]
+    """Those that are settings objects."""
+    lookalikes: Mapping[str, str]
+    """Those that only look like known ones, with the known ones."""
+    twin: str | None
+    """One that is there in another spelling, too."""
+
+
+class KnownFields(Struct, eq=False):
+    """The known names in one object of a request."""
+
+    exact: frozenset[str]
+    folded: Mapping[str, str]
+    """A known name by its folded form."""
+    twins: Mapping[str, frozenset[str]]
+    """The other spellings of names that the dialect has several of (Gemini)."""
+    inside: Mapping[str, KnownFields]
+    """The same for the settings objects among them."""
+    limits: tuple[tuple[str, ...], ...] = ()
+    """The paths of fields that limit the output."""
+    answers: tuple[tuple[str, ...], ...] = ()
+    """The paths of fields that say how many answers are wanted."""
+    usual: dict[tuple[str, ...], _Usual] = {}
+    """By their names, the objects that came before; `clean`: those that were in order, as bytes.
+    Clients repeat their settings."""
+    clean: set[bytes] = set()
+
+
+class Accepted(NamedTuple):
+    """A body without the fields that only look like known ones."""
+
+    body: bytes
+    fields: dict[str, Raw]
+    losses: tuple[Loss, ...] = ()
+
+
+@lru_cache(maxsize=4096)
+def folded(name: str) -> str:
+    r"""A name as the most lenient reader might compare it.
+
+    Without case, compatibility forms, accents, and everything but letters and digits.
+
+    >>> {folded(name) for name in ("max_tokens", "MaxTokens", "max-to\u212aen\u017f")}
+    {'maxtokens'}
+    """
+    # Upper case first: the dotless i and the long s have an ASCII letter there.
+    plain = normalize("NFKD", normalize("NFKC", name).upper().casefold())
+    return "".join(filter(str.isalnum, plain))
+
+
+# --- what is known
+
+
+def known_fields(speaker: Dialect) -> KnownFields:
+    """The known fields of a dialect's requests."""
+    kept = _KNOWN.get(speaker.name)
+    if kept is None or kept[0] is not speaker:
+        kept = _KNOWN[speaker.name] = speaker, _derived(speaker)
+    return kept[1]
+
+
+_KNOWN: dict[str, tuple[Dialect, KnownFields]] = {}
+
+
+def _derived(speaker: Dialect) -> KnownFields:
+    described = speaker.description
+    tree: dict[str, Any] = {}
+    _add(tree, getattr(speaker, "places", EMPTY))
+    for name in (described.messages_field, described.system_field or "model", "model", "stream"):
+        tree.setdefault(name, name)
+    for row in (*described.shared_settings, *described.host_settings):
+        inner = tree
+        *objects, last = row.path.split(".")
+        for step in objects:
+            found = inner.setdefault(step, {})
+            inner = found if isinstance(found, dict) else {}
+        inner.setdefault(last, row.name)
+    further: frozenset[str] = getattr(speaker, "further_fields", _NONE)
+    for name in described.certain_fields | described.fields | further:
+        tree.setdefault(name, name)
+    made = _known(tree)
+    made.limits, made.answers = tuple(_paths(tree, _LIMIT)), tuple(_paths(tree, _ANSWERS))
+    return made
+
+
+def _add(tree: dict[str, Any], places: Mapping[str, Any]) -> None:
+    for name, place in places.items():
+        if isinstance(place, str):
+            tree.setdefault(name, str(place))
+        else:
+            _add(tree.setdefault(name, {}), place)
+
+
+def _known(tree: Mapping[str, Any]) -> KnownFields:
+    forms: dict[str, list[str]] = {}
+    for name in tree:
+        forms.setdefault(folded(name), []).append(name)
+    twins = {
+        name: frozenset(names) - {name}
+        for names in forms.values()
+        if len(names) > 1
+        for name in names
+    }
+    inside = {name: _known(inner) for name, inner in tree.items() if isinstance(inner, dict)}
+    return KnownFields(
+        frozenset(tree), {form: names[0] for form, names in forms.items()}, twins, inside
+    )
+
+
+def _paths(tree: Mapping[str, Any], wanted: str) -> Iterator[tuple[str, ...]]:
+    for name, place in tree.items():
+        if isinstance(place, dict):
+            yield from ((name, *rest) for rest in _paths(place, wanted))
+        elif place == wanted:
+            yield (name,)
+
+
+# --- what a client sends
+
+
+def accepted(body: bytes, fields: dict[str, Raw], known: KnownFields) -> Accepted:
+    """The body, whose fields are given, without fields that only look like known ones.
+
+    Raises `InvalidRequest` if a name stands twice.
+    """
+    kept, losses = _checked(body, fields, known, "")
+    if not losses:
+        return Accepted(body, fields)
+    return Accepted(_encode(kept), kept, tuple(losses))
+
+
+def _checked(
+    body: bytes, fields: dict[str, Raw], known: KnownFields, path: str
+) -> tuple[dict[str, Raw], list[Loss]]:
+    names = tuple(fields)
+    usual = known.usual.get(names) or _noted(names, known)
+    values = fields.values()
+    # Most bodies have no room for another field, or only spaces after commas and colons.
+    if len(body) - usual.least - sum(map(len, values)) >= _MIN_FIELD and (
+        usual.spaced % tuple(values) != body
+    ):
+        _refuse(_repeated(body, fields), known, path)
+    if usual.twin is not None:
+        _refuse(usual.twin, known, path)
+    losses = [Loss(f"{path}{meant}", _REASON) for meant in usual.lookalikes.values()]
+    kept = fields
+    if losses:
+        kept = {name: raw for name, raw in fields.items() if name not in usual.lookalikes}
+    for name in usual.inside:
+        raw = bytes(fields[name])
+        if raw not in (inner := known.inside[name]).clean and raw[:1] == b"{":
+            left, lost = _settings(raw, inner, f"{path}{name}.")
+            if lost:
+                losses += lost
+                kept = {**kept, name: Raw(left)}
+    return kept, losses
+
+
+def _noted(names: tuple[str, ...], known: KnownFields) -> _Usual:
+    """What there is to know of an object from its names; remembered if they are short."""
+    lookalikes: dict[str, str] = {}
+    for name in names:
+        if name not in known.exact and len(name) <= _LONGEST:
+            meant = known.folded.get(folded(name))
+            if meant is not None:
+                lookalikes[name] = meant
+    twins = (each for each in names if not known.twins.get(each, _NONE).isdisjoint(names))
+    keys = [b'"%b": %%b' % _bytes(name).replace(b"%", b"%%") for name in names]
+    made = _Usual(
+        1 + sum(map(len, names)) + 4 * len(names),
+        b"{%b}" % b", ".join(keys),
+        tuple([name for name in names if name in known.inside]),
+        lookalikes,
+        next(twins, None),
+    )
+    if made.least <= _MAX_CACHED_BYTES:
+        if len(known.usual) >= _MAX_CACHED:
+            known.usual.clear()
+        known.usual[names] = made
+    return made
+
+
+def _settings(raw: bytes, known: KnownFields, path: str) -> tuple[bytes, list[Loss]]:
+    try:
+        fields = _split(raw)
+    except _ODD:
+        return raw, []  # reported by whoever decodes it
+    kept, losses = _checked(raw, fields, known, path)
+    if losses:
+        return _encode(kept), losses
+    if len(raw) <= _MAX_CACHED_BYTES:
+        if len(known.clean) >= _MAX_CACHED:
+            known.clean.clear()
+        known.clean.add(raw)
+    return raw, losses
+
+
+def _refuse(name: str | None, known: KnownFields, path: str) -> None:
+    """Raise an error that names the field if it is a known one."""
+    if name is None:
+        return
+    meant = f"`{path}{name}`" if name in known.exact else "a field"
+    msg = f"{meant} stands twice in the request: which of them counts would be up to the server"
+    raise InvalidRequest(msg, status=400, param=f"{path}{name}" if name in known.exact else None)
+
+
+def _bytes(name: str) -> bytes:
+    return name.encode("utf-8", "surrogatepass")
+
+
+def _repeated(body: bytes, fields: Mapping[str, Raw]) -> str | None:
+    """A name that stands twice in an object, given its fields by name.
+
+    Values are not parsed: those of the fields are skipped as they are, and where another value
+    stands, the field is a repeated one.
+    """
+    place, seen = body.index(b"{") + 1, set[str]()
+    for _ in fields:
+        found = _name.match(body, place)
+        if found is None:
+            return None
+        name = _text(b'"%b"' % found[1])
+        raw = bytes(fields[name])
+        place = found.end()
+        end = _separator.match(body, place + len(raw))
+        if name in seen or end is None or not body.startswith(raw, place):
+            return name
+        seen.add(name)
+        place = end.end()
+        if end[1] == b"}":
+            return None
+    rest = _name.match(body, place)
+    return None if rest is None else _text(b'"%b"' % rest[1])
+
+
+def values_at(fields: Mapping[str, Raw], paths: Iterable[tuple[str, ...]]) -> list[Any]:
+    """The values at some paths of a request; nulls and missing ones are left out."""
+    found: list[Any] = []
+    for first, *rest in paths:
+        raw = fields.get(first)
+        try:
+            value = None if raw is None else _value(raw)
+        except _ODD:
+            continue
+        for step in rest:
+            value = value.get(step) if isinstance(value, dict) else None
+        if value is not None:
+            found.append(value)
+    return found
+
+
+# --- decoded requests
+
+
+def without_spellings(request: Request, names: Iterable[str]) -> Request:
+    """The request without other spellings of settings, such as `max_tokens`, in its extras.
+
+    A client may give a setting twice (`max_completion_tokens` beside `max_tokens`): the second one
+    stays in the extras, and would be sent beside the value that overrides the first.
+    """
+    wanted = {*names, *(f"sampling.{name}" for name in names)}
+    changed = {
+        key: _without(fields, getattr(found, "places", EMPTY), wanted)
+        for key, fields in request.extras.items()
+        if isinstance(fields, dict) and (found := _speaker(key)) is not None
+    }
+    changed = {key: fields for key, fields in changed.items() if fields is not request.extras[key]}
+    if not changed:
+        return request
+    return request.replace_unchecked(extras=freeze_mapping({**request.extras, **changed}, "extras"))
+
+
+def without_fields(request: Request, name: str, fields: Iterable[str]) -> Request:
+    """The request without some of the unknown fields that came in a dialect."""
+    own = request.extras.get(name)
+    left = {key: own[key] for key in own if key not in fields} if isinstance(own, dict) else own
+    if left is None or len(left) == len(own or ()):
+        return request
+    extras = freeze_mapping({**request.extras, name: left}, "extras")
+    return request.replace_unchecked(extras=extras)
+
+
+def without_lookalikes(request: Request, speaker: Dialect) -> tuple[Request, tuple[Loss, ...]]:
+    """The request without unknown fields of messages and parts that only look like known ones.
+
+    Whoever reads the decoded messages does not see such a field, and a provider might.
+    """
+    form, name = speaker.description.messages, speaker.name
+    told = {"role", form.content_field, *(form.fields or ()), *form.own_fields}
+    known = {folded(each): each for each in told}
+    inside = {
+        folded(each): each for each in ("type", "text", form.content_field, *form.part_fields)
+    }
+    losses: list[Loss] = []
+    messages: list[Message] = []
+    for number, message in enumerate(request.messages):
+        path = f"messages[{number}]"
+        left = _without_lookalikes(message, name, known, path, losses)
+        parts = [
+            _without_lookalikes(part, name, inside, f"{path}.parts[{place}]", losses)
+            for place, part in enumerate(message.parts)
+        ]
+        is_same = all(map(is_, parts, message.parts))
+        messages.append(left if is_same else left.replace_unchecked(parts=tuple(parts)))
+    if not losses:
+        return request, ()
+    return request.replace_unchecked(messages=tuple(messages)), tuple(losses)
+
+
+def _without_lookalikes(
+    owner: OwnerT, name: str, known: Mapping[str, str], path: str, losses: list[Loss]
+) -> OwnerT:
+    own = owner.extras.get(name) if owner.extras is not EMPTY else None
+    if not isinstance(own, dict):
+        return owner
+    found = {
+        each: meant
+        for each in own
+        if len(each) <= _LONGEST and (meant := known.get(folded(each))) not in {None, each}
+    }
+    if not found:
+        return owner
+    losses += [Loss(f"{path}.{meant}", _REASON) for meant in found.values()]
+    left = {key: value for key, value in own.items() if key not in found}
+    extras = freeze_mapping({**owner.extras, name: left}, "extras")
+    return owner.replace_unchecked(extras=extras)
+
+
+def _speaker(key: str) -> Dialect | None:
+    if is_spelling(key):
+        return None
+    try:
+        return dialect(key)
+    except ConfigError:
+        return None
+
+
+def _without(fields: Any, places: Mapping[str, Any], wanted: set[str]) -> Any:
+    left = dict(fields)
+    for name in fields.keys() & places.keys():
+        place = places[name]
+        if isinstance(place, str):
+            if str(place) in wanted:
+                del left[name]
+        elif isinstance(fields[name], dict):
+            left[name] = _without(fields[name], place, wanted)
+    is_same = len(left) == len(fields) and all(left[name] is fields[name] for name in fields)
+    return fields if is_same else left
