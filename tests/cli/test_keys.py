@@ -13,6 +13,7 @@ from click.testing import CliRunner, Result
 
 from dragoman.cli.commands import dragoman as command
 from dragoman.gateway.keys import Keys, Spent
+from dragoman.gateway.keys.urls import store_at
 
 
 @pytest.fixture(autouse=True)
@@ -190,3 +191,20 @@ def test_one_damaged_key_does_not_hide_the_others(file: Path) -> None:
     assert run("revoke", "three").exit_code == 0
     assert run("revoke", id).exit_code == 0
     assert "damaged" not in run("list").stderr
+
+
+def test_keys_of_envelopes_are_rotated(file: Path) -> None:
+    """They are no keys of clients: neither listed nor revocable."""
+    run("create")
+    first = run("rotate-envelopes")
+    assert first.exit_code == 0, first.output
+    assert "added a key for envelopes" in first.stderr
+    assert run("rotate-envelopes").exit_code == 0
+
+    async def known() -> tuple[bytes, ...]:
+        async with Keys(store_at(f"sqlite:///{file}")) as keys:
+            return await keys.envelope_keys()
+
+    assert len(set(asyncio.run(known()))) == 2
+    assert len(listed()) == 1
+    assert run("revoke", "envelope-1").exit_code != 0

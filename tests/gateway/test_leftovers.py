@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import time
+import weakref
 from contextlib import suppress
 
 import pytest
@@ -10,8 +12,13 @@ from aiohttp import web
 
 from dragoman.errors import AllFailed, ServerError
 from dragoman.gateway.app import drop_frames
+from dragoman.gateway.client_request import ClientRequest
+from dragoman.gateway.translation import NO_SETTINGS, Translations
+from dragoman.gateway.upstreams import Upstream
+from dragoman.transport.direct import DirectTransport
 from tests.gateway.answers import KINDS, Provider
 from tests.gateway.client_requests import FRONTS, ask, body_for, path_for
+from tests.gateway.running import place
 from tests.gateway.test_chat import gateway_to
 from tests.leftovers import leftovers
 
@@ -101,3 +108,18 @@ def test_errors_that_refer_to_each_other_lose_their_frames() -> None:
     first.__cause__, second.__context__, third.__cause__ = second, first, third
     drop_frames(None, first, AllFailed("all", causes=[third]))
     assert [error.__traceback__ for error in errors] == [None, None, None]
+
+
+def test_cached_translations_hold_no_request() -> None:
+    """What is remembered for a route must not keep the first body that took it."""
+    translations, back = (
+        Translations(),
+        Upstream(
+            place("lab", KINDS["gemini"], "http://127.0.0.1:1", dialect="gemini"), DirectTransport()
+        ),
+    )
+    asked = ClientRequest("openai-chat", json.dumps(body_for("openai-chat")).encode())
+    assert translations.translate(asked, back, "m", NO_SETTINGS) is not None
+    alive = weakref.ref(asked)
+    del asked
+    assert alive() is None

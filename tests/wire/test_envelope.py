@@ -200,6 +200,16 @@ def test_forged_state_is_refused_if_there_is_a_key() -> None:
         assert unwrap("c2lnbmF0dXJl") is None  # a provider's own signature is not ours
 
 
+def test_foreign_state_may_pass_unopened() -> None:
+    """For a gateway in front of another one: unsigned or foreign, it is an ordinary signature."""
+    bare = wrap(_SIGNED_SEAL)
+    with signed_with(_OTHER):
+        foreign = wrap(_SIGNED_SEAL)
+    with signed_with(_KEY, passes_foreign=True):
+        assert [unwrap(each) for each in (bare, foreign)] == [None, None]
+        assert unwrap(wrap(_SIGNED_SEAL)) == _SIGNED_SEAL
+
+
 @given(st.binary(max_size=80), st.booleans())
 def test_any_data_after_the_prefix_is_refused(tail: bytes, is_marked: bool) -> None:
     """Only our own error is raised, with a key and without."""

@@ -127,6 +127,21 @@ def revoke(store: str | None, key: tuple[str, ...]) -> None:
     _with_keys(store, work)
 
 
+@keys.command("rotate-envelopes")
+@store_option
+def rotate_envelopes(store: str | None) -> None:
+    """Add a key that signs provider state; running gateways use it within minutes.
+
+    State that was signed with the two keys before is still accepted.
+    """
+
+    async def work(keys: Keys) -> None:
+        await keys.add_envelope_key()
+        click.echo("added a key for envelopes; gateways use it within three minutes", err=True)
+
+    _with_keys(store, work)
+
+
 @keys.command()
 @store_option
 @click.argument("key", required=False)

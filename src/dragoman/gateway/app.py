@@ -14,11 +14,13 @@ from dragoman.errors import (
     Overloaded,
     ServerError,
 )
+from dragoman.gateway.clients import group_of
 from dragoman.gateway.endpoints import CHAT, Endpoint, endpoint_at, front_of
 from dragoman.gateway.guard import presented_key
 from dragoman.gateway.handlers import HANDLERS
 from dragoman.gateway.http import Call, Disconnected, Receive, Scope, Send
 from dragoman.gateway.inbound import InboundRequest
+from dragoman.gateway.large_bodies import LARGE
 from dragoman.gateway.state import Gateway
 from dragoman.wire.front import Front
 
@@ -77,17 +79,20 @@ class App:
         endpoint = endpoint_at(call.path) or _UNKNOWN
         inbound = InboundRequest(gateway, call, _for_shared_path(endpoint, call), scope["method"])
         inbound.query = scope["query_string"]
-        inbound.peer = (scope.get("client") or ("",))[0]
+        inbound.peer = gateway.clients.of((scope.get("client") or ("",))[0], scope["headers"])
         inbound.connection = connection
         gateway.in_flight.add(inbound)
         try:
-            await self._serve(inbound)
+            with gateway.envelopes.signing():
+                await self._serve(inbound)
         finally:
             gateway.in_flight.discard(inbound)
             call.unwatch()
             gateway.notify(inbound.record())
             exchange = inbound.exchange
             drop_frames(inbound.error, None if exchange is None else exchange.error)
+            if call.received > LARGE:
+                gateway.memory.soon()
 
     async def _serve(self, inbound: InboundRequest) -> None:
         """Always respond, whatever fails. A disconnect also cancels the upstream request."""
@@ -134,7 +139,7 @@ class App:
         shown = presented_key(call, query)
         if shown is None:
             raise AuthenticationError(_NO_KEY, status=401, code="missing_api_key")
-        return keys.recall(shown) or await keys.authenticate(shown, peer)
+        return keys.recall(shown) or await keys.authenticate(shown, group_of(peer))
 
     async def _abort(self, inbound: InboundRequest, error: DragomanError) -> None:
         """Report to the client why the gateway ended its request, in the stream if it has begun."""

@@ -14,7 +14,7 @@ from dragoman.gateway.config.settings import Hop
 from dragoman.gateway.exchange import Exchange
 from dragoman.gateway.http import as_mapping
 from dragoman.gateway.inbound import InboundRequest
-from dragoman.gateway.large_bodies import check_values
+from dragoman.gateway.large_bodies import aside_if_large
 from dragoman.gateway.middleware import ExchangeFilters, Stopped
 from dragoman.gateway.selection import Selection
 from dragoman.gateway.sessions import join_session
@@ -29,14 +29,17 @@ from dragoman.wire.known_fields import without_lookalikes
 
 async def chat(inbound: InboundRequest) -> None:
     """Serve a chat request."""
-    client_request = read_client_request(inbound, await inbound.body())
+    client_request = await read_client_request(inbound, await inbound.body())
     await answer(inbound, Exchange(client_request, inbound.call, inbound.gateway.translations))
 
 
-def read_client_request(inbound: InboundRequest, body: bytes) -> ClientRequest:
+async def read_client_request(inbound: InboundRequest, body: bytes) -> ClientRequest:
     """Parse the client's request."""
+    return await aside_if_large(len(body), _read_client_request, inbound, body)
+
+
+def _read_client_request(inbound: InboundRequest, body: bytes) -> ClientRequest:
     endpoint = inbound.endpoint
-    check_values(body, inbound.gateway.config.server.max_values)
     form = front_form(dialect(endpoint.front))
     names = form.request_headers
     headers = as_mapping(inbound.call.headers, names) if names else None

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from copy import copy
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import msgspec
 from msgspec import Raw
@@ -121,6 +121,23 @@ class ClientRequest:
 
     def read(self, body: bytes) -> Request:
         """Decode a body of this request's dialect."""
+        return self.reader(body)
+
+    @property
+    def reader(self) -> RequestReader:
+        """What decodes bodies like this one, without holding it."""
+        return RequestReader(self.front, self.path, self.headers)
+
+
+class RequestReader(NamedTuple):
+    """Decodes bodies that arrived at the same path with the same headers."""
+
+    front: Dialect
+    path: str | None
+    headers: Mapping[str, str] | None
+
+    def __call__(self, body: bytes) -> Request:
+        """Decode a body."""
         try:
             return self.front.decode_request(body, path=self.path, headers=self.headers)
         except DragomanError as error:

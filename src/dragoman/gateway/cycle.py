@@ -131,8 +131,19 @@ class Cycle(AsgiCycle):
         self.response_complete = True
         self.wake()
         if not self.keep_alive:
-            self.transport.close()
+            self._hang_up()
         self.on_response()
+
+    def _hang_up(self) -> None:
+        """Close the connection, or only our side of it while the client is still sending.
+
+        Closing all of it would discard what arrives, and with it a refusal that the client has not
+        read yet. The rest of the body is ignored, and its end closes the connection.
+        """
+        if self.more_body and self.broken is None and self.transport.can_write_eof():
+            self.transport.write_eof()
+        else:
+            self.transport.close()
 
     def _head(
         self, status: int, headers: Mapping[str, str], more: Mapping[str, str], length: bytes

@@ -26,7 +26,7 @@ from dragoman.gateway.delivered import (
     reported_output,
     tokens_in,
 )
-from dragoman.gateway.large_bodies import translated_aside
+from dragoman.gateway.large_bodies import LARGE, aside_if_large, translated_aside
 from dragoman.gateway.limits import output_tokens, unknown_maximum
 from dragoman.gateway.passage import MAX_RESPONSE_BYTES, Passage
 from dragoman.gateway.response_summary import summarised, summary_of
@@ -202,14 +202,22 @@ class Exchange(UpstreamTask):
             given = self._permitted_of(given, upstream, model)
         else:
             if names := self.left_out(upstream, model, client_request.fields):
-                client_request = client_request.without(names)
-            plain = self._translations.translate(client_request, upstream, model, settings)
+                client_request = await aside_if_large(
+                    len(client_request.body), client_request.without, names
+                )
+            plain = await aside_if_large(
+                len(client_request.body),
+                self._translations.translate, client_request, upstream, model, settings,
+            )  # fmt: skip
             if plain is not None:
                 return plain
 
         def general() -> Encoded:
             request = client_request.request if given is None else given
-            return encoded_for(request, upstream, model, settings).encoded
+            encoded = encoded_for(request, upstream, model, settings).encoded
+            if len(client_request.body) > LARGE:
+                encoded.serialise()
+            return encoded
 
         return await translated_aside(client_request.body, general)
 

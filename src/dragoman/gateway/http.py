@@ -12,7 +12,8 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from dragoman.errors import InvalidRequest
-from dragoman.gateway.content_encoding import decompressed, too_large
+from dragoman.gateway.content_encoding import too_large
+from dragoman.gateway.intake import BodyLimits, Intake
 
 if TYPE_CHECKING:
     from dragoman.gateway.cycle import Cycle
@@ -42,6 +43,8 @@ class Call:
     first_byte: float | None = None
     kept: bytes | None = None
     """The beginning of the response, if bodies are captured."""
+    received = 0
+    """Bytes of the body that arrived, or that it expanded to if these are more."""
     _most_kept = 0
     _is_direct = False
     _watch: asyncio.Task[None] | None = None
@@ -69,48 +72,48 @@ class Call:
         value = self.named.get(name)
         return None if value is None else value.decode("latin-1")
 
-    async def body(self, most: int, seconds: float | None) -> bytes:
-        """Read and decompress the body, within limits of size and time.
+    async def body(self, limits: BodyLimits, seconds: float | None) -> bytes:
+        """Read and decompress the body, within limits that are checked while it arrives."""
+        self._expect_length(limits.size)
+        raw, more = None if self._cycle is None else self._cycle.take_body(), False
+        if raw is None:
+            message = await self._receive_within(seconds)
+            raw, more = message.get("body", b""), message.get("more_body", False)
+        encodings = None
+        if b"content-encoding" in self.named:
+            named = [value for name, value in self.headers if name == b"content-encoding"]
+            encodings = b",".join(named).decode("latin-1")
+        elif not more and len(raw) <= min(limits.size, limits.values or limits.size):
+            return raw  # too small for too many values
+        intake = Intake(limits, encodings)
+        try:
+            await intake.take(raw)
+            if more:
+                await self._rest(intake, seconds)
+        finally:
+            self.received = intake.size
+        return intake.complete()
 
-        `most` limits the compressed and the decompressed size.
-        """
+    def _expect_length(self, most: int) -> None:
         length = self.named.get(b"content-length")
         if length is not None and length.isdigit() and int(length[:20]) > most:
             raise too_large(most)
-        raw = None if self._cycle is None else self._cycle.take_body()
-        if raw is None:
-            message = await self._receive_within(seconds)
-            raw = message.get("body", b"")
-            if message.get("more_body"):
-                raw = await self._rest(raw, most, seconds)
-        if len(raw) > most:
-            raise too_large(most)
-        if b"content-encoding" not in self.named:
-            return raw
-        encodings = [value for name, value in self.headers if name == b"content-encoding"]
-        return decompressed(raw, b",".join(encodings).decode("latin-1"), most)
 
-    async def _rest(self, begun: bytes, most: int, seconds: float | None) -> bytes:
-        pieces, size = [begun], len(begun)
+    async def _rest(self, intake: Intake, seconds: float | None) -> None:
         try:
             async with asyncio.timeout(seconds):
                 while True:
                     message = await self._received()
-                    pieces.append(message.get("body", b""))
-                    size += len(pieces[-1])
-                    if size > most:
-                        raise too_large(most)
+                    await intake.take(message.get("body", b""))
                     if not message.get("more_body"):
-                        return b"".join(pieces)
+                        return
         except builtins.TimeoutError:
             msg = "the request body did not arrive in time"
         raise InvalidRequest(msg, status=_TOO_SLOW)
 
     async def pieces(self, most: int, seconds: float | None) -> AsyncIterator[bytes]:
         """Stream the body without decompressing it; each chunk must arrive in time."""
-        length = self.header(b"content-length")
-        if length is not None and length.isdigit() and int(length[:20]) > most:
-            raise too_large(most)
+        self._expect_length(most)
         size, has_more = 0, True
         while has_more:
             message = await self._receive_within(seconds)
@@ -153,7 +156,9 @@ class Call:
             left()
 
     def unwatch(self) -> None:
-        """Stop watching."""
+        """Stop watching: the connection must not hold the request."""
+        if self._cycle is not None:
+            self._cycle.left = None
         if self._watch is not None:
             self._watch.cancel()
             self._watch = None

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from dragoman.errors import DragomanError
 from dragoman.gateway.endpoints import Endpoint
 from dragoman.gateway.http import Call
+from dragoman.gateway.intake import BodyLimits
 from dragoman.gateway.records import RequestRecord
 from dragoman.gateway.state import Gateway
 
@@ -20,6 +21,11 @@ if TYPE_CHECKING:
 
 NOT_CAPTURED = frozenset({"page", "page-api"})
 """Endpoints whose bodies are never captured: the page's own requests may contain keys."""
+_FREE = frozenset({"count"})
+_CHARGED = _FREE | {"chat", "responses", "prompt", "embed"}
+"""Endpoints whose requests are charged to a key, and those that are free of charge."""
+_SMALL = 16 * 1024
+"""Bytes of a body that costs too little to ask the key store once more."""
 _CLIENT_CLOSED = 499  # nginx's status for a client that closed its connection
 
 
@@ -51,16 +57,34 @@ class InboundRequest:
         self.method = method
         self._task = asyncio.current_task()
 
-    async def body(self) -> bytes:
-        """Read the body, within the limits. From then on, a disconnect cancels the request."""
+    async def body(self, *, is_json: bool = True) -> bytes:
+        """Read the body, within the limits. From then on, a disconnect cancels the request.
+
+        A key with nothing left to spend is refused first, unless the body is small.
+        """
+        keys, key, kind = self.gateway.keys, self.key, self.endpoint.kind
+        is_due = kind in _CHARGED and not self._has_small_body
+        if is_due and keys is not None and key is not None:
+            await keys.expect_open(key, is_free=kind in _FREE)
         server = self.gateway.config.server
-        body = await self.call.body(server.max_body, server.body_timeout)
+        limits = BodyLimits(
+            server.max_body, server.max_ratio, server.max_values if is_json else None
+        )
+        body = await self.call.body(limits, server.body_timeout)
         self.call.watch(self._on_disconnect)
         self.received = perf_counter()
         if server.keep_bodies and self.endpoint.kind not in NOT_CAPTURED:
             self.request_body = body[: server.keep_bodies]
             self.call.keep(server.keep_bodies)
         return body
+
+    @property
+    def _has_small_body(self) -> bool:
+        """Whether the body is read before the reservation, which refuses it just as well."""
+        named = self.call.named
+        length = named.get(b"content-length", b"")
+        is_small = length.isdigit() and int(length[:20]) <= _SMALL
+        return is_small and b"content-encoding" not in named and self.connection is None
 
     async def pieces(self, most: int) -> AsyncIterator[bytes]:
         """Stream the body, up to `most` bytes; each chunk must arrive within `body_timeout`."""

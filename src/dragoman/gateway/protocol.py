@@ -34,6 +34,7 @@ KEEP_ALIVE = 75.0
 _HEADERS_TOO_LARGE, _URL_TOO_LONG, _TOO_SLOW, _BAD = 431, 414, 408, 400
 _ASGI = {"version": "3.0", "spec_version": "2.3"}
 _BAD_REQUEST = "the request is not valid HTTP/1.1"
+_PIPELINED_UPGRADE = "an upgrade can't be requested before the response to an earlier request"
 
 
 class _Refusal(Exception):  # noqa: N818 - stops the parser, which then calls `send_400_response`
@@ -59,6 +60,8 @@ class GatewayProtocol(Connection):
         self._is_upgrade = False
         self._earlier: list[Cycle] = []  # pipelined requests in progress before the current one
         self._data = b""  # the bytes being parsed
+        self._again: bytes | None = None
+        """A request without its `Upgrade` and what follows it, which are parsed next."""
         self._ignores_upgrade = False
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -85,9 +88,15 @@ class GatewayProtocol(Connection):
         if self.head_since is None and self.body_since is None and self.is_free:
             self.head_since = perf_counter()
         self.idle_since = None
+        self._parse(data)
+        if self._again is not None:  # at most once: what follows can't be upgraded before its turn
+            again, self._again = self._again, None
+            self._parse(again)
+
+    def _parse(self, data: bytes) -> None:
         self._data = data
         super().data_received(data)
-        if self.head_since is not None:
+        if self.head_since is not None and self._again is None:
             self._head_bytes += len(data)
             if self._head_bytes > MAX_HEADER_BYTES and not self.transport.is_closing():
                 self.refuse(_HEADERS_TOO_LARGE, _headers_too_large())
@@ -130,9 +139,13 @@ class GatewayProtocol(Connection):
         """The headers are complete: the request can be served."""
         if self._head_bytes + len(self._data) > MAX_HEADER_BYTES:
             self._check_size()
-        if self.parser.should_upgrade() and self._should_ignore_upgrade():
-            self._ignores_upgrade = True
-            return
+        if self.parser.should_upgrade():
+            if not self.is_free:  # the bytes that follow would belong to another protocol
+                self._refusal = _BAD, _PIPELINED_UPGRADE
+                raise _Refusal
+            if self._should_ignore_upgrade():
+                self._ignores_upgrade = True
+                return
         self.head_since = None
         self.body_since = perf_counter()
         self._head_bytes = 0
@@ -186,9 +199,13 @@ class GatewayProtocol(Connection):
             return
         self.body_since = None
         cycle: Any = self.cycle
-        if not self._is_upgrade and not cycle.response_complete:
-            cycle.more_body = False
+        if self._is_upgrade:
+            return
+        cycle.more_body = False
+        if not cycle.response_complete:
             cycle.wake()
+        elif not cycle.keep_alive:
+            self.transport.close()
 
     def on_response_complete(self) -> None:
         """The response is sent: serve the next request, or wait for one."""
@@ -221,7 +238,7 @@ class GatewayProtocol(Connection):
             *(b"%s: %s\r\n" % each for each in self.headers if each[0] != b"upgrade"), b"\r\n",
         ))  # fmt: skip
         self._new_parser()
-        self.data_received(head + self._data[parsed:])
+        self._again = head + self._data[parsed:]
 
     # --- refusals
 

@@ -20,6 +20,7 @@ from dragoman.errors import ConfigError, DragomanError, Overloaded
 from dragoman.gateway.access_log import AccessLog
 from dragoman.gateway.app import App
 from dragoman.gateway.config.settings import GatewayConfig, ServerSettings
+from dragoman.gateway.envelopes import REFRESH
 from dragoman.gateway.exposition import exposition
 from dragoman.gateway.hangup import HANGUP, forget_terminal
 from dragoman.gateway.metrics import Counts, Metrics
@@ -73,6 +74,7 @@ class Worker:
         self._running = asyncio.current_task()
         provider = set_up_tracing()
         gateway.keys = await _open_keys(gateway.config.server.keys)
+        await gateway.envelopes.read(gateway.config.server, gateway.keys)
         gateway.observers += [self.metrics, note_span]
         gateway.traffic = await asyncio.to_thread(_open_traffic, gateway.config.server)
         if gateway.traffic is not None:
@@ -83,6 +85,7 @@ class Worker:
         if self._peers is not None:
             await self._peers.start(self.metrics, self._counts)
         self._start(self._sweeper().run())
+        self._start(self._refresh_envelopes())
         self._start(self._when_started(ready))
         try:
             await self._server.serve(list(sockets))
@@ -91,6 +94,11 @@ class Worker:
             raise
         finally:
             await self._close(provider)
+
+    async def _refresh_envelopes(self) -> None:
+        while True:
+            await asyncio.sleep(REFRESH)
+            await self.gateway.envelopes.refresh(self.gateway.config.server, self.gateway.keys)
 
     async def _when_started(self, ready: Callable[[], object]) -> None:
         while not self._server.started:  # noqa: ASYNC110 - uvicorn has no event for it
@@ -198,6 +206,7 @@ class Worker:
         try:
             if config.server.keys != before.keys:
                 opened = await _open_keys(config.server.keys)
+            await gateway.envelopes.read(config.server, opened)
             gateway.apply(config)
         except DragomanError as error:
             self.keep(error)
@@ -286,6 +295,7 @@ def _server(gateway: Gateway) -> _Server:
         Traced(App(gateway)),
         http=_protocol_class(gateway),
         ws_max_size=server.max_body,
+        ws_per_message_deflate=False,  # a message would be decompressed as a whole, on the loop
         lifespan="on",
         interface="asgi3",
         log_config=None,

@@ -7,10 +7,13 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from dragoman.gateway.caching import Cache
+from dragoman.gateway.clients import ClientAddresses
 from dragoman.gateway.config.routing import Route, Router
 from dragoman.gateway.config.settings import GatewayConfig, Place, RouteSettings, ServerSettings
+from dragoman.gateway.envelopes import EnvelopeKeys
 from dragoman.gateway.guard import OriginGuard
 from dragoman.gateway.histories import Histories
+from dragoman.gateway.memory import MemoryReturn
 from dragoman.gateway.middleware import load_middleware
 from dragoman.gateway.pricing import PricedModels
 from dragoman.gateway.records import RequestRecord
@@ -55,6 +58,8 @@ class Gateway:
         self.background = Tasks()
         """Responses that continue after their client disconnected."""
         self.cache = Cache()
+        self.memory = MemoryReturn()
+        self.envelopes = EnvelopeKeys()
         self._upstreams: dict[int, Upstream] = {}  # by `id()` of the `Place`
         self._settings: dict[int, tuple[RouteSettings, Settings]] = {}
         self._retired: list[Upstream] = []  # of earlier configurations, until no request uses them
@@ -71,6 +76,7 @@ class Gateway:
         self.prices = PricedModels(config.prices)
         self.router = Router(config)
         self.origin_guard = OriginGuard(config.server.host, config.server.allowed_hosts)
+        self.clients = ClientAddresses(config.server.trusted_proxies)
         before = list({id(upstream): upstream for upstream in self._upstreams.values()}.values())
         self._upstreams = {
             id(place): upstream

@@ -110,9 +110,11 @@ def _asked(
     if lane is None:
         return None
 
+    read = client_request.reader  # this function is cached: it must not hold the request
+
     def general(body: bytes) -> Translated:
         if has_more_values(body, _MAX_HEAD):
             raise NotPlain
-        return encoded_for(client_request.read(body), upstream, model, settings)
+        return encoded_for(read(body), upstream, model, settings)
 
     return Asked(lane, object(), repair=True, general=general, lane_of=lane_of)

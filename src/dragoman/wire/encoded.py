@@ -56,6 +56,10 @@ class Encoded(Struct, eq=False):
         """The body as JSON."""
         return dumps(self._body) if self._raw is None else self._raw
 
+    def serialise(self) -> None:
+        """Write the body as JSON now, so that `to_bytes` costs nothing."""
+        self._raw, self._body = self.to_bytes(), None
+
     def or_raise(self) -> Encoded:
         """Return self, or raise `LossError` if anything was lost."""
         if self.losses:

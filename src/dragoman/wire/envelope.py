@@ -16,6 +16,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
+from typing import NamedTuple
 
 import msgspec
 
@@ -69,15 +70,24 @@ class Seal(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_field
         return f"Seal({self.part!r})"
 
 
-_keys: ContextVar[tuple[bytes, ...]] = ContextVar("keys of envelopes", default=())
+class _Keyring(NamedTuple):
+    """The keys in a context: the first one signs, all of them are accepted."""
+
+    keys: tuple[bytes, ...] = ()
+    passes_foreign: bool = False
+
+
+_NO_KEYS = _Keyring()
+_keys: ContextVar[_Keyring] = ContextVar("keys of envelopes", default=_NO_KEYS)
 
 
 @contextmanager
-def signed_with(key: bytes, *earlier: bytes) -> Generator[None]:
+def signed_with(key: bytes, *earlier: bytes, passes_foreign: bool = False) -> Generator[None]:
     """Sign all envelopes made in this context, and refuse any that none of the keys signed.
 
     Keep it active while requests are decoded and responses encoded, streams included. Envelopes
-    signed with an `earlier` key are still accepted.
+    signed with an `earlier` key are still accepted. With `passes_foreign`, others are not refused
+    but taken for ordinary signatures, never opened: another gateway may have made them.
 
     >>> from dragoman.model.parts import Thinking
     >>> seal = Seal(Origin(dialect="gemini"), Thinking(signature="c2ln"))
@@ -87,20 +97,25 @@ def signed_with(key: bytes, *earlier: bytes) -> Generator[None]:
     'c2ln'
     """
     for each in (key, *earlier):
-        expect(each, bytes, "an envelope key")
-        if not _MIN_KEY_BYTES <= len(each) <= _MAX_KEY_BYTES:
-            msg = f"an envelope key must have {_MIN_KEY_BYTES} to {_MAX_KEY_BYTES} bytes"
-            raise InvalidInputError(msg)
-    token = _keys.set((key, *earlier))
+        expect_key(each)
+    token = _keys.set(_Keyring((key, *earlier), passes_foreign))
     try:
         yield
     finally:
         _keys.reset(token)
 
 
+def expect_key(key: bytes) -> None:
+    """Raise an error unless a key can sign envelopes."""
+    expect(key, bytes, "an envelope key")
+    if not _MIN_KEY_BYTES <= len(key) <= _MAX_KEY_BYTES:
+        msg = f"an envelope key must have {_MIN_KEY_BYTES} to {_MAX_KEY_BYTES} bytes"
+        raise InvalidInputError(msg)
+
+
 def is_signing() -> bool:
-    """Whether envelopes are signed here, and unsigned ones refused."""
-    return bool(_keys.get())
+    """Whether envelopes are signed here, and unsigned ones not opened."""
+    return bool(_keys.get().keys)
 
 
 def wrap(seal: Seal) -> str | None:
@@ -115,7 +130,7 @@ def wrap(seal: Seal) -> str | None:
         written = dumps(seal)
     except InvalidInputError:
         return None
-    keys = _keys.get()
+    keys = _keys.get().keys
     head = _SIGNED + _signature(written, keys[0]) if keys else _checksum(written)
     made = b64encode(_MAGIC + head + written).decode("ascii")
     return made if len(made) <= MAX_LENGTH else None
@@ -124,7 +139,7 @@ def wrap(seal: Seal) -> str | None:
 def unwrap(text: str | None) -> Seal | None:
     """Decode an envelope; None if the text isn't one, or is malformed.
 
-    If keys are set, an envelope that none of them signed raises `InvalidInputError`.
+    If keys are set, an envelope that none of them signed is not opened: see `signed_with`.
     """
     if text is None or not text.startswith(PREFIX) or len(text) > MAX_LENGTH:
         return None
@@ -147,7 +162,7 @@ def _checked(raw: bytes) -> bytes | None:
     """The content after the header, if checksum or signature is valid."""
     from hmac import compare_digest
 
-    keys, start = _keys.get(), len(_MAGIC) + _CHECKSUM_BYTES
+    (keys, passes_foreign), start = _keys.get(), len(_MAGIC) + _CHECKSUM_BYTES
     head, written = raw[len(_MAGIC) : start], raw[start:]
     if head == _SIGNED:
         found, written = written[:_SIGNATURE_BYTES], written[_SIGNATURE_BYTES:]
@@ -158,7 +173,7 @@ def _checked(raw: bytes) -> bytes | None:
             return written
     else:
         return None
-    if keys:
+    if keys and not passes_foreign:
         raise InvalidInputError(_FORGED)
     return None  # signed with an unknown key
 

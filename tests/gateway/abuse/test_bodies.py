@@ -47,7 +47,7 @@ def test_invalid_bodies_are_rejected(stage: Stage, front: str, kind: str) -> Non
     """They never reach a provider, and the error quotes nothing."""
     asked = len(stage.upstream.asked)
     answer = stage.post(front, SHAPES[kind])
-    refused(front, answer, 400, 404)
+    refused(front, answer, 400, 404, 413)
     assert len(stage.upstream.asked) == asked
     stage.serves(front)
 

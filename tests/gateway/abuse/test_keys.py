@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import select
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -10,8 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from dragoman.gateway.keys import Keys, Spent
 from dragoman.gateway.keys.secret_form import new_id, new_secret
-from tests.gateway.abuse.stage import CANARY, Stage, refused, staged
+from dragoman.gateway.keys.urls import store_at
+from tests.gateway.abuse.stage import CANARY, Stage, refused, request, staged
 from tests.gateway.client_requests import FRONTS, body_for
 
 
@@ -20,7 +24,7 @@ class Locked:
 
     def __init__(self, folder: Path, stage: Stage) -> None:
         self.stage = stage
-        url = f"sqlite:///{folder / 'keys.db'}"
+        url = self.url = f"sqlite:///{folder / 'keys.db'}"
         made = subprocess.run(
             [sys.executable, "-m", "dragoman.cli", "keys", "create", "--store", url],
             capture_output=True, text=True, check=True, env=dict(os.environ),
@@ -75,13 +79,12 @@ def test_wrong_keys_get_the_same_error(locked: Locked) -> None:
 
 
 def test_guessing_is_rate_limited(locked: Locked) -> None:
-    """After twenty wrong keys in a minute the address is blocked, on every front.
+    """After twenty wrong keys in a minute, others from the address are refused, on every front.
 
-    A key that was verified before still works.
+    A key that exists works, although the gateway has not seen it before.
     """
     stage = locked.stage
     good = ("x-api-key", locked.secret)
-    assert stage.post("anthropic", body_for("anthropic"), good).status == 200
     for _ in range(20):
         stage.post("anthropic", body_for("anthropic"), ("x-api-key", new_secret(new_id())))
     for front in FRONTS:
@@ -92,9 +95,75 @@ def test_guessing_is_rate_limited(locked: Locked) -> None:
     assert stage.post("anthropic", body_for("anthropic"), good).status == 200
 
 
+def test_clients_behind_a_proxy_are_told_apart(tmp_path: Path) -> None:
+    """One that guesses doesn't slow down the others, nor can it pose as one of them."""
+    if not Path("/proc/self/status").exists():
+        pytest.skip("reads Linux's /proc")
+    keys = f"sqlite:///{tmp_path / 'keys.db'}"
+    with staged(tmp_path, keys=keys, trusted_proxies=["127.0.0.1", "10.0.0.0/8"]) as stage:
+
+        def guess(*headers: tuple[str, str]) -> int:
+            wrong = ("x-api-key", new_secret(new_id()))
+            return stage.post("anthropic", body_for("anthropic"), wrong, *headers).status
+
+        for number in range(20):
+            invented = f"203.0.113.{number}, 2001:db8::{number:x}, 10.0.0.2"
+            assert guess(("x-forwarded-for", invented)) == 401
+        assert guess(("x-forwarded-for", "203.0.113.99, 2001:db8::ffff")) == 429
+        assert guess(("x-forwarded-for", "2001:db8:0:1::1")) == 401
+        assert guess(("forwarded", 'for=198.51.100.1;proto=https, for="[2001:db8::7]:80"')) == 429
+        assert guess() == 401
+
+
 def test_rejected_before_the_body(locked: Locked) -> None:
     """Without a key, the gateway reads, decompresses and parses nothing."""
     stage = locked.stage
     for front in FRONTS:
         refused(front, stage.post(front, b"[" * 500_000), 401)
         refused(front, stage.post(front, b"x", ("content-encoding", "gzip")), 401)
+
+
+SPENT = {
+    "chat": "/v1/chat/completions",
+    "responses": "/v1/responses",
+    "prompt": "/api/generate",
+    "embeddings": "/v1/embeddings",
+    "token counts": "/v1/messages/count_tokens",
+}
+
+
+@pytest.mark.parametrize("kind", SPENT)
+def test_a_spent_key_is_refused_before_its_body_is_read(locked: Locked, kind: str) -> None:
+    """The rest of a large or compressed body never arrives, and nobody waits for it."""
+
+    async def spend() -> str:
+        async with Keys(store_at(locked.url)) as keys:
+            key, secret = await keys.create(requests_per_minute=1)
+            await keys.settle(await keys.reserve(key, "m", 1, None), Spent(tokens_in=1))
+            return secret
+
+    secret = asyncio.run(spend())
+    for headers in (
+        [("content-length", "500000")],
+        [("transfer-encoding", "chunked")],
+        [("content-length", "1000"), ("content-encoding", "gzip")],
+    ):
+        head = request(SPENT[kind], b"", ("x-api-key", secret), *headers)
+        with locked.stage.connect() as connection:
+            connection.sendall(head)
+            assert connection.recv(65536).startswith(b"HTTP/1.1 429 ")
+
+
+def test_a_refusal_can_be_read_by_who_is_still_sending(locked: Locked) -> None:
+    """The connection closes when the body has ended, not before: that could discard the refusal."""
+    with locked.stage.connect() as connection:
+        connection.sendall(request("/v1/messages", b"", ("content-length", "400000")))
+        received = b""
+        while piece := connection.recv(65536):  # until its side has ended
+            received += piece
+        assert received.startswith(b"HTTP/1.1 401 ")
+        for _ in range(399):
+            connection.sendall(b" " * 1000)
+            select.select([], [], [], 0.001)
+        connection.sendall(b" " * 1000)
+    locked.stage.check_silence()

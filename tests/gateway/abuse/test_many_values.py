@@ -8,6 +8,8 @@ import sys
 import threading
 from collections.abc import Callable
 from functools import partial
+from itertools import pairwise
+from math import ceil
 from types import FrameType
 from typing import Any
 
@@ -18,7 +20,13 @@ from hypothesis import strategies as st
 from dragoman.errors import InvalidRequest
 from dragoman.gateway import large_bodies
 from dragoman.gateway.client_request import ClientRequest
-from dragoman.gateway.large_bodies import MANY, MAX_MESSAGES, check_values, has_more_values
+from dragoman.gateway.large_bodies import (
+    MANY,
+    MAX_MESSAGES,
+    ValueCounter,
+    check_values,
+    has_more_values,
+)
 from dragoman.gateway.translation import Translations, encoded_for
 from dragoman.gateway.upstreams import Upstream
 from dragoman.model.messages import Message
@@ -262,10 +270,12 @@ def test_too_many_values_are_refused(stage: Stage, front: str) -> None:
 
 
 def test_the_limit_counts_values_not_what_texts_contain() -> None:
-    """Brackets and quotes inside strings don't count; objects, arrays and strings do."""
-    text = json.dumps({"a": '[{"\\' * 1000}).encode()
+    """Brackets and quotes inside strings don't count; values do, numbers a fifth."""
+    text = json.dumps({"a": '[{"\\,:' * 1000}).encode()
     check_values(text, 3)
-    check_values(b"[" + b"1," * 1000 + b"1]", 3)
+    check_values(b"[" + b"1," * 1000 + b"1]", 212)
+    with pytest.raises(InvalidRequest, match="more than 200 objects"):
+        check_values(b"[" + b"1," * 1000 + b"1]", 200)
     check_values(b'[[],{"a":""}]', 5)
     for number in (1, 2, 3, 4):
         with pytest.raises(InvalidRequest, match=f"more than {number} objects"):
@@ -313,23 +323,42 @@ def test_counting_takes_linear_time() -> None:
 
 @given(
     st.recursive(
-        st.none() | st.text(alphabet='\\"[]{}a'),
-        lambda inner: st.lists(inner) | st.dictionaries(st.text(alphabet='\\"[{a'), inner),
-    )
+        st.none() | st.integers() | st.booleans() | st.text(alphabet='\\"[]{},:a'),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(alphabet='\\"[{,:a'), inner),
+    ),
+    st.lists(st.integers(0, 300)),
+    st.booleans(),
 )
-def test_values_are_counted_exactly(document: Any) -> None:
-    """Brackets and quotes in texts don't count, however they are escaped."""
+def test_values_are_counted(document: Any, cuts: list[int], is_spaced: bool) -> None:
+    """Never too many, at most a fifth too few; wherever a body is cut, and whatever texts hold."""
 
-    def count(value: Any) -> int:
+    def fifths(value: Any) -> float:
         if isinstance(value, dict):
-            return 1 + len(value) + sum(map(count, value.values()))
-        return 1 + sum(map(count, value)) if isinstance(value, list) else isinstance(value, str)
+            return 5 + 5 * len(value) + sum(map(fifths, value.values()))
+        if isinstance(value, list):
+            return 5 + sum(map(fifths, value))
+        if isinstance(value, str):
+            return 5
+        return 1 if value is None or isinstance(value, bool) else 1 + len(str(abs(value))) / 20
 
-    body, number = json.dumps(document).encode(), count(document)
-    check_values(body, number)
-    if number > 1:
+    body = json.dumps(document, separators=None if is_spaced else (",", ":")).encode()
+    places = sorted({0, *(each for each in cuts if each < len(body)), len(body)})
+    pieces = [body[begin:end] for begin, end in pairwise(places)]
+
+    def feed(most: int) -> None:
+        counter = ValueCounter(most)
+        for piece in pieces:
+            counter.feed(piece)
+
+    number = fifths(document)
+    feed(ceil(number / 5))
+    feed_bytewise = ValueCounter(ceil(number / 5))
+    for at in range(len(body)):
+        feed_bytewise.feed(body[at : at + 1])
+    too_few = ceil(number * 4 / 25) - 1
+    if too_few > 0:
         with pytest.raises(InvalidRequest):
-            check_values(body, number - 1)
+            feed(too_few)
 
 
 @pytest.mark.parametrize("front", FRONTS)

@@ -147,3 +147,27 @@ def test_an_upgrade_in_pieces_is_ignored(stage: Stage, front: str) -> None:
         first, second = parsed(received).answers
         assert (first.status, second.status) == (200, 200), first
         assert b'"version"' in second.body
+
+
+PIPELINED = {
+    "h2c": (400, [("upgrade", "h2c"), ("connection", "upgrade")]),
+    "websocket": (400, [("upgrade", "websocket"), ("connection", "upgrade"),
+                        ("sec-websocket-version", "13"),
+                        ("sec-websocket-key", "MTIzNDU2Nzg5MDEyMzQ1Ng==")]),
+    "no upgrade": (500, []),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", PIPELINED)
+def test_pipelined_requests_are_parsed_without_recursion(stage: Stage, kind: str) -> None:
+    """Any number of requests in one packet; an upgrade must wait for the earlier responses."""
+    number, headers = PIPELINED[kind]
+    one = request("/health", b"", ("connection", "keep-alive"), method="GET")
+    if headers:
+        one = request("/health", b"", *headers, ("content-length", "0"), method="GET")
+    found = stage.send(one * number + request("/health", method="GET"))
+    if not headers:
+        assert [answer.status for answer in found.answers] == [200] * (number + 1)
+    assert len(found.answers) <= number + 1
+    assert not [line for line in stage.running.screen if "Recursion" in line or "File " in line]
+    stage.serves()

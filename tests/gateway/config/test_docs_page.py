@@ -40,7 +40,16 @@ def test_the_defaults_of_the_page_are_the_defaults() -> None:
     block = next(each for each in BLOCKS if "drain_timeout" in each)
     given = parse_config(block, {}).server
     usual = ServerSettings()
-    others = {"keys", "history", "allowed_hosts", "log", "middleware", "path_prefix"}
+    others = {
+        "envelope_keys",
+        "keys",
+        "history",
+        "allowed_hosts",
+        "trusted_proxies",
+        "log",
+        "middleware",
+        "path_prefix",
+    }
     for name in FIELDS.keys() - others:
         assert getattr(given, name) == getattr(usual, name), name
 

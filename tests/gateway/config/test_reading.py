@@ -36,6 +36,7 @@ host = "::1"
 port = 0
 workers = 4
 max_body = "8MiB"
+max_ratio = 50
 max_concurrent = 50
 header_timeout = 5
 body_timeout = "30s"
@@ -46,6 +47,7 @@ keys = "sqlite:///keys.db"
 history = "file:///var/chats"
 response_ttl = "7d"
 allowed_hosts = ["llm.example.org", "10.0.0.1"]
+trusted_proxies = ["127.0.0.1", "10.0.0.0/8", "2001:db8::/32"]
 log = "json"
 middleware = ["guard.py:redact"]
 path_prefix = "/llm/"
@@ -113,11 +115,12 @@ def test_every_field_is_read() -> None:
     """With units, dotted keys and inline tables."""
     config = parse_config(EVERYTHING, {"TEAM_KEY": "k"})
     assert config.server == ServerSettings(
-        host="::1", port=0, workers=4, max_body=8 * 2**20, max_concurrent=50, header_timeout=5.0,
-        body_timeout=30.0, send_timeout=60.0, request_timeout=None, drain_timeout=1.5,
+        host="::1", port=0, workers=4, max_body=8 * 2**20, max_ratio=50, max_concurrent=50,
+        header_timeout=5.0, body_timeout=30.0, send_timeout=60.0, request_timeout=None,
+        drain_timeout=1.5,
         keys="sqlite:///keys.db", history="file:///var/chats", response_ttl=7 * 86400.0,
         allowed_hosts=("llm.example.org", "10.0.0.1"), log="json", middleware=("guard.py:redact",),
-        path_prefix="/llm",
+        path_prefix="/llm", trusted_proxies=("127.0.0.1/32", "10.0.0.0/8", "2001:db8::/32"),
     )  # fmt: skip
     team, gpt = config.places["team"], config.routes[0]
     assert (team.provider and team.provider.name, team.dialect) == ("azure", "openai-responses")
@@ -241,6 +244,8 @@ LAB = '[providers.lab]\nkind = "openai-compatible"\nbase_url = "http://h/v1"\n'
         ("[server]\npath_prefix='/../x'", "2:13", "a path"),
         ("[server]\nallowed_hosts='x'", "2:15", "a list of hosts"),
         ("[server]\nallowed_hosts=['a', 'b/c']", "2:21", "a host name"),
+        ("[server]\ntrusted_proxies=['10.0.0.1/8']", "2:18", "an IP address or network"),
+        ("[server]\ntrusted_proxies=['proxy']", "2:18", "an IP address or network"),
         ("[server]\nport=" + "1" * 5000, "", "out of range"),
         ("a=" + "[" * 100, "1:35", "nested too deep"),
     ],

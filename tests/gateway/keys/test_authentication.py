@@ -125,21 +125,27 @@ async def test_a_cached_key_expires() -> None:
 
 
 async def test_guessing_is_throttled() -> None:
-    """By address; verified keys still work."""
+    """By address; keys that exist still work, whether this process has seen them or not."""
     ticks = Clock(0.0)
     async with opened(throttle=Throttle(3, clock=ticks), remembered=0.0) as (keys, store):
         record, secret = await keys.create()
-        await keys.authenticate(secret, "10.0.0.1")
+        _, expiring = await keys.create(expires_at=NOON + 1)
+        revoked, old = await keys.create()
+        await keys.revoke(revoked.id)
         for wrong in ("nonsense", new_secret(record.id), new_secret(new_id())):
             with pytest.raises(AuthenticationError):
                 await keys.authenticate(wrong, "10.0.0.1")
         before = store.asked
-        for wrong in ("nonsense", new_secret(record.id), "é"):
+        for wrong in ("nonsense", "é", "x" * 10_000, new_secret(record.id)):
             with pytest.raises(RateLimited) as told:
                 await keys.authenticate(wrong, "10.0.0.1")
             assert (told.value.status, told.value.retry_after) == (429, 60.0)
-        assert store.asked == before
-        await keys.authenticate(secret, "10.0.0.1")
+        assert store.asked == before + 1  # only what has the form of a key
+        assert await keys.authenticate(secret, "10.0.0.1") == record
+        await keys.authenticate(expiring, "10.0.0.1")
+        for _ in range(5):  # whoever has a key that once was valid guesses nothing
+            with pytest.raises(AuthenticationError, match="revoked"):
+                await keys.authenticate(old, "10.0.0.3")
         with pytest.raises(AuthenticationError):
             await keys.authenticate("nonsense", "10.0.0.2")
         ticks.now = 60.0

@@ -17,6 +17,7 @@ from dragoman.errors import (
     RateLimited,
 )
 from dragoman.gateway.keys import BatchSpent, Budget, KeyRecord, Keys, Reservation, Spent
+from dragoman.gateway.keys.keys import KEPT_ENVELOPE_KEYS
 from dragoman.gateway.keys.store import KEPT, LEASE
 from tests.gateway.keys.conftest import NOON, Place
 
@@ -127,6 +128,51 @@ async def test_a_token_budget_counts_input_and_output(place: Place) -> None:
             await reserve(keys, key, 41, None)
         assert told.value.retry_after == 13.5 * DAY
         await reserve(keys, key, 40, None)
+
+
+async def test_all_workers_share_the_keys_of_envelopes(place: Place) -> None:
+    """Those that start at once create one; a new one signs once everybody has read it."""
+    async with place.opened() as one, place.opened() as other:
+        first, also = await asyncio.gather(one.envelope_keys(), other.envelope_keys())
+        assert first == also
+        [old] = first
+        assert len(old) == 32
+        place.clock.now += 1000
+        await one.add_envelope_key()
+        known = await other.envelope_keys()
+        assert (known[0], len(known)) == (old, 2)
+        place.clock.now += 200
+        new = (await other.envelope_keys())[0]
+        assert new == known[1]
+        for _ in range(KEPT_ENVELOPE_KEYS - 1):
+            await one.add_envelope_key()
+        place.clock.now += 200
+        latest = await one.envelope_keys()
+        assert (len(latest), old in latest, new in latest) == (KEPT_ENVELOPE_KEYS, False, True)
+        assert await one.list() == []
+
+
+async def test_a_key_with_nothing_left_is_known_before_a_request(place: Place) -> None:
+    """Asking reserves nothing, and refuses what the smallest request would be refused for."""
+    async with place.opened() as keys:
+        budget = await limited(keys, Budget("tokens", Decimal(100)))
+        for _ in range(3):
+            await keys.expect_open(budget)
+        taken = await reserve(keys, budget, 100, None)
+        with pytest.raises(RateLimited, match="reserved by"):
+            await keys.expect_open(budget)
+        await keys.settle(taken, Spent(tokens_in=100))
+        with pytest.raises(QuotaExceeded, match="100 tokens in total is used up"):
+            await keys.expect_open(budget)
+        await keys.expect_open(budget, is_free=True)
+        rate = await limited(keys, requests_per_minute=2)
+        for _ in range(3):
+            await keys.expect_open(rate)
+        for _ in range(2):
+            await keys.settle(await reserve(keys, rate, 1, None), Spent(tokens_in=1))
+        with pytest.raises(RateLimited, match="2 requests per minute"):
+            await keys.expect_open(rate, is_free=True)
+        assert (await keys.standing(budget)).held == []
 
 
 async def test_a_new_day_has_a_new_budget(place: Place) -> None:

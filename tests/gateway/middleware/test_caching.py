@@ -119,6 +119,9 @@ class Keyring:
             raise AuthenticationError(msg, status=401)
         return KeyRecord(id=presented)
 
+    async def expect_open(self, *_given: Any, **_more: Any) -> None:
+        """Every key has something left."""
+
     async def reserve(self, key: KeyRecord, *_given: Any) -> Any:
         """Nothing is limited."""
         return key

@@ -29,6 +29,9 @@ class NamedKeys:
             raise AuthenticationError(msg, status=401)
         return Holder(presented)
 
+    async def expect_open(self, *_given: Any, **_more: Any) -> None:
+        """Every key has something left."""
+
     async def reserve(self, *_given: Any) -> None:
         """Nothing is limited."""
         return

@@ -10,6 +10,9 @@ import httpx
 import openai
 import pytest
 
+from dragoman.errors import InvalidRequest
+from dragoman.gateway.histories import Histories
+from dragoman.gateway.responses.conversations import ConversationStore
 from tests.gateway.responses.conftest import COVER
 from tests.gateway.responses.upstreams import Model
 
@@ -127,3 +130,25 @@ def test_items_of_nothing_are_not_found(http: httpx.Client, client: Any, item: s
     for method in ("GET", "DELETE"):
         path = f"/v1/conversations/{made.id}/items/{item}"
         assert http.request(method, path).status_code in {404, 405}
+
+
+class Small(ConversationStore):
+    """A store that reads few bytes at once."""
+
+    most_bytes = 100_000
+
+
+async def test_a_conversation_too_large_to_read_at_once() -> None:
+    """All items are read in steps, and never more bytes than allowed; single ones always can be."""
+    histories = Histories("memory:", response_ttl=1000.0)
+    store = Small(histories, None)
+    many = await store.create({}, [message("x") for _ in range(20)])
+    for _ in range(5):
+        await store.add(many["id"], [message("x") for _ in range(20)])
+    assert len(await store.items(many["id"])) == 120
+    large = await store.create({}, [message("x" * 9_000) for _ in range(20)])
+    with pytest.raises(InvalidRequest, match="too many bytes"):
+        await store.items(large["id"])
+    [added] = await store.add(large["id"], [message("y")])
+    assert (await store.item(large["id"], added["id"]))["content"] == "y"
+    await histories.close()

@@ -51,6 +51,9 @@ class ScriptedKeys:
             raise AuthenticationError(msg, status=401)
         return RECORDS[presented]
 
+    async def expect_open(self, *_given: Any, **_more: Any) -> None:
+        """Every key has something left."""
+
     async def reserve(
         self, key: KeyRecord, model: str, tokens: int, cost: Decimal | None
     ) -> Reservation:

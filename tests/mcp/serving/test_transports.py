@@ -184,13 +184,18 @@ def posted(address: str, *more: tuple[str, str], **headers: str) -> int:
 
 
 def test_web_pages_are_rejected(url: str) -> None:
-    """DNS rebinding: other host names and other origins are rejected."""
+    """DNS rebinding: other host names and other origins are rejected, also of this machine."""
     with listening("--store", url, "--http", "127.0.0.1:0") as (process, address):
         assert posted(address) == 200
         for host in ("evil.example", "127.0.0.1.evil.example:80", "localhost.evil.example:1"):
             assert posted(address, host=host) == 421
         for origin in ("http://evil.example", "null", "http://127.0.0.1.evil.example:1"):
             assert posted(address, origin=origin) == 403
+        own = address.removesuffix("/mcp")
+        for name in ("127.0.0.1", "localhost", "[::1]"):
+            assert posted(address, origin=own.replace("127.0.0.1", name)) == 200
+            for other in (f"http://{name}:1", f"http://{name}", f"https://{name}", f"{own}0"):
+                assert posted(address, origin=other) == 403, other
         plain = httpx2.post(address, content=b"{}", headers={"content-type": "text/plain"})
         assert plain.status_code == 400
         assert httpx2.get(address.removesuffix("/mcp")).status_code == 404

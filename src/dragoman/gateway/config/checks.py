@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from ipaddress import ip_address
+from ipaddress import ip_address, ip_network
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -126,6 +126,16 @@ def _host(value: Any) -> Any:
     return value if all(map(_HOST_LABEL.fullmatch, labels)) and not is_numeric else WRONG
 
 
+def _network(value: Any) -> Any:
+    """Check for an IP address or network."""
+    if not isinstance(value, str):
+        return WRONG
+    try:
+        return str(ip_network(value))
+    except ValueError:
+        return WRONG
+
+
 def _url(value: Any) -> Any:
     """Check for a URL without credentials, query and fragment; braces enclose parameters."""
     if not isinstance(value, str) or len(value) > _MAX_TEXT_LENGTH or _UNPRINTABLE.search(value):
@@ -206,6 +216,7 @@ seconds = rule('a positive number of seconds, or a string such as "30s", "10m", 
 limit = rule('a positive number of seconds, a string such as "30s" or "10m", or "none"', _limit)
 size = rule('a number of bytes from 1024 up, or a string such as "64MiB"', _bytes)
 host = rule('a host name or an IP address, such as "127.0.0.1"', _host)
+network = rule('an IP address or network, such as "10.0.0.0/8"', _network)
 url = rule('a URL such as "https://llm.example.org/v1", without a user, password or query', _url)
 variable = rule("the name of an environment variable, such as LAB_KEY, not a key", _variable)
 path_prefix = rule('a path such as "/llm"', _prefix)

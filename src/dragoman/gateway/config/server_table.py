@@ -15,6 +15,7 @@ _CACHES = ("redis", "rediss")
 _MAX_WORKERS = 1024
 _MAX_CONCURRENT = 10_000_000
 _MAX_VALUES = 100_000_000
+_MAX_RATIO = 100_000
 _MAX_ROWS = 10_000_000
 _MAX_KEPT_BYTES = 1024 * 1024
 _DIGITS = 18
@@ -25,6 +26,7 @@ FIELDS: Mapping[str, Check] = {
     "workers": checks.whole(1, _MAX_WORKERS),
     "max_body": checks.size,
     "max_values": checks.whole(100, _MAX_VALUES),
+    "max_ratio": checks.whole(2, _MAX_RATIO),
     "max_concurrent": checks.whole(1, _MAX_CONCURRENT),
     "header_timeout": checks.seconds,
     "body_timeout": checks.seconds,
@@ -32,9 +34,11 @@ FIELDS: Mapping[str, Check] = {
     "request_timeout": checks.limit,
     "drain_timeout": checks.seconds,
     "keys": checks.store_url(_KEY_STORES),
+    "envelope_keys": checks.text,
     "history": checks.store_url(_STORES),
     "response_ttl": checks.seconds,
     "allowed_hosts": checks.list_of(checks.host, "hosts"),
+    "trusted_proxies": checks.list_of(checks.network, "addresses and networks"),
     "log": checks.one_of(("json", "text", "off")),
     "middleware": checks.list_of(checks.text, "files and entry points"),
     "middleware_timeout": checks.seconds,
@@ -45,7 +49,7 @@ FIELDS: Mapping[str, Check] = {
     "keep_bodies": checks.whole(0, _MAX_KEPT_BYTES),
     "path_prefix": checks.path_prefix,
 }
-_LISTS = frozenset({"allowed_hosts", "middleware"})
+_LISTS = frozenset({"allowed_hosts", "middleware", "trusted_proxies"})
 
 VARIABLES: Mapping[str, str] = {f"DRAGOMAN_{name.upper()}": name for name in FIELDS}
 """The fields that environment variables set; lists are separated by commas."""

@@ -44,10 +44,12 @@ class ServerSettings(_Settings, frozen=True, kw_only=True):
     host: str = "127.0.0.1"
     port: int = DEFAULT_PORT
     workers: int = 1
-    max_body: int = 64 * _MEBIBYTE
+    max_body: int = 32 * _MEBIBYTE
     """Maximum bytes of a request body."""
     max_values: int = 100_000
-    """Maximum objects, arrays and strings in the body of a chat, whose cost grows with them."""
+    """Maximum values in a JSON body, whose cost grows with them: five numbers count as one."""
+    max_ratio: int = 100
+    """How many times its compressed size a body of more than 1 MiB may have."""
     max_concurrent: int = 1000
     """Maximum concurrent requests per worker."""
     header_timeout: float = 10.0
@@ -62,12 +64,16 @@ class ServerSettings(_Settings, frozen=True, kw_only=True):
     """Seconds to wait for requests in progress at shutdown."""
     keys: str | None = None
     """URL of the key store; None: no keys."""
+    envelope_keys: str | None = None
+    """File of the keys that sign provider state; None: they are made, and kept in the key store."""
     history: str | None = None
     """URL of the history store; None: nothing is stored."""
     response_ttl: float = 30 * _DAY
     """Seconds after which stored responses expire."""
     allowed_hosts: tuple[str, ...] = ()
     """Allowed `Host` headers besides the server's own addresses, if there are no keys."""
+    trusted_proxies: tuple[str, ...] = ()
+    """Addresses and networks of proxies, which may say in headers who the client is."""
     log: LogForm = "text"
     middleware: tuple[str, ...] = ()
     """Entry points or `file.py:name`, in the order in which they process a request."""

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from time import monotonic
 from typing import NamedTuple
 
-from dragoman.errors import AuthenticationError, RateLimited
+from dragoman.errors import AuthenticationError, DragomanError, RateLimited
 from dragoman.gateway.keys.admission import REVOKED
 from dragoman.gateway.keys.records import KeyRecord
 from dragoman.gateway.keys.secret_form import SECRET_LENGTH, digest_of, id_of
@@ -42,8 +42,7 @@ class Authenticator:
         self._monotonic_clock = monotonic_clock
         self._seconds = seconds
         self._throttle = throttle or Throttle()
-        # By digest, so that no secret stays in memory. Stale entries are kept: a key that was valid
-        # before is not throttled because another client presents invalid ones.
+        # By digest, so that no secret stays in memory.
         self._known: OrderedDict[bytes, _Known] = OrderedDict()
 
     def recall(self, presented: str) -> KeyRecord | None:
@@ -76,16 +75,16 @@ class Authenticator:
 
     async def _look_up(self, presented: str, digest: bytes, peer: str) -> _Known:
         id = id_of(presented)
-        who = peer or id or _MALFORMED
-        if digest not in self._known:
-            self._check_throttle(who)
         asked_at = self._monotonic_clock()
         found = None if id is None else await self._store.find(id)
         # Compare for unknown ids too, so that they take as long as a wrong secret.
         is_right = hmac.compare_digest(_NOBODY if found is None else found.digest, digest)
-        if found is None or not is_right or found.record.revoked_at is not None:
+        if found is None or not is_right:
             self._known.pop(digest, None)
-            raise self._failure(who, REVOKED if is_right else _WRONG)
+            raise self._failure(peer or id or _MALFORMED)
+        if found.record.revoked_at is not None:
+            self._known.pop(digest, None)
+            raise _error(REVOKED)
         return self._remember(digest, _Known(found.record, asked_at + self._seconds))
 
     def _remember(self, digest: bytes, known: _Known) -> _Known:
@@ -95,15 +94,16 @@ class Authenticator:
             self._known.popitem(last=False)
         return known
 
-    def _check_throttle(self, who: str) -> None:
+    def _failure(self, who: str) -> DragomanError:
+        """The error for a secret that no key has, and for too many of them.
+
+        Only those are counted and held back: others may share the client's address.
+        """
         wait = self._throttle.wait(who)
         if wait > 0:
-            raise RateLimited(_THROTTLED, status=429, code="rate_limit_exceeded", retry_after=wait)
-
-    def _failure(self, who: str, text: str = _WRONG) -> AuthenticationError:
-        self._check_throttle(who)
+            return RateLimited(_THROTTLED, status=429, code="rate_limit_exceeded", retry_after=wait)
         self._throttle.note(who)
-        return _error(text)
+        return _error(_WRONG)
 
 
 def _error(text: str) -> AuthenticationError:

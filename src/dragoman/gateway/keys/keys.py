@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, MutableSequence, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from secrets import token_hex
+from secrets import token_bytes, token_hex
 from time import monotonic, time
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -36,6 +36,13 @@ T = TypeVar("T")
 _LOG = logging.getLogger("dragoman.gateway")
 _RENEW = LEASE / 4
 _SWEEP = 600.0
+_ENVELOPE = "envelope-"
+"""Begins the ids of keys that sign envelopes, which take the place of digests. No secret has such
+an id: it has a hyphen."""
+_SPREAD = 150.0
+"""Seconds after which all workers know a new key, and it may sign."""
+KEPT_ENVELOPE_KEYS = 3
+"""How many of these keys are accepted: the oldest are forgotten when new ones are added."""
 
 
 class Keys:
@@ -115,6 +122,17 @@ class Keys:
         """
         return await self._authenticator.authenticate(presented, peer)
 
+    async def expect_open(self, key: KeyRecord, *, is_free: bool = False) -> None:
+        """Raise if the key's budgets and limits refuse even the smallest request now.
+
+        It reserves nothing. `is_free` requests cost neither tokens nor money.
+        """
+        if not key.is_limited:
+            return
+        now, least = self._clock(), 0 if is_free else 1
+        asked = Reservation(id="", key=key, tokens=least, nanos=least, day=self._day(now))
+        self._expect_admitted(await self._store.reserve(asked, now), key, now)
+
     async def reserve(
         self, key: KeyRecord, model: str, tokens: int, cost: Decimal | None
     ) -> Reservation:
@@ -146,12 +164,16 @@ class Keys:
         except asyncio.CancelledError:  # the client disconnected: nothing will settle it
             self._start(self._undo(task, reservation))
             raise
-        if refusal is not None:
-            if refusal.reason == "revoked":
-                self._authenticator.forget(reservation.key.id)
-            raise error_of(refusal, reservation.key, now)
+        self._expect_admitted(refusal, reservation.key, now)
         self._live[reservation.id] = reservation
         return reservation
+
+    def _expect_admitted(self, refusal: Refusal | None, key: KeyRecord, now: float) -> None:
+        if refusal is None:
+            return
+        if refusal.reason == "revoked":
+            self._authenticator.forget(key.id)
+        raise error_of(refusal, key, now)
 
     async def _undo(self, task: asyncio.Task[Refusal | None], reservation: Reservation) -> None:
         with suppress(StoreError):
@@ -338,5 +360,48 @@ class Keys:
 
     async def list(self) -> Sequence[KeyRecord]:
         """All keys that can be read, oldest first; `damaged` then has the ids of the others."""
-        found, self.damaged = await self._store.records()
-        return found
+        found, damaged = await self._store.records()
+        self.damaged = [id for id in damaged if not id.startswith(_ENVELOPE)]
+        return [each for each in found if not each.id.startswith(_ENVELOPE)]
+
+    # --- the keys of envelopes
+
+    async def envelope_keys(self) -> tuple[bytes, ...]:
+        """The keys that sign provider state: the first one signs, all of them are accepted.
+
+        The first call on an empty store creates one. A new one signs only when all workers have had
+        the time to read it; the latest `KEPT_ENVELOPE_KEYS` are accepted.
+        """
+        found = await self._envelope_keys()
+        if not found:
+            await self._add_envelope_key(1)
+            found = await self._envelope_keys()
+        found = found[-KEPT_ENVELOPE_KEYS:]
+        since = self._clock() - _SPREAD
+        ready = [each for each in found if each.record.created_at <= since] or found[:1]
+        return (ready[-1].digest, *[each.digest for each in found if each is not ready[-1]])
+
+    async def add_envelope_key(self) -> None:
+        """Add a key that signs provider state; soon, all workers use it."""
+        await self._add_envelope_key(len(await self._all_envelope_keys()) + 1)
+
+    async def _add_envelope_key(self, number: int) -> None:
+        """Add it unless another process was faster: then its key is as good."""
+        record = KeyRecord(id=f"{_ENVELOPE}{number}", created_at=self._clock())
+        await self._store.add(Found(record, token_bytes(32)))
+
+    async def _envelope_keys(self) -> Sequence[Found]:
+        return [each for each in await self._all_envelope_keys() if each is not None]
+
+    async def _all_envelope_keys(self) -> Sequence[Found | None]:
+        """All that were ever added, in order; None for one that is damaged."""
+        found: MutableSequence[Found | None] = []
+        while True:
+            try:
+                each = await self._store.find(f"{_ENVELOPE}{len(found) + 1}")
+            except Corrupt:
+                found.append(None)
+                continue
+            if each is None:
+                return found
+            found.append(each)

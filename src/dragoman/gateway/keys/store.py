@@ -113,7 +113,10 @@ class KeyStore(Protocol):
         ...
 
     async def reserve(self, reservation: Reservation, now: float) -> Refusal | None:
-        """Make a reservation if the key's budgets and limits allow it; else return why not."""
+        """Make a reservation if the key's budgets and limits allow it; else return why not.
+
+        One without an id is not made: this only tells whether it would be.
+        """
         ...
 
     async def settle(self, charge: Charge, now: float) -> bool:

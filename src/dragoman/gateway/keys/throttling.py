@@ -1,4 +1,7 @@
-"""Slows down guessing: a client with too many invalid keys within a minute has to wait."""
+"""Slows down guessing: after too many invalid keys within a minute, a client's others are refused.
+
+Valid keys never wait: those who have one may share their address with those who guess.
+"""
 
 from __future__ import annotations
 

@@ -11,6 +11,7 @@ import msgspec
 
 from dragoman.errors import InvalidInputError, InvalidRequest
 from dragoman.gateway.inbound import InboundRequest
+from dragoman.gateway.large_bodies import translated_aside
 from dragoman.gateway.state import Gateway
 from dragoman.model.frozen import EMPTY
 from dragoman.model.jsontext import dumps, loads
@@ -75,14 +76,15 @@ class PageCall:
 
     # --- the body
 
-    async def body(self) -> bytes:
+    async def body(self, *, is_json: bool = False) -> bytes:
         """Returns the raw body, within the gateway's limits."""
-        return await self.inbound.body()
+        return await self.inbound.body(is_json=is_json)
 
     async def json(self) -> dict[str, Any]:
         """Returns the body as a JSON object."""
         try:
-            found = loads(await self.body())
+            body = await self.body(is_json=True)
+            found = await translated_aside(body, loads, body)
         except InvalidInputError:
             found = None
         if not isinstance(found, dict):

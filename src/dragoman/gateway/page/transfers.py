@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from dragoman.errors import ConfigError, DragomanError, InvalidRequest
+from dragoman.gateway.large_bodies import check_values
 from dragoman.gateway.page.branches import expect_branch
 from dragoman.gateway.page.calls import Content, PageCall
 from dragoman.gateway.page.conversations import found_in, new_identity
@@ -30,6 +31,7 @@ from dragoman.providers.documents.writing import Destination, Written
 _JSON = "application/json"
 _MAX_IMPORTED = 1000  # conversations in one file
 _MAX_LOSSES = 1000
+_MAX_VALUES = 500_000  # of one conversation
 _CHUNK = 512 * 1024
 _UNSAFE = re.compile(r"[^\w .()-]+")
 _NO_FORMAT = "unknown format; `info` lists the supported formats"
@@ -106,6 +108,7 @@ def _read(body: bytes, name: str) -> tuple[list[_Imported], list[dict[str, Any]]
         problem = piece.problem
         if problem is None:
             try:
+                check_values(piece.raw, _MAX_VALUES)
                 document = reader.read(piece.raw)
                 made = _imported(document)
             except DragomanError as error:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
+from dragoman.gateway.large_bodies import aside
 from dragoman.gateway.responses import state_errors
 from dragoman.gateway.responses.items import reference_in, size_of
 from dragoman.gateway.responses.store import ENDED, ResponseStore
@@ -92,7 +93,7 @@ class StateResolver:
                 raise state_errors.too_long(msg, "previous_response_id")
             seen.add(at)
             items, previous = await self._link(at)
-            size += size_of(items)
+            size += await aside(size_of, items)
             self._expect_size(size)
             links.append(items)
             if previous is None:
@@ -117,7 +118,7 @@ class StateResolver:
         if self._conversations is None:
             raise state_errors.no_conversation(id)
         items: list[Any] = await self._conversations.items(id)
-        self._expect_size(size_of(items))
+        self._expect_size(await aside(size_of, items))
         return items[: _end(items, upto)]
 
     async def _resolved(self, items: Iterable[dict[str, Any]], before: list[Any]) -> list[Any]:

@@ -9,21 +9,28 @@ from typing import Any
 
 from dragoman.errors import Conflict, NotFound, Overloaded
 from dragoman.gateway.histories import CONVERSATIONS, Histories
+from dragoman.gateway.large_bodies import aside
 from dragoman.gateway.responses.documents import document, entry
 from dragoman.gateway.responses.ids import is_own, is_plain, new_conversation_id, new_item_id
 from dragoman.gateway.responses.state_errors import no_conversation, no_item, too_long
 from dragoman.history.identity import SessionIdentity
-from dragoman.history.storage.protocol import DuplicateIds, Entry, Storage
+from dragoman.history.storage.protocol import DuplicateIds, Entry, Row, Storage
 
 _HEAD = "conversation"
 _MAX_ITEMS = 20_000
 _FULL = f"A conversation can have at most {_MAX_ITEMS:,} items."
+_LARGE = "The conversation has too many bytes to read all of its items: read or delete single ones."
+_FIRST_ROWS, _FEW_BYTES = 16, 256 * 1024
+"""How many rows are read at first; four times as many if these have few bytes."""
 _ATTEMPTS = 100
 _PAUSE = 0.002
 
 
 class ConversationStore:
     """The conversations of one key; None if the gateway has no keys."""
+
+    most_bytes = 64 * 1024 * 1024
+    """Of the items that are read at once."""
 
     def __init__(self, histories: Histories, key: str | None) -> None:
         self._histories = histories
@@ -41,7 +48,7 @@ class ConversationStore:
         """Creates a conversation; returns it in the API's format."""
         id = new_conversation_id()
         head = {"id": id, "object": "conversation", "created_at": int(time()), "metadata": metadata}
-        entries = [entry(_HEAD, head), *_entries(items)]
+        entries = [entry(_HEAD, head), *await aside(_entries, items)]
         await (await self._storage()).append(self._identity(id), entries, expected=0)
         return head
 
@@ -85,7 +92,7 @@ class ConversationStore:
             named = _named(items)
             if not named:
                 return []
-            entries = [entry(each["id"], each) for each in named]
+            entries = await aside(_entries_of, named)
             try:  # by version: an append must not recreate a deleted conversation
                 await storage.append(identity, entries, expected=session.version)
             except DuplicateIds as error:
@@ -99,10 +106,28 @@ class ConversationStore:
 
     async def items(self, id: str) -> list[dict[str, Any]]:
         """Returns all items in order."""
-        rows = await (await self._storage()).rows(self._identity(id))
-        if not rows or not is_own(id):
+        rows = await self._rows(id) if is_own(id) else ()
+        if not rows:
             raise no_conversation(id)
-        return [document(row) for row in rows if row.id != _HEAD]
+        return await aside(lambda: [document(row) for row in rows if row.id != _HEAD])
+
+    async def _rows(self, id: str) -> Sequence[Row]:
+        """All rows; raises before more of them are in memory than a conversation may have."""
+        storage, identity = await self._storage(), self._identity(id)
+        found: list[Row] = []
+        size, number = 0, _FIRST_ROWS
+        while True:
+            after = found[-1].seq if found else 0
+            rows = await storage.rows(identity, after=after, limit=number)
+            found += rows
+            some = sum(len(row.body) for row in rows)
+            size += some
+            if size > self.most_bytes:
+                raise too_long(_LARGE, "conversation")
+            if len(rows) < number:
+                return found
+            if some < _FEW_BYTES:
+                number *= 4
 
     async def item(self, id: str, item: str) -> dict[str, Any]:
         """Returns one item."""
@@ -125,7 +150,11 @@ class ConversationStore:
 
 
 def _entries(items: Sequence[Any]) -> list[Entry]:
-    return [entry(each["id"], each) for each in _named(items)]
+    return _entries_of(_named(items))
+
+
+def _entries_of(named: Sequence[Any]) -> list[Entry]:
+    return [entry(each["id"], each) for each in named]
 
 
 def _named(items: Sequence[Any]) -> list[dict[str, Any]]:

@@ -6,6 +6,7 @@ from typing import Any
 
 from dragoman.errors import InvalidInputError, InvalidRequest
 from dragoman.gateway.inbound import InboundRequest
+from dragoman.gateway.large_bodies import translated_aside
 from dragoman.gateway.responses import state_errors
 from dragoman.gateway.responses.conversations import ConversationStore
 from dragoman.gateway.responses.creating import StateStores
@@ -114,7 +115,7 @@ async def _given(given: Any, responses: ResponseStore | None) -> list[dict[str, 
 async def _body(inbound: InboundRequest) -> dict[str, Any]:
     raw = await inbound.body()
     try:
-        found = loads(raw) if raw.strip() else {}
+        found = await translated_aside(raw, loads, raw) if raw.strip() else {}
     except InvalidInputError:
         found = None
     if not isinstance(found, dict):

@@ -13,6 +13,7 @@ from dragoman.gateway.client_request import ClientRequest
 from dragoman.gateway.endpoints import RESPONSES
 from dragoman.gateway.exchange import Exchange, Stamp
 from dragoman.gateway.inbound import InboundRequest
+from dragoman.gateway.large_bodies import aside, translated_aside
 from dragoman.gateway.responses import state_errors
 from dragoman.gateway.responses.connections import Connection
 from dragoman.gateway.responses.context import ResolvedState, StateReferences, StateResolver
@@ -39,7 +40,7 @@ async def create(inbound: InboundRequest) -> None:
         inbound.call.more_headers["allow"] = "POST"
         msg = "this path supports only POST or a WebSocket connection"
         raise InvalidRequest(msg, status=405)
-    client_request = read_client_request(inbound, await inbound.body())
+    client_request = await read_client_request(inbound, await inbound.body())
     if (
         inbound.gateway.histories is None
         and inbound.connection is None
@@ -132,8 +133,8 @@ class Creation:
     @classmethod
     async def of(cls, inbound: InboundRequest, client_request: ClientRequest) -> Creation | None:
         """Resolves a request; None if its state belongs to the upstream provider."""
-        body = loads(client_request.body)
-        wanted, state = state_references(body), StateStores.of(inbound)
+        raw, state = client_request.body, StateStores.of(inbound)
+        body, wanted = await translated_aside(raw, _with_references, raw)
         resolver = StateResolver(
             state.responses, state.conversations, state.connection,
             inbound.gateway.config.server.max_body,
@@ -155,7 +156,9 @@ class Creation:
         self.stores = may and store is not False and not self.is_warming
         if self.is_background:
             self._expect_background(may=may)
-        self.client_request = ClientRequest(RESPONSES, dumps(self._sent()), headers=None)
+        self.client_request = await aside(
+            lambda: ClientRequest(RESPONSES, dumps(self._sent()), headers=None)
+        )
         self.client_request.losses = losses
 
     def _expect_background(self, *, may: bool) -> None:
@@ -222,7 +225,8 @@ class Creation:
         """Stores a response, and adds it to its conversation and connection."""
         store = self.state.responses
         if self.stores and store is not None and not store.is_deleted(self.id):
-            await store.add(self.id, self.stored_request(time()), given)
+            asked = await aside(self.stored_request, time())
+            await store.add(self.id, asked, given)
         await self.join(given)
 
     async def join(self, given: dict[str, Any]) -> None:
@@ -235,8 +239,8 @@ class Creation:
             await self.state.conversations.add(conversation, [*self.found.own, *output])
         if connection is not None:
             link = self.found.link
-            before = size_of(self.found.before) if link is None else link.size
-            size = before + size_of([*self.found.own, *output])
+            before = await aside(size_of, self.found.before) if link is None else link.size
+            size = before + await aside(size_of, [*self.found.own, *output])
             connection.remember(self.id, [*self.found.whole, *output], size)
 
     async def warm(self, inbound: InboundRequest) -> None:
@@ -249,6 +253,11 @@ class Creation:
         await inbound.call.begin({"content-type": "text/event-stream"})
         await inbound.call.write(lifecycle_event("response.created", begun, 0))
         await inbound.call.end(lifecycle_event("response.completed", body, 1))
+
+
+def _with_references(raw: bytes) -> tuple[Any, StateReferences]:
+    body = loads(raw)
+    return body, state_references(body)
 
 
 def state_references(body: Any) -> StateReferences:

@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from dragoman.errors import Conflict, Corrupt, NotFound
 from dragoman.gateway.histories import ITEMS, RESPONSES, Histories
+from dragoman.gateway.large_bodies import aside
 from dragoman.gateway.responses.documents import document, entry
 from dragoman.gateway.responses.ids import is_own, is_plain, response_of
 from dragoman.history.identity import SessionIdentity
@@ -118,7 +119,7 @@ class ResponseStore:
         rows = await storage.rows(self.identity(id), limit=_FIRST_ROWS)
         if len(rows) < _FIRST_ROWS:
             return None
-        found = _read(id, rows)
+        found = await aside(_read, id, rows)
         if time() - found.request.created_at > self._histories.response_ttl:
             await storage.delete(self.identity(id))
             return None
@@ -127,7 +128,9 @@ class ResponseStore:
     async def add(self, id: str, request: StoredRequest, answer: dict[str, Any]) -> int:
         """Stores a response; returns the version of its session."""
         storage = await self.storage()
-        entries = [entry(ASKED, msgspec.to_builtins(request)), entry(ANSWER, answer)]
+        entries = await aside(
+            lambda: [entry(ASKED, msgspec.to_builtins(request)), entry(ANSWER, answer)]
+        )
         await self._point_to(storage, id, answer)
         return (await storage.append(self.identity(id), entries, expected=0)).version
 

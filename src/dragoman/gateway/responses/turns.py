@@ -23,11 +23,10 @@ _ERROR_HEADERS = ("retry-after", "x-request-id")
 class TurnInProgress:
     """A turn in progress."""
 
-    def __init__(self, socket: Socket, event: dict[str, Any], stream_id: str | None) -> None:
+    def __init__(self, socket: Socket, body: bytes, stream_id: str | None) -> None:
         self._socket = socket
         self._stream_id = stream_id
-        body = {name: value for name, value in event.items() if name not in {"type", "stream_id"}}
-        self._body: bytes | None = dumps({**body, "stream": True})
+        self._body: bytes | None = body
         self._left = asyncio.Event()
         self._status = 0
         self._headers: dict[str, str] = {}
@@ -110,6 +109,12 @@ class TurnInProgress:
             code, why = "server_error", "the response was interrupted"
         error = {"type": "server_error", "code": code, "message": why, "param": None}
         await self._socket.tell(error_event(_FAILED, {"error": error}, {}, self._stream_id))
+
+
+def turn_body(event: Mapping[str, Any]) -> bytes:
+    """Returns the body of the HTTP request that a message stands for."""
+    body = {name: value for name, value in event.items() if name not in {"type", "stream_id"}}
+    return dumps({**body, "stream": True})
 
 
 def error_event(

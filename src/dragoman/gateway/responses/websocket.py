@@ -17,8 +17,10 @@ from dragoman.errors import DragomanError, InvalidRequest, Overloaded
 from dragoman.gateway.client_request import accepted_fields
 from dragoman.gateway.endpoints import RESPONSES, endpoint_at
 from dragoman.gateway.http import Call, Receive, Scope, Send
+from dragoman.gateway.intake import BodyLimits, Intake
+from dragoman.gateway.large_bodies import LARGE, translated_aside
 from dragoman.gateway.responses.connections import Connection
-from dragoman.gateway.responses.turns import TurnInProgress, error_event, object_in
+from dragoman.gateway.responses.turns import TurnInProgress, error_event, object_in, turn_body
 from dragoman.wire.dialect import dialect
 from dragoman.wire.front import Front
 
@@ -53,11 +55,14 @@ class Socket:
         self._scope = scope
         self._receive = receive
         self._send = send
-        self._most = app.gateway.config.server.max_body
+        server = app.gateway.config.server
+        self._most = server.max_body
+        self._limits = BodyLimits(server.max_body, server.max_ratio, server.max_values)
         self.connection = Connection(self._most)
         self._waiting: asyncio.Queue[TurnInProgress | None] = asyncio.Queue(_MAX_QUEUED)
         self._now: TurnInProgress | None = None
         self._is_closed = False
+        self._was_large = False
 
     async def serve(self) -> None:
         """Serves the connection until it closes."""
@@ -78,6 +83,8 @@ class Socket:
             self._is_closed = True
             self._leave()
             self._waiting.put_nowait(None)
+            if self._was_large:
+                self._app.gateway.memory.soon(is_cyclic=True)
             await turning  # not cancelled: `_leave` cancels the turn, which then records its end
 
     # --- the handshake
@@ -85,7 +92,7 @@ class Socket:
     async def _check(self) -> None:
         gateway = self._app.gateway
         call = Call(self._scope, self._receive, self._send)
-        peer = (self._scope.get("client") or ("",))[0]
+        peer = gateway.clients.of((self._scope.get("client") or ("",))[0], call.headers)
         await self._app.identify(call, self._scope["query_string"], peer)
         prefix, path = gateway.config.server.path_prefix, call.path
         if prefix and path.startswith(f"{prefix}/"):
@@ -135,22 +142,30 @@ class Socket:
                 await self.tell_error(_LIMIT)
                 await self._close(_GOING_AWAY)
                 return
+            self._was_large |= len(text) > LARGE
             await self._take(text)
+            del message, text  # the next one may come much later
 
     @property
     def _is_busy(self) -> bool:
         return self._now is not None or not self._waiting.empty()
 
     async def _take(self, text: str) -> None:
-        event = object_in(text)
+        try:
+            raw = await self._counted(text)
+        except InvalidRequest as error:
+            await self.tell_error(error)
+            return
+        event = await translated_aside(raw, object_in, raw)
         kind, stream_id = event.get("type"), event.get("stream_id")
         stream_id = (
             stream_id if isinstance(stream_id, str) and len(stream_id) <= _MAX_STREAM_ID else None
         )
         if kind == "response.create":
             try:  # while the text is known: what came twice is not seen in the object
-                accepted_fields(dialect(_FRONT), text.encode("utf-8", "surrogatepass"))
-                self._waiting.put_nowait(TurnInProgress(self, event, stream_id))
+                await translated_aside(raw, accepted_fields, dialect(_FRONT), raw)
+                body = await translated_aside(raw, turn_body, event)
+                self._waiting.put_nowait(TurnInProgress(self, body, stream_id))
             except DragomanError as error:
                 await self.tell_error(error, stream_id)
             except asyncio.QueueFull:
@@ -161,6 +176,12 @@ class Socket:
         else:
             msg = "a message must be a JSON object of type response.create or response.cancel"
             await self.tell_error(InvalidRequest(msg, status=400, param="type"), stream_id)
+
+    async def _counted(self, text: str) -> bytes:
+        """The message as bytes, within the limits of a body."""
+        intake = Intake(self._limits, None)
+        await intake.take(text.encode("utf-8", "surrogatepass"))
+        return intake.complete()
 
     async def _cancel(self, id: Any, stream_id: str | None) -> None:
         now = self._now

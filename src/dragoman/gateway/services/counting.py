@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
+from typing import TypeVar
 
 from dragoman.errors import DragomanError
 from dragoman.gateway.chat import answer
 from dragoman.gateway.client_request import accepted_fields
 from dragoman.gateway.http import Call
 from dragoman.gateway.inbound import InboundRequest
-from dragoman.gateway.large_bodies import check_values, translated_aside
+from dragoman.gateway.large_bodies import expect_few_messages, translated_aside
 from dragoman.gateway.limits import unknown_maximum
 from dragoman.gateway.services.embeddings import ESTIMATED
 from dragoman.gateway.services.paths import service_front
@@ -24,19 +26,21 @@ from dragoman.transport.protocol import Timeouts, within
 from dragoman.wire.error_reporting import reported
 from dragoman.wire.service_front import ServiceFront
 
+T = TypeVar("T")
+
 
 async def count(inbound: InboundRequest) -> None:
     """Handles a request to count the tokens of a prompt."""
     front = service_front(inbound)
     body = await inbound.body()
     try:
-        check_values(body, inbound.gateway.config.server.max_values)
-        body, _, losses = accepted_fields(front.dialect, body)
+        body, _, losses = await translated_aside(body, accepted_fields, front.dialect, body)
         request = await translated_aside(body, front.decode_count, body)
+        expect_few_messages(len(request.messages))
     except DragomanError as error:
         problem = reported(error)
     else:
-        task = Counting(inbound.call, front, request)
+        task = Counting(inbound.call, front, request, body)
         task.ignored = losses
         await answer(inbound, task)
         return
@@ -48,8 +52,9 @@ class Counting(UpstreamTask):
 
     is_free = True
 
-    def __init__(self, sink: Call, front: ServiceFront, request: Request) -> None:
+    def __init__(self, sink: Call, front: ServiceFront, request: Request, body: bytes) -> None:
         super().__init__(request.model, sink)
+        self._body = body
         self._front = front
         self._request = request
 
@@ -72,15 +77,30 @@ class Counting(UpstreamTask):
         await self.sink.respond(200, {**headers, **self.loss_headers()}, encoded.to_bytes())
 
     async def _counted(self, upstream: Upstream, request: Request) -> TokenCount:
-        if not upstream.is_wire:
-            return TokenCount(estimate(request), is_estimate=True)
-        request = self.permitted(request, upstream, request.model)
-        counted = await upstream.client.count_tokens(request, estimate=estimate)
-        if not counted.is_estimate:
-            encoded = upstream.client.encode(request)
-            self.losses += encoded.losses
-            self.repairs += encoded.repairs
+        counted = None
+        if upstream.is_wire:
+            request = self.permitted(request, upstream, request.model)
+            with suppress(_NoCounter):
+                counted = await upstream.client.count_tokens(request, estimate=_leave_it)
+        if counted is None:
+            return TokenCount(await self._aside(estimate, request), is_estimate=True)
+        encoded = await self._aside(upstream.client.encode, request)
+        self.losses += encoded.losses
+        self.repairs += encoded.repairs
         return counted
+
+    async def _aside(self, work: Callable[[Request], T], request: Request) -> T:
+        """Work that takes milliseconds for a short prompt, and a second for a long one."""
+        return await translated_aside(self._body, work, request)
+
+
+class _NoCounter(Exception):  # noqa: N818 - not a failure
+    """The provider can't count."""
+
+
+def _leave_it(_request: Request) -> int:
+    """Takes the place of an estimate, which would be made on the event loop."""
+    raise _NoCounter
 
 
 def estimate(request: Request) -> int:

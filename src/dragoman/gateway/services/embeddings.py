@@ -11,6 +11,7 @@ from dragoman.gateway.client_request import accepted_fields
 from dragoman.gateway.delivered import MAX_BYTES_PER_TOKEN, SLACK, largest, tokens_in
 from dragoman.gateway.http import Call
 from dragoman.gateway.inbound import InboundRequest
+from dragoman.gateway.large_bodies import translated_aside
 from dragoman.gateway.limits import unknown_maximum
 from dragoman.gateway.services.paths import service_front
 from dragoman.gateway.translation import NO_SETTINGS, Settings
@@ -35,8 +36,10 @@ _MAX_INPUTS = 10_000
 async def embed(inbound: InboundRequest) -> None:
     """Handles a request for embeddings."""
     front = service_front(inbound)
-    body, _, losses = accepted_fields(front.dialect, await inbound.body())
-    task = Embedding(inbound.call, front, front.decode_embeddings(body), len(body))
+    body = await inbound.body()
+    body, _, losses = await translated_aside(body, accepted_fields, front.dialect, body)
+    asked = await translated_aside(body, front.decode_embeddings, body)
+    task = Embedding(inbound.call, front, asked, len(body))
     task.ignored = losses
     await answer(inbound, task)
 

@@ -158,7 +158,7 @@ class _Upload:
         is_chunked = inbound.call.header(b"transfer-encoding") is not None
         size = int(length[:20]) if length is not None and length.isdigit() else 0
         if not is_chunked and size <= _MAX_BUFFERED:
-            return replace(message, body=self._checked(await inbound.body()))
+            return replace(message, body=self._checked(await inbound.body(is_json=False)))
         self._checked(b"...")
         if inbound.call.header(b"content-encoding") not in {None, "identity"}:
             msg = "large files must be sent without a content-encoding"

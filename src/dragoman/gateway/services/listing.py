@@ -8,6 +8,7 @@ from dragoman.errors import DragomanError, ModelNotFound
 from dragoman.gateway.config.routing import Route
 from dragoman.gateway.endpoints import OLLAMA
 from dragoman.gateway.inbound import InboundRequest
+from dragoman.gateway.large_bodies import translated_aside
 from dragoman.gateway.reports import report_headers
 from dragoman.gateway.services.ollama_details import described
 from dragoman.gateway.services.ollama_servers import ask_ollama, is_ollama
@@ -38,7 +39,8 @@ async def model(inbound: InboundRequest) -> None:
 async def show(inbound: InboundRequest) -> None:
     """Returns the model named in the body (Ollama)."""
     front = service_front(inbound)
-    name = front.decode_model_name(await inbound.body())
+    body = await inbound.body()
+    name = await translated_aside(body, front.decode_model_name, body)
     await _send(inbound, front.model(await described(inbound, await _found(inbound, name))))
 
 

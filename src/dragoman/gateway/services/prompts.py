@@ -18,7 +18,7 @@ from dragoman.gateway.client_request import ClientRequest
 from dragoman.gateway.delivered import content_size, is_credible, largest, tokens_in
 from dragoman.gateway.exchange import Exchange
 from dragoman.gateway.inbound import InboundRequest
-from dragoman.gateway.large_bodies import check_values, translated_aside
+from dragoman.gateway.large_bodies import aside_if_large, translated_aside
 from dragoman.gateway.limits import unknown_maximum
 from dragoman.gateway.passage import MAX_RESPONSE_BYTES
 from dragoman.gateway.response_summary import summarised
@@ -46,8 +46,7 @@ _CONCURRENT = 8
 async def prompt(inbound: InboundRequest) -> None:
     """Handles a request with one prompt or several."""
     body = await inbound.body()
-    check_values(body, inbound.gateway.config.server.max_values)
-    client_request = ClientRequest(inbound.endpoint.front, body)
+    client_request = await aside_if_large(len(body), ClientRequest, inbound.endpoint.front, body)
     try:
         name, path, body = inbound.endpoint.front, inbound.path, client_request.body
         front = await translated_aside(body, prompt_front, name, body, path=path)

@@ -29,6 +29,7 @@ _MAX_CONNECTIONS = 500
 PATIENCE = 60.0
 """Seconds that a client may take to send a request."""
 _INVALID = 400
+_HTTP_PORT = 80
 _QUOTING = b"Validation error"
 _OVERRIDDEN = "on_tick", "shutdown"
 
@@ -87,11 +88,15 @@ def app_of(server: Server[Any], place: Place, token: str | None) -> ASGIApp:
     """The server as an ASGI application."""
     hosts = ["127.0.0.1", "localhost", "[::1]"]
     # Web pages can make other names resolve to this machine (DNS rebinding): on loopback, only its
-    # own names are accepted. Elsewhere the names are unknown, and the token protects us.
+    # own names are accepted. Elsewhere the names are unknown, and the token protects us. The pages
+    # of other servers on this machine have no business here either: an origin includes its port.
+    origins = [f"http://{host}:{place.port}" for host in hosts]
+    if place.port == _HTTP_PORT:
+        origins += [f"http://{host}" for host in hosts]  # browsers leave it out
     security = TransportSecuritySettings(
         enable_dns_rebinding_protection=place.is_loopback,
         allowed_hosts=[name for host in hosts for name in (host, f"{host}:*")],
-        allowed_origins=[name for host in hosts for name in (f"http://{host}", f"http://{host}:*")],
+        allowed_origins=origins,
     )
     app = server.streamable_http_app(
         streamable_http_path=PATH, transport_security=security, host=place.host,

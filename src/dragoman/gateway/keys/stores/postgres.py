@@ -98,7 +98,7 @@ class PostgresKeyStore:
         state, rows = await locked.fetchone(), await counted.fetchall()
         decided = _decided(reservation, state, rows, now)
         async with connection.pipeline():
-            if isinstance(decided, Rates):
+            if isinstance(decided, Rates) and reservation.id:
                 values = (
                     reservation.id,
                     id,

@@ -85,6 +85,7 @@ if wait > 0 then return {'requests', string.format('%.6f', wait), '0'} end
 local tokens_at, longer = poured('tokens_at', tonumber(tokens), tokens_per_minute)
 if longer > 0 then return {'tokens', string.format('%.6f', longer), '0'} end
 if concurrent ~= '' and live >= tonumber(concurrent) then return {'concurrent', soon, '0'} end
+if id == '' then return {'ok'} end -- only asked
 
 redis.call('ZADD', leases, until_text, id)
 redis.call('HSET', reservations, id, tokens .. ' ' .. nanos .. ' ' .. day)

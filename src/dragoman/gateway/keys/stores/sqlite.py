@@ -224,6 +224,8 @@ def _reserve(on: sqlite3.Connection, reservation: Reservation, now: float) -> Re
     decided = decide(reservation, Meter(spent, _held(on, key, now), Rates(*state[1:])), now)
     if isinstance(decided, Refusal):
         return decided
+    if not reservation.id:
+        return None
     on.execute(
         sql.HOLD,
         (reservation.id, key, reservation.tokens, reservation.nanos, reservation.day, now + LEASE),
