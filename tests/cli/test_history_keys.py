@@ -359,7 +359,9 @@ def test_a_new_key_is_flushed_to_disk_before_it_is_used(
     """Otherwise a power cut could lose it with everything encrypted; half a key is removed."""
     file = tmp_path / "new.key"
     synced: list[bytes] = []
-    monkeypatch.setattr(os, "fsync", lambda _: synced.append(file.read_bytes()))
+    monkeypatch.setattr(
+        os, "fsync", lambda _: synced.extend(each.read_bytes() for each in tmp_path.iterdir())
+    )
     write_key(str(file), KEY)
     assert synced == [KEY.hex().encode() + b"\n"]
 
@@ -369,4 +371,4 @@ def test_a_new_key_is_flushed_to_disk_before_it_is_used(
     monkeypatch.setattr(os, "fsync", fail)
     with pytest.raises(PermissionError):
         write_key(str(tmp_path / "other.key"), KEY)
-    assert not (tmp_path / "other.key").exists()
+    assert [*tmp_path.iterdir()] == [file]

@@ -78,15 +78,6 @@ def test_modes(tmp_path: Path) -> None:
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_a_new_file_replaces_none(tmp_path: Path) -> None:
-    """An existing one is an error, and stays."""
-    path = tmp_path / "a.key"
-    path.write_text("old")
-    with pytest.raises(FileExistsError):
-        AtomicFile(path, is_new=True)
-    assert path.read_text() == "old"
-
-
 @pytest.mark.usefixtures("full")
 @pytest.mark.parametrize("size", [1, 1_000_000])
 @pytest.mark.parametrize("is_new", [True, False])
@@ -228,6 +219,21 @@ OTHERS = {
     "transport/recordings.py": "appends a line",
 }
 """The files that write in other ways, with the reason."""
+
+
+def test_a_new_file_never_replaces_another(tmp_path: Path) -> None:
+    """It fails if there is one already, at the start or when it is kept, and leaves nothing."""
+    path = tmp_path / "new.key"
+    with AtomicFile(path, is_new=True) as file:
+        file.write(b"ours")
+        assert not path.exists()  # nobody reads half of it
+        path.write_bytes(b"theirs")
+        with pytest.raises(FileExistsError):
+            file.keep()
+    with pytest.raises(FileExistsError):
+        AtomicFile(path, is_new=True)
+    assert path.read_bytes() == b"theirs"
+    assert [*tmp_path.iterdir()] == [path]
 
 
 def test_files_are_written_in_one_way() -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import os
-import tempfile
 from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from secrets import token_bytes
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING
 from dragoman.errors import ConfigError, DragomanError, InvalidInputError
 from dragoman.history.storage.private_folders import make_private_folder
 from dragoman.history.storage_urls import default_file
+from dragoman.transport.atomic_files import AtomicFile
 from dragoman.wire.envelope import expect_key, signed_with
 
 if TYPE_CHECKING:
@@ -94,13 +94,9 @@ def _own(path: Path) -> tuple[bytes, ...]:
 def _make(path: Path) -> None:
     """Create the file with a new key; of several workers that do so at once, one wins."""
     make_private_folder(path.parent)
-    number, name = tempfile.mkstemp(dir=path.parent, prefix=_FILE)  # mode 0600
-    try:
-        with os.fdopen(number, "wb") as file:
-            file.write(token_bytes(_KEY_BYTES).hex().encode() + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
-        with suppress(FileExistsError):
-            os.link(name, path)  # complete, or not there; never replaces another's
-    finally:
-        os.unlink(name)  # noqa: PTH108 - as it was made
+    with (
+        suppress(FileExistsError),
+        AtomicFile(path, is_private=True, is_new=True) as file,
+    ):
+        file.write(token_bytes(_KEY_BYTES).hex().encode() + b"\n")
+        file.keep(is_synced=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import stat
@@ -26,20 +27,23 @@ class AtomicFile:
 
     Leaving the block without `keep`, or with an error in it, leaves nothing behind. An `OSError`
     has the file's name, also if it is about a full disk. Files that are not regular (`/dev/null`, a
-    named pipe) are written directly, and so are `is_new` ones, which must not exist yet.
+    named pipe) are written directly. One that `is_new` never replaces another: that is a
+    `FileExistsError`, at the start or in `keep`.
     """
 
     def __init__(self, path: Path, *, is_private: bool = False, is_new: bool = False) -> None:
         self._path = path
         self._is_private = is_private
+        self._is_new = is_new
         self._temporary: Path | None = None
         with named(path):
             self._final = final = path.resolve()  # a symbolic link stays one
-            if not is_new and final.exists() and not final.is_file():
+            if is_new and final.exists():
+                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
+            if final.exists() and not final.is_file():
                 self._stream = final.open("wb")
                 return
-            beside = final.with_name(f".{final.name[:_MAX_NAME]}.{secrets.token_hex(4)}.part")
-            written = final if is_new else beside
+            written = final.with_name(f".{final.name[:_MAX_NAME]}.{secrets.token_hex(4)}.part")
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
             handle = os.open(written, flags, _PRIVATE if is_private else _PUBLIC)
             self._stream = os.fdopen(handle, "wb")
@@ -65,15 +69,18 @@ class AtomicFile:
             if is_synced:
                 os.fsync(self._stream.fileno())
             self._stream.close()  # some file systems notice only now that they are full
-            if self._temporary not in {None, self._final}:
-                self._rename()
+            if self._temporary is not None:
+                self._rename(self._temporary)
             self._temporary = None
 
-    def _rename(self) -> None:
-        assert self._temporary is not None  # noqa: S101 - the caller has checked it
+    def _rename(self, written: Path) -> None:
+        if self._is_new:
+            os.link(written, self._final)  # unlike renaming, it fails if there is one
+            written.unlink()
+            return
         if not self._is_private and self._final.exists():
-            self._temporary.chmod(stat.S_IMODE(self._final.stat().st_mode))
-        self._temporary.replace(self._final)
+            written.chmod(stat.S_IMODE(self._final.stat().st_mode))
+        written.replace(self._final)
 
     def discard(self) -> None:
         """Delete what was written, unless it was kept."""

@@ -123,12 +123,11 @@ def write_key(name: str, key: bytes) -> None:
     from dragoman.transport.atomic_files import AtomicFile
 
     try:
-        file = AtomicFile(Path(name), is_private=True, is_new=True)
+        with AtomicFile(Path(name), is_private=True, is_new=True) as file:
+            file.write(key.hex().encode() + b"\n")
+            file.keep(is_synced=True)
     except FileExistsError:
         raise Ending(FILES, f"{name}: the file already exists, and was not changed") from None
-    with file:
-        file.write(key.hex().encode() + b"\n")
-        file.keep(is_synced=True)
 
 
 def key_id_of(body: bytes) -> str | None:
