@@ -107,6 +107,13 @@ class TestPage:
             assert answer.status_code == 200, answer.text
             yield _events(answer)
 
+    @contextmanager
+    def following(self, run: str) -> Generator[Iterator[dict[str, Any]]]:
+        """The events of a run in progress, from the first one."""
+        with self._client.stream("GET", f"talk/{run}") as answer:
+            assert answer.status_code == 200
+            yield _events(answer)
+
     def talk(self, text: str = "", **body: Any) -> list[dict[str, Any]]:
         """All events of an answer."""
         with self.talking(text, **body) as events:
