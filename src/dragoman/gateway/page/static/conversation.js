@@ -159,7 +159,7 @@ function take(event) {
   if (handler) handler(event, live);
 }
 
-const titleOf = (messages) => (messages[0]?.parts.find((part) => part.kind === 'text')?.text ?? '').split('\n')[0].slice(0, 60);
+const titleOf = ([{ parts } = { parts: [] }]) => (parts.find((part) => part.kind === 'text')?.text ?? parts[0]?.name ?? '').split('\n')[0].slice(0, 60);
 
 const HANDLERS = {
   run(event, live) {
