@@ -145,7 +145,7 @@ async function resume(control, failure) {
   if (!isShown(control)) return;
   if (!found) { finish(failure); return; }
   conversation.patch({ live: null });
-  update(found, now().messages);
+  update(found);
 }
 
 let drawing = null;
@@ -226,12 +226,13 @@ async function refreshed() {
   try {
     const found = await ask(`conversations/${encodeURIComponent(id)}`, { query: { branch, limit: Math.min(PAGE, Math.max(FIRST, messages.length)) } });
     await prepared(textsOf(found.messages));
-    if (now().id === id && now().branch === branch && !now().live && !now().loading) update(found, messages);
+    if (now().id === id && now().branch === branch && !now().live && !now().loading) update(found);
   } catch { /* keep what is shown */ }
 }
 
 /** Shows what was read again: the latest messages, after those that were loaded before them. */
-function update(found, messages) {
+function update(found) {
+  const { messages } = now(); // more may have been loaded meanwhile
   const first = messages.findIndex((one) => one.id === found.messages[0]?.id);
   const before = first > 0 ? messages.slice(0, first) : [];
   conversation.patch({ ...shaped(found), messages: [...before, ...found.messages], hasMore: first > 0 ? now().hasMore : found.has_more, unanswered: now().error ? now().unanswered : isUnanswered(found) });
