@@ -27,7 +27,7 @@ MAKEFILE = ROOT / "Makefile"
 LOCK = FOLDER / "lock.py"
 LOWEST = FOLDER / "lowest.py"
 INSTALL = FOLDER / "install.py"
-_HASH = re.compile(r"--hash=sha256:[0-9a-f]{64}")
+_HASH = re.compile(r"--hash=sha256:(?!(.)\1{63})[0-9a-f]{64}")  # none that stands for another
 _DIGEST = re.compile(r"[\w.-]+(?:/[\w.-]+)*:[\w.-]+@sha256:[0-9a-f]{64}")
 
 
