@@ -19,9 +19,10 @@ from tests import environment
 from tests.locks import FOLDER, ROOT, Entry, entries
 from tests.sdk_types.bodies import SOURCES
 
-pytestmark = pytest.mark.skipif(
-    not (ROOT / ".ci").exists(), reason="only in the repository"
-)  # fmt: skip
+pytestmark = [
+    pytest.mark.skipif(not (ROOT / ".ci").exists(), reason="only in the repository"),
+    pytest.mark.whole,
+]
 NAMES = sorted(path.stem for path in FOLDER.glob("*.txt"))
 MAKEFILE = ROOT / "Makefile"
 LOCK = FOLDER / "lock.py"
