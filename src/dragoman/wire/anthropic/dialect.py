@@ -164,6 +164,7 @@ TARGET = Target(
     ),
     media=MediaFlags(
         in_results=True,  # W64
+        details=None,  # it has none, which is reported where the image is written
     ),
     state=StateFlags(fields=("thread",)),
     cache=CacheFlags(
