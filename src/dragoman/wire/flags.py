@@ -281,6 +281,11 @@ class SamplingFlags(Flags, frozen=True, kw_only=True):
     """Whether temperature and `top_p` are mutually exclusive (Claude from Opus 4.1 on)."""
     needs_token_limit: bool = demand(False, "W50")
     """Whether a request must set the maximum number of output tokens."""
+    default_output_tokens: int = 4096
+    """The limit that is sent where one is required and the request has none: the most that the
+    model can produce, so that it truncates nothing; where that is unknown, what every model has."""
+    has_fast_mode: bool = demand(True)
+    """Whether an Anthropic host has a fast mode (`speed`) for this model."""
     min_output_tokens: int = demand(0)
     """The smallest output token limit that it accepts (OpenAI's Responses: 16)."""
     token_limit_fields: tuple[str, ...] = ("max_completion_tokens", "max_tokens")

@@ -161,6 +161,7 @@ TARGET = Target(
     ),
     sampling=SamplingFlags(
         needs_token_limit=True,  # W50
+        default_output_tokens=32_000,  # every model that Anthropic still serves accepts it
     ),
     media=MediaFlags(
         in_results=True,  # W64
