@@ -63,6 +63,12 @@ def reports_nothing(outcome: Outcome) -> None:
     assert outcome.reports == ""
 
 
+def reports_only_ids(outcome: Outcome) -> None:
+    """Nothing is lost but the response's id, which Ollama does not have."""
+    assert {loss.path for loss in outcome.losses} <= {"id"}
+    assert outcome.repairs == ()
+
+
 def is_valid(outcome: Outcome) -> None:
     """`check` finds no error in the request."""
     assert outcome.error is None, outcome.error
