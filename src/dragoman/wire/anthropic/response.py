@@ -40,6 +40,10 @@ _FINISH: dict[str, FinishReason] = {
     "compaction": FinishReason.PAUSE,  # like pause_turn: send it back to continue
     "refusal": FinishReason.REFUSAL,
     "model_context_window_exceeded": FinishReason.CONTEXT_FULL,
+    # Values of other servers: Z.ai and MiniMax; LiteLLM.
+    "sensitive": FinishReason.CONTENT_FILTER,
+    "content_filter": FinishReason.CONTENT_FILTER,
+    "network_error": FinishReason.ERROR,
 }
 _OTHER = FinishReason.OTHER
 
