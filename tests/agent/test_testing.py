@@ -18,9 +18,43 @@ from dragoman import Agent, Text, ToolDefinition, tool
 from dragoman.agent import RunContext
 from dragoman.agent.made_up import made_up
 from dragoman.errors import InvalidInputError
+from dragoman.model.tools import make_definition
 from dragoman.model.validation.problems import problems
-from dragoman.testing import TestModel
+from dragoman.testing import ScriptedModel, TestModel
 from tests.agent.scripts import model, weather
+
+_CALLING: dict[str, Any] = {
+    "role": "assistant",
+    "tool_calls": [
+        {
+            "id": "c",
+            "type": "function",
+            "function": {"name": "get-order.v2", "arguments": '{"number":0}'},
+        }
+    ],
+}
+
+
+@tool(name="get-order.v2")
+def get_order(number: int) -> str:
+    """An order."""
+    return f"order {number}"
+
+
+@pytest.mark.parametrize("kind", [TestModel, lambda: ScriptedModel([_CALLING, "Done."])])
+async def test_tools_keep_the_names_that_providers_take(kind: Any) -> None:
+    """`@tool(name=…)`, `TestModel` and `ScriptedModel` take names with hyphens and dots."""
+    result = await Agent(kind(), tools=[get_order]).send("Hi")
+    (call,) = result.messages[1].tool_calls
+    assert call.name == "get-order.v2"
+    assert result.messages[2].tool_results[0].text == "order 0"
+
+
+async def test_a_tool_of_any_name_can_be_called() -> None:
+    """A definition off a wire may have a name that nobody could write by hand."""
+    foreign = make_definition("fs/read file", "It reads.", {"type": "object"})
+    result = await Agent(TestModel(), tools=[foreign]).send("Hi")
+    assert result.messages.pending_tool_calls[0].name == "fs/read file"
 
 
 class Colour(enum.Enum):

@@ -14,7 +14,7 @@ from dragoman.model.frozen import EMPTY
 from dragoman.model.jsontext import dumps
 from dragoman.model.messages import Message
 from dragoman.model.requests import Request
-from dragoman.model.tools import ToolCall, ToolDefinition
+from dragoman.model.tools import ToolCall, ToolDefinition, make_call
 from dragoman.model.validation.problems import problems
 from dragoman.transport.scripted import ScriptedModel
 
@@ -69,7 +69,7 @@ class TestModel(ScriptedModel):
             )
         if returning is not None:
             value = self._value(returning.parameters or EMPTY)
-            call = ToolCall.create("call_output", returning.name, value)
+            call = make_call("call_output", returning.name, input=value)
             return Message.assistant(tool_calls=[call])
         if request.output is not None and request.output.schema is not None:
             return Message.assistant(dumps(self._value(request.output.schema)).decode("utf-8"))
@@ -77,11 +77,11 @@ class TestModel(ScriptedModel):
 
     def _call(self, tool: ToolDefinition, number: int) -> ToolCall:
         if tool.kind == "custom":
-            return ToolCall(f"call_{number}", tool.name, "a", kind="custom")
+            return make_call(f"call_{number}", tool.name, "a", kind="custom")
         arguments = self._arguments.get(tool.name)
         if arguments is None:
             arguments = made_up(tool.parameters or EMPTY, f"the arguments of `{tool.name}`")
-        return ToolCall.create(f"call_{number}", tool.name, arguments)
+        return make_call(f"call_{number}", tool.name, input=arguments)  # its name is the agent's
 
     def _value(self, schema: Mapping[str, Any]) -> Any:
         if self._output is UNSET:

@@ -86,9 +86,6 @@ class Citation(Value, frozen=True, kw_only=True):
         return (self.kind, self.url, self.title, self.quote, self.start, self.end)
 
 
-_UNSAID = (None, None, None, None)
-
-
 class Part(Value, frozen=True, kw_only=True, tag_field="type"):
     """Base class of all parts, with the fields they share."""
 
@@ -115,7 +112,10 @@ class Part(Value, frozen=True, kw_only=True, tag_field="type"):
         """
         if self.extras is not EMPTY:
             own_mapping(self, "extras")
-        if (self.item_id, self.signature, self.origin, self.cache) != _UNSAID:
+        if (  # one by one: hardly ever is any of them set
+            self.item_id is not None or self.signature is not None
+            or self.origin is not None or self.cache is not None
+        ):  # fmt: skip
             expect_fields(self, item_id=str, signature=str, origin=Origin, cache=CacheHint)
 
     def replace(self, **changes: Any) -> Self:
