@@ -9,15 +9,16 @@ import enum
 import json
 import uuid
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Annotated, Any, Literal
 
 import pydantic
 import pytest
 
 from dragoman import Agent, Text, ToolDefinition, tool
-from dragoman.agent import RunContext
+from dragoman.agent import RunContext, RunLimits
 from dragoman.agent.made_up import made_up
-from dragoman.errors import InvalidInputError
+from dragoman.errors import InvalidInputError, LimitExceeded
 from dragoman.model.tools import make_definition
 from dragoman.model.validation.problems import problems
 from dragoman.testing import ScriptedModel, TestModel
@@ -264,3 +265,17 @@ def test_an_override_takes_an_open_model() -> None:
         Agent("echo:").override(model=wrong)
     with pytest.raises(InvalidInputError):
         Agent("echo:").override(tools=wrong)
+
+
+async def test_a_cost_limit_works_with_a_test_model() -> None:
+    """Its answers cost nothing, or what the test sets, whatever prices the agent has."""
+    agent = Agent("openai:gpt-5", tools=[weather], limits=RunLimits(cost="0.03"))
+    with agent.override(model=TestModel()):
+        assert (await agent.send("Hi")).cost == 0
+    with agent.override(model=TestModel(cost="0.01")):
+        result = await agent.send("Hi")
+    assert result.cost == Decimal("0.02")  # the tool's call, and the answer
+    with agent.override(model=TestModel(cost=0.05)), pytest.raises(LimitExceeded, match="spent"):
+        await agent.send("Hi")
+    with pytest.raises(InvalidInputError, match="the cost of an answer must be a number"):
+        TestModel(cost="free")

@@ -277,7 +277,7 @@ class Run:
         self.response = response
         cost = self.setup.prices.cost_of_response(response, self.setup.model.name)
         self._use(response.usage, cost)
-        self.tally.used(response.usage, cost)
+        self.tally.used(response.usage, cost, self.setup.model.name)
 
     def _use(self, usage: Usage | None, cost: Decimal | None) -> None:
         """Add usage here and in the outer runs."""
