@@ -6,7 +6,7 @@ Media are in `media`, tool calls and results in `tool_calls`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self, final
 
 from dragoman.errors import InvalidInputError
 from dragoman.model.frozen import EMPTY, JsonObject
@@ -27,6 +27,7 @@ def own_extras(extras: Mapping[str, Any], dialect: str = "canonical") -> Mapping
     return found if isinstance(found, Mapping) else EMPTY  # stored documents may hold anything
 
 
+@final
 class Origin(Value, frozen=True, kw_only=True):
     """Where a part or message came from; decides whether its opaque state may be replayed (I1)."""
 
