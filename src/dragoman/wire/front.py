@@ -86,6 +86,8 @@ class AgentForm(NamedTuple):
     """Fields, as JSON, to assume in a request for a stream."""
     state_fields: Callable[[Request], StateFields] | None = None
     """Where it keeps thinking and state, by its request; None: as other clients do."""
+    stream_encoder: Callable[[Front], StreamEncoder] | None = None
+    """Creates the encoder of its streams; None: the one for other clients."""
     takes_own: bool = True
     """Whether it understands any response in its dialect, so that bytes may be passed through."""
 
@@ -124,7 +126,7 @@ class FrontForm(NamedTuple):
     passing_filter: Callable[[Request], PassingFilter | None] = _passes_as_it_is
     """Removes what the client did not request from a stream that is passed through."""
     agents: Mapping[bytes, AgentForm] = _NO_AGENTS
-    """Clients with other expectations, by the prefix of their user agent."""
+    """Clients with other expectations, by what their user agent contains."""
 
 
 _PLAIN = FrontForm()
@@ -227,6 +229,12 @@ class Front:
         """The request id header, if the dialect's servers send one."""
         name = self.form.request_id_header
         return {} if name is None else {name: self.request_id}
+
+    @property
+    def stream_maker(self) -> Callable[[Front], StreamEncoder] | None:
+        """Creates the encoder of this client's streams; None: the dialect's usual encoder."""
+        made = None if self._agent is None else self._agent.stream_encoder
+        return self.form.stream_encoder if made is None else made
 
     @cached_property
     def context(self) -> Context:
