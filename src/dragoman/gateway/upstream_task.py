@@ -136,6 +136,7 @@ class UpstreamTask(ABC):
                     raise InvalidRequest(msg, status=400, param="model")
                 await self._attempt(upstream, model, settings, timeouts)
             except DragomanError as error:
+                upstream.locate(error, model)
                 cause = _as_upstream_error(error)
                 self.tried[-1] = (*self.tried[-1][:3], type(cause).__name__)
                 if self.sink.has_begun or not another_may_answer(cause):

@@ -19,6 +19,7 @@ from dragoman.agent.conversations import KeptConversation, last_round, unanswere
 from dragoman.agent.events import AgentEvent, MessageAdded
 from dragoman.errors import DragomanError, NotFound, ServerError
 from dragoman.gateway.page.attachments import KEY
+from dragoman.gateway.page.errors import error_view
 from dragoman.gateway.page.routed import PlacedModel, RoutedModel
 from dragoman.gateway.page.run_views import Viewer, sent_view
 from dragoman.gateway.page.stream_events import StreamEvents
@@ -131,7 +132,7 @@ class PageRun:
         try:
             await self._end(model, result, failure)
         except DragomanError as error:
-            await self._emit({"type": "error", **_error_view(error)})
+            await self._emit({"type": "error", **error_view(error)})
         finally:
             await self._emit(_END)
 
@@ -146,7 +147,7 @@ class PageRun:
         if failure is not None:
             if last is not None:
                 await self._emit({"type": "message", "view": await self._viewer.view(last)})
-            await self._emit({"type": "error", **_error_view(failure)})
+            await self._emit({"type": "error", **error_view(failure)})
             return
         view = None if last is None else await self._viewer.view(last)
         if view is not None and result is None:
@@ -239,7 +240,3 @@ class PageRun:
             self._queue.put_nowait(event)
         else:
             await self._queue.put(event)
-
-
-def _error_view(error: DragomanError) -> dict[str, str]:
-    return {"message": str(error), "kind": type(error).__name__}

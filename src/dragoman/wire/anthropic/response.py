@@ -20,7 +20,7 @@ from dragoman.wire.anthropic.content import decode_part, encode_parts
 from dragoman.wire.anthropic.dialect import NAME, TARGET, Block, is_own
 from dragoman.wire.call_ids import CallIds
 from dragoman.wire.encoded import Encoded
-from dragoman.wire.error_reporting import Forms, form_of, reported, status_of
+from dragoman.wire.error_reporting import Forms, client_message, form_of, reported, status_of
 from dragoman.wire.json_values import want
 from dragoman.wire.overlay import overlay_of, with_guesses, with_overlay
 from dragoman.wire.reading import Reading
@@ -341,7 +341,7 @@ def encode_error(error: DragomanError) -> tuple[int, dict[str, Any]]:
     kind = _KINDS.get(status, kind)
     body: dict[str, Any] = {
         "type": "error",
-        "error": {"type": kind, "message": f"{words}{failure.reason}"},
+        "error": {"type": kind, "message": f"{words}{client_message(failure)}"},
     }
     if failure.request_id is not None:
         body["request_id"] = failure.request_id
