@@ -18,7 +18,9 @@ from dragoman.errors import (
     ProviderError,
     RateLimited,
     Refused,
+    ResponseTooLarge,
     ServerError,
+    StreamSilent,
     TimeoutError,  # noqa: A004 - ours
     TransportError,
     WireError,
@@ -57,6 +59,12 @@ def reported(error: DragomanError) -> ProviderError:
 def _transport_failure(error: TransportError) -> ProviderError:
     if isinstance(error, TimeoutError):
         return ServerError("the provider timed out", status=_GATEWAY_TIMEOUT)
+    if isinstance(error, StreamSilent):
+        msg = "the provider kept its stream open without sending anything of the response"
+        return ServerError(msg, status=_GATEWAY_TIMEOUT, code="stream_silent", retryable=False)
+    if isinstance(error, ResponseTooLarge):
+        msg = "the provider's response exceeds the size limit"
+        return ServerError(msg, status=_BAD_GATEWAY, code="response_too_large", retryable=False)
     passes = getattr(error, "retryable", True)
     return ServerError("the provider could not be reached", status=_BAD_GATEWAY, retryable=passes)
 
