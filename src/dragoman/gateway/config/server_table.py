@@ -61,7 +61,7 @@ def read_server(document: Document, environ: Mapping[str, str]) -> ServerSetting
     """The server's settings: the environment overrides the file, the file the defaults."""
     values = document.fields(("server",), document.data.get("server", {}), FIELDS)
     for name in ("keys", "history", "cache"):
-        if "@" in values.get(name, ""):
+        if checks.may_hold_password(values.get(name, "")):
             text = f"this may contain a password: use DRAGOMAN_{name.upper()} instead"
             document.warn(("server", name), text)
     return ServerSettings(**{**values, **_from_environment(document, environ)})
