@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Sequence
+from itertools import takewhile
 from typing import NamedTuple
 
 from dragoman.errors import ConfigError, Corrupt, NotFound
@@ -12,7 +14,7 @@ from dragoman.history.records import is_sealed, message_of
 from dragoman.history.storage.integrity import tally_of
 from dragoman.history.storage.protocol import MAIN, Row, Session, Storage
 from dragoman.history.storage.soundness import is_damaged
-from dragoman.model.messages import Message
+from dragoman.model.messages import Message, make_message
 from dragoman.model.parts import Text
 from dragoman.model.roles import Role
 
@@ -24,6 +26,8 @@ Stored there, the title is part of exports and copies, and is deleted with the c
 _FIRST, _LAST = 3, 5  # number of messages that are read
 _CONCURRENCY = 16
 _MAX_LINE_CHARS = 200  # characters of a first line or title
+_FILE_HEAD = re.compile(r"[^\n]{0,190}?(?P<extension>\.\w{1,9})?:\n\n")
+"""How a file that is attached as text begins, on the page and in the terminal."""
 _DIGEST = 40
 _HEXADECIMAL = frozenset("0123456789abcdef")
 
@@ -114,12 +118,25 @@ def _first_line(rows: Sequence[Row]) -> tuple[str | None, str | None]:
 
 
 def _line_of(message: Message) -> str:
-    text = message.text.lstrip()
+    text = _without_files(message).text.lstrip()
     if text:
         line = text[: _MAX_LINE_CHARS + 1].splitlines()[0].rstrip()
-        return line if len(line) <= _MAX_LINE_CHARS else f"{line[: _MAX_LINE_CHARS - 1]}…"
+        line = line if len(line) <= _MAX_LINE_CHARS else f"{line[: _MAX_LINE_CHARS - 1]}…"
+        found = _FILE_HEAD.match(text)
+        return line.removesuffix(":") if found is not None and found["extension"] else line
     kinds = [type(part).__name__ for part in message.parts if not isinstance(part, Text)]
     return f"[{kinds[0]}]" if kinds else ""
+
+
+def _without_files(message: Message) -> Message:
+    """The message without the files attached as text before what its author wrote."""
+    texts = [part for part in message.parts if isinstance(part, Text)]
+    found = _FILE_HEAD.match(texts[-1].text) if texts else None
+    if found is not None and found["extension"]:
+        return message  # there are only files
+    files = set(map(id, takewhile(lambda part: _FILE_HEAD.match(part.text), texts[:-1])))
+    own = tuple(part for part in message.parts if id(part) not in files)
+    return make_message(message.role, own) if files else message
 
 
 # --- title

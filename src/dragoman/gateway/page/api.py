@@ -57,6 +57,7 @@ VIEWS: dict[str, str | View] = {
     "GET keys/{id}/usage": f"{_PACKAGE}.keys_and_routes:usage",
     "GET routes": f"{_PACKAGE}.keys_and_routes:routes",
     "POST talk": f"{_PACKAGE}.talk:talk",
+    "GET talk/{run}": f"{_PACKAGE}.talk:followed",
     "POST talk/{run}/approve": f"{_PACKAGE}.talk:approve",
     "POST talk/{run}/stop": f"{_PACKAGE}.talk:stop",
 }

@@ -2,7 +2,7 @@
 import { html, useState, useRef, useLayoutEffect, useEffect, useStore, Button, toast } from './ui.js';
 import { Icon } from './icons.js';
 import { bytes } from './format.js';
-import { draft, remember, remembered } from './state.js';
+import { draft } from './draft.js';
 
 const MAX_FILE_BYTES = 20 * 1024 * 1024;
 const THINKING = [['', 'model default'], ['off', 'off'], ['low', 'low'], ['medium', 'medium'], ['high', 'high']];
@@ -83,12 +83,10 @@ export function Composer({ busy, models, model, setModel, options, setOptions, t
       <input type="file" multiple hidden ref=${picker} onChange=${choose} aria-label="Files to attach" />
       <${Button} kind="plain" icon="clip" label="Attach files" onClick=${() => picker.current.click()} />
       <${Button} kind="plain" icon="options" label="Options" aria-expanded=${open} aria-controls="options" onClick=${() => setOpen(!open)} />
-      <${ModelSelect} models=${models} value=${model} onChange=${(id) => { setModel(id); remember('model', id); }} />
+      <${ModelSelect} models=${models} value=${model} onChange=${setModel} />
       <span class="grow"></span>
       ${busy ? html`<${Button} kind="primary stop" icon="stop" label="Stop (Escape)" onClick=${onStop} />`
         : html`<${Button} kind="primary" icon="send" label="Send (Enter)" disabled=${!text.trim() && !files.length} onClick=${send} />`}
     </div>
   </div>`;
 }
-
-export const firstModel = (info, models) => remembered('model') || info?.default_model || models[0]?.id || '';
