@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.errors import RateLimited, StreamInterrupted
+from dragoman.errors import InvalidRequest, RateLimited, StreamInterrupted
 from dragoman.gateway.records import RequestRecord
 from dragoman.model.messages import Message
 from dragoman.model.parts import Text, Thinking
@@ -263,6 +263,17 @@ def test_a_model_that_breaks_off_leaves_what_it_said(page: TestPage) -> None:
     events = page.talk("Again.", conversation=id)
     assert (events[-1]["type"], events[-1]["kind"]) == ("error", "RateLimited")
     assert page.texts(id) == ["Talk.", "Half", "Again."]
+
+
+def test_the_page_is_told_why_a_provider_refused(page: TestPage) -> None:
+    """In a field of its own; an error without a sentence of the provider has none."""
+    page.script(InvalidRequest("invalid (status 400)", detail="gemma does not support tools"))
+    refused = page.talk("Talk.")[-1]
+    assert (refused["message"], refused["detail"]) == (
+        "invalid (status 400)", "gemma does not support tools",
+    )  # fmt: skip
+    page.script(RateLimited("later", detail="Acme is out of tokens"))
+    assert "detail" not in page.talk("Again.")[-1]
 
 
 def test_two_tabs_on_one_branch_do_not_talk_across_each_other(page: TestPage) -> None:

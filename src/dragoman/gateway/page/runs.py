@@ -20,6 +20,7 @@ from dragoman.agent.conversations import KeptConversation, last_round, unanswere
 from dragoman.agent.events import AgentEvent, MessageAdded
 from dragoman.errors import DragomanError, NotFound, ServerError
 from dragoman.gateway.page.attachments import KEY
+from dragoman.gateway.page.errors import error_view
 from dragoman.gateway.page.feed import Feed
 from dragoman.gateway.page.routed import PlacedModel, RoutedModel
 from dragoman.gateway.page.run_views import Viewer, sent_view
@@ -124,7 +125,7 @@ class PageRun:
                 self._feed.add({"type": "run", "conversation": self.conversation, **self.view})
                 await self._answer(agent, model, content)
         except DragomanError as error:
-            self._feed.add({"type": "error", **_error_view(error)})
+            self._feed.add({"type": "error", **error_view(error)})
         finally:
             self._feed.end()
 
@@ -158,7 +159,7 @@ class PageRun:
         if failure is not None:
             if last is not None:
                 self._feed.add({"type": "message", "view": await self._viewer.view(last)})
-            self._feed.add({"type": "error", **_error_view(failure)})
+            self._feed.add({"type": "error", **error_view(failure)})
             return
         view = None if last is None else await self._viewer.view(last)
         if view is not None and result is None:
@@ -247,7 +248,3 @@ class PageRun:
             return _NOBODY
         finally:
             self._waiting.pop(call.id, None)
-
-
-def _error_view(error: DragomanError) -> dict[str, str]:
-    return {"message": str(error), "kind": type(error).__name__}
