@@ -191,6 +191,8 @@ class TurnFlags(Flags, frozen=True, kw_only=True):
     """Whether an empty text is refused."""
     refuses_blank_text: bool = demand(False, "W46", "W76")
     """Whether a whitespace-only text may be refused."""
+    refuses_empty_answers: bool = demand(True, "C5", relaxed=False)
+    """Whether an assistant message that says nothing and calls nothing may be refused."""
     refuses_empty_messages: bool = demand(False, "W47", "W76")
     """Whether a message without any content is refused."""
     needs_message: bool = demand(False, "W47", "W75")

@@ -113,7 +113,12 @@ MESSAGES: tuple[Step[Messages], ...] = (
     Step(without_empty_results, (), lambda seen, _: seen.has_blanks),
     Step(
         without_blank_texts,
-        ("turns.refuses_empty_text", "turns.refuses_blank_text", "turns.refuses_empty_messages"),
+        (
+            "turns.refuses_empty_text",
+            "turns.refuses_blank_text",
+            "turns.refuses_empty_messages",
+            "turns.refuses_empty_answers",
+        ),
         lambda seen, _: seen.has_blanks,
     ),
     Step(
