@@ -87,7 +87,7 @@ TARGET = Target(
     unsupported_part_fields=_UNSUPPORTED,
     ids=IdFlags(max_length=64),  # W22
     tools=ToolFlags(limits_argument_names=True),  # W39
-    turns=TurnFlags(answers_any_call=True),  # W29
+    turns=TurnFlags(answers_any_call=True, refuses_empty_answers=False),  # W29
     sampling=SamplingFlags(min_output_tokens=16),
     media=MediaFlags(kinds=("image", "file"), details=IMAGE_DETAILS),
     state=StateFlags(
