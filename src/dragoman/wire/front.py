@@ -108,6 +108,8 @@ class FrontForm(NamedTuple):
     """Whether responses have a creation time."""
     complete: Callable[[Encoded, Response, Front], None] = _as_it_is
     """Fills in what the body of a non-streamed response lacks."""
+    state_fields: Callable[[Request], StateFields] | None = None
+    """Where clients keep thinking and state, by their request; None: as the dialect says."""
     stream_encoder: Callable[[Front], StreamEncoder] | None = None
     """Creates the encoder for complete streams; None: the dialect's usual encoder."""
     stream_error: Callable[[Mapping[str, Any], int, str], StreamError] = _with_status
@@ -239,7 +241,8 @@ class Front:
     @cached_property
     def context(self) -> Context:
         """What the dialect's encoders need to know about the client."""
-        find = None if self._agent is None else self._agent.state_fields
+        agent = self._agent
+        find = (agent and agent.state_fields) or self.form.state_fields
         fields = None if find is None else find(self.request)
         return Context(request=self.request, state_fields=fields)
 
