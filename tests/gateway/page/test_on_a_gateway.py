@@ -13,7 +13,7 @@ import pytest
 from dragoman.errors import RateLimited
 from dragoman.model.messages import Message
 from dragoman.model.tools import ToolCall
-from tests.gateway.page.browsing import Looking, opened, until
+from tests.gateway.page.browsing import Looking, choose_model, opened, until
 from tests.gateway.page.pages import Hangs, TestPage
 from tests.gateway.page.real import gateway_at
 
@@ -57,8 +57,7 @@ class Flow:
         """Open Talk with a scripted model."""
         self.gateway.script(*script)
         self.looking.go("", _COMPOSER)
-        self.page.wait_for_selector(".model option", state="attached")
-        self.page.locator(".model select").select_option("scripted:")
+        choose_model(self.page, "scripted:")
         return self.page
 
     def say(self, text: str, answer: str | None = None) -> None:
@@ -105,10 +104,7 @@ def test_a_message_that_could_not_be_sent_is_given_back(flow: Flow) -> None:
     """Its text is in the composer again, before what was written since; nothing else changes."""
     page = flow.start("An answer")
     flow.say("First", "An answer")
-    page.locator(".model select").evaluate(
-        "(select) => { select.add(new Option('gone', 'gone:x')); }"
-    )
-    page.locator(".model select").select_option("gone:x")
+    choose_model(page, "gone:x")
     flow.say("Precious words")
     page.wait_for_selector(".notice.bad")
     assert page.input_value(_COMPOSER) == "Precious words"
@@ -170,7 +166,7 @@ def test_files_can_be_dropped_and_never_replace_the_page(flow: Flow) -> None:
     page = flow.start()
     assert page.evaluate(_DROP, ["header.top", "x.txt", "beside"])
     assert page.evaluate(_DROP, [".thread", "notes.txt", "dropped words"])
-    page.locator(".model select").select_option("echo:")
+    choose_model(page, "echo:")
     flow.say("Look", "dropped words")
 
 

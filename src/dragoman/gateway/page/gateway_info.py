@@ -61,8 +61,17 @@ def _default(config: GatewayConfig) -> str | None:
 
 async def models(call: PageCall) -> Any:
     """Returns the available models; omits providers that don't respond in time."""
-    found = await call.gateway.router.catalogue.models()
+    found = _each_once(call.gateway.config, await call.gateway.router.catalogue.models())
     return {"models": [_model(call, each) for each in found[:_MAX_MODELS]]}
+
+
+def _each_once(config: GatewayConfig, found: list[ModelInfo]) -> list[ModelInfo]:
+    """Returns the models without their plain names, if each is also listed as `place:model`."""
+    if config.routes:
+        return found
+    named = [each.id.partition(":") for each in found]
+    qualified = {model for place, _, model in named if place in config.places and model}
+    return [each for each in found if each.id not in qualified or each.id in config.aliases]
 
 
 def _model(call: PageCall, info: ModelInfo) -> dict[str, Any]:

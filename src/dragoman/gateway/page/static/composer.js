@@ -2,21 +2,11 @@
 import { html, useState, useRef, useLayoutEffect, useEffect, useStore, Button, toast } from './ui.js';
 import { Icon } from './icons.js';
 import { bytes } from './format.js';
+import { ModelPicker } from './model_picker.js';
 import { draft, remember, remembered } from './state.js';
 
 const MAX_FILE_BYTES = 20 * 1024 * 1024;
 const THINKING = [['', 'model default'], ['off', 'off'], ['low', 'low'], ['medium', 'medium'], ['high', 'high']];
-
-export function ModelSelect({ models, value, onChange }) {
-  const providers = Map.groupBy ? Map.groupBy(models, (one) => one.provider) : new Map([['', models]]);
-  const known = models.some((one) => one.id === value);
-  return html`<label class="field inline model"><span class="hidden">Model</span>
-    <select value=${value} onChange=${(event) => onChange(event.target.value)} title="Model for the next response">
-      ${!known && value && html`<option value=${value} selected>${value}</option>`}
-      ${[...providers].map(([provider, own]) => html`<optgroup key=${provider} label=${provider || 'Models'}>${own.map((one) =>
-        html`<option key=${one.id} value=${one.id} selected=${one.id === value}>${one.name || one.id}${one.is_local ? ' · local' : ''}</option>`)}</optgroup>`)}
-    </select></label>`;
-}
 
 function File({ file, onRemove }) {
   const [url, setUrl] = useState(null);
@@ -83,7 +73,7 @@ export function Composer({ busy, models, model, setModel, options, setOptions, t
       <input type="file" multiple hidden ref=${picker} onChange=${choose} aria-label="Files to attach" />
       <${Button} kind="plain" icon="clip" label="Attach files" onClick=${() => picker.current.click()} />
       <${Button} kind="plain" icon="options" label="Options" aria-expanded=${open} aria-controls="options" onClick=${() => setOpen(!open)} />
-      <${ModelSelect} models=${models} value=${model} onChange=${(id) => { setModel(id); remember('model', id); }} />
+      <${ModelPicker} models=${models} value=${model} onChange=${(id) => { setModel(id); remember('model', id); }} />
       <span class="grow"></span>
       ${busy ? html`<${Button} kind="primary stop" icon="stop" label="Stop (Escape)" onClick=${onStop} />`
         : html`<${Button} kind="primary" icon="send" label="Send (Enter)" disabled=${!text.trim() && !files.length} onClick=${send} />`}
