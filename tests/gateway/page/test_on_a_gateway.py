@@ -13,7 +13,7 @@ import pytest
 from dragoman.errors import RateLimited
 from dragoman.model.messages import Message
 from dragoman.model.tools import ToolCall
-from tests.gateway.page.browsing import Looking, choose_model, opened, until
+from tests.gateway.page.browsing import EVERY_WIDTH, Looking, choose_model, opened, until
 from tests.gateway.page.pages import Hangs, TestPage
 from tests.gateway.page.real import gateway_at
 
@@ -236,3 +236,34 @@ def test_hostile_names_and_errors_are_only_text(flow: Flow) -> None:
         assert page.locator("main img, form").count() == 0
     flow.looking.go(f"#/lens?left={quote(bad)}&rules={quote(bad)}", ".paste")
     assert page.evaluate("window.pwned") is None
+
+
+@EVERY_WIDTH
+def test_a_conversation_is_exported_as_markdown_and_deleted_from_talk(
+    chromium: Any, tmp_path: Path, screen: dict[str, Any]
+) -> None:
+    """Its menu has both; nothing is deleted before the confirmation, and then it is gone."""
+    with (
+        gateway_at(tmp_path) as (gateway, _),
+        opened(chromium, f"{gateway.url}/ui/", **screen) as looking,
+    ):
+        flow = Flow(gateway, looking)
+        page = flow.start("*Of stone*, all of it.")
+        flow.say("What is it made of?", "Of stone")
+        menu = page.locator(".conversation-head .menu > button")
+        menu.click()
+        with page.expect_download() as download:
+            page.get_by_role("menuitem", name="Export as Markdown").click()
+        assert download.value.suggested_filename.endswith(".md")
+        text = Path(download.value.path()).read_text()
+        assert "## user\n\nWhat is it made of?\n\n## assistant" in text
+        assert "*Of stone*, all of it." in text
+        menu.click()
+        page.get_by_role("menuitem", name="Delete …").click()
+        assert "be undone" in page.get_by_role("dialog").inner_text()
+        assert len(gateway.read("conversations")["items"]) == 1
+        page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+        page.wait_for_selector(".welcome")
+        page.get_by_text("Conversation deleted.").wait_for()
+        assert page.evaluate("location.hash") == "#/talk"
+        assert gateway.read("conversations")["items"] == []

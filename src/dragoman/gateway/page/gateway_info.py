@@ -16,6 +16,8 @@ from dragoman.providers.documents.reading import CANONICAL
 from dragoman.providers.registry import providers
 from dragoman.wire.dialect import descriptions
 
+MARKDOWN = "markdown"
+"""The export format for reading; it can't be imported again."""
 _MAX_MODELS = 2000
 
 
@@ -44,9 +46,10 @@ async def info(call: PageCall) -> Any:
 
 
 def formats() -> list[dict[str, str]]:
-    """Returns the export formats: all that `dragoman convert` writes."""
+    """Returns the export formats: Markdown, and all that `dragoman convert` writes."""
     named = sorted((each.name, each.about) for each in descriptions())
     return [
+        {"id": MARKDOWN, "label": "Markdown", "extension": "md"},
         {"id": CANONICAL, "label": "Dragoman (lossless)", "extension": "json"},
         *({"id": name, "label": about, "extension": "json"} for name, about in named),
     ]

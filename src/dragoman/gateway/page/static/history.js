@@ -3,7 +3,7 @@ import { html, memo, useState, useEffect, useRef, useStore, Button, Menu, Empty,
 import { ask } from './api.js';
 import { Icon } from './icons.js';
 import { address, changed, changes, gateway, go, lensSource } from './state.js';
-import { Confirm, Rename, exportItems } from './dialogs.js';
+import { Confirm, Delete, Rename, exportItems } from './dialogs.js';
 import { rename } from './conversation.js';
 import { VirtualRows, reveal } from './virtual.js';
 import { useDrop } from './talk.js';
@@ -97,13 +97,6 @@ function marked(text, marks = []) {
   let from = 0;
   for (const [start, end] of marks) { if (start < from || end <= start) continue; pieces.push(visible(text.slice(from, start)), html`<mark>${visible(text.slice(start, end))}</mark>`); from = end; }
   return [...pieces, visible(text.slice(from))];
-}
-
-function Delete({ item, onClose }) {
-  const run = async () => { await ask(`conversations/${encodeURIComponent(item.id)}`, { method: 'DELETE' }); changed(); toast('Conversation deleted.'); };
-  return html`<${Confirm} title="Delete this conversation?" action="Delete" onConfirm=${run} onClose=${onClose}>
-    <p><strong>${visible(item.title || item.first_line || 'Untitled')}</strong></p>
-    <p>Its ${plural(item.messages ?? 0, 'message')}, all branches and attachments will be deleted from the history store. This can’t be undone. Exported copies and data kept by providers are not affected.</p></${Confirm}>`;
 }
 
 function Forget({ onClose }) {

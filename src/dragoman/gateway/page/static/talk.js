@@ -6,7 +6,7 @@ import { gateway, place, go, lensSource, changes, changed, address } from './sta
 import { conversation, open, loadEarlier, reach, switchBranch, talk, stop, rename } from './conversation.js';
 import { Composer, attach, firstModel, settingsOf } from './composer.js';
 import { Thread } from './thread.js';
-import { Rename, exportItems } from './dialogs.js';
+import { Delete, Rename, exportItems } from './dialogs.js';
 import { visible } from './text.js';
 import { when } from './format.js';
 
@@ -103,9 +103,11 @@ function Recent({ current }) {
 }
 
 function Head({ shown }) {
-  const [renaming, setRenaming] = useState(false);
+  const [dialog, setDialog] = useState(null);
+  const close = () => setDialog(null);
   const { info } = gateway.value;
   if (!shown.id) return html`<header class="conversation-head"><h1 class="clip">New conversation</h1></header>`;
+  const item = { id: shown.id, title: shown.title, first_line: shown.firstLine, branch: shown.branch };
   const see = () => { lensSource.set({ conversation: shown.id, title: shown.title || shown.firstLine }); go('lens'); };
   const pin = () => ask(`conversations/${encodeURIComponent(shown.id)}`, { method: 'PATCH', body: { pinned: !shown.pinned } }).then(() => { conversation.patch({ pinned: !shown.pinned }); changed(); }).catch(failed);
   return html`<header class="conversation-head">
@@ -114,10 +116,11 @@ function Head({ shown }) {
     <${Button} kind="plain only-narrow" icon="plus" label="New conversation" onClick=${() => go('talk')} />
     <${Button} kind="plain" icon="lens" label="Open in the lens" onClick=${see} />
     <${Menu} label="Conversation" items=${[
-      { icon: 'edit', text: 'Rename', action: () => setRenaming(true) },
+      { icon: 'edit', text: 'Rename', action: () => setDialog(html`<${Rename} title=${shown.title} onClose=${close} onRename=${(title) => rename(shown.id, title).then(close).catch(failed)} />`) },
       { icon: 'pin', text: shown.pinned ? 'Unpin' : 'Pin', action: pin },
-      ...exportItems({ ...shown, first_line: shown.firstLine }, info?.formats),
+      ...exportItems(item, info?.formats),
+      { icon: 'trash', kind: 'danger', text: 'Delete …', action: () => setDialog(html`<${Delete} item=${item} onClose=${close} onDone=${() => go('talk')} />`) },
     ]} />
-    ${renaming && html`<${Rename} title=${shown.title} onClose=${() => setRenaming(false)} onRename=${(title) => rename(shown.id, title).then(() => setRenaming(false)).catch(failed)} />`}
+    ${dialog}
   </header>`;
 }
