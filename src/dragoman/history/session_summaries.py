@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -24,6 +25,20 @@ Stored there, the title is part of exports and copies, and is deleted with the c
 _FIRST, _LAST = 3, 5  # number of messages that are read
 _CONCURRENCY = 16
 _MAX_LINE_CHARS = 200  # characters of a first line or title
+_MAX_READ = 5000  # characters of a message in which that line is looked for
+_LONG, _LONGEST_WORD = 80, 30
+_FILE = re.compile(r"\s*([^\n]{1,200}\.\w{1,10}):\n\n")
+"""How the terminal and the web page begin a text that was attached."""
+_FENCES = ("```", "~~~")
+_TAG = re.compile(r"<[^<>]*>|[-=*_]{3,}")
+_MARKS = re.compile(r"^(?:#{1,6}|>|[-*+]|\d{1,3}[.)])\s+")
+_BOLD = re.compile(r"(?:\*\*|`)([^*`]+)(?:\*\*|`)")
+_GREETING = re.compile(
+    r"^(?:hi|hello|hey|hallo|hola|bonjour|salut|ciao|good (?:morning|afternoon|evening)|guten tag)"
+    r"(?: there| all| everyone)?(?:[,.!]+\s+|[,.!]*$)",
+    re.IGNORECASE,
+)
+_SENTENCE = re.compile(r".{15,79}?[.!?](?=\s)")
 _DIGEST = 40
 _HEXADECIMAL = frozenset("0123456789abcdef")
 
@@ -114,12 +129,47 @@ def _first_line(rows: Sequence[Row]) -> tuple[str | None, str | None]:
 
 
 def _line_of(message: Message) -> str:
-    text = message.text.lstrip()
-    if text:
-        line = text[: _MAX_LINE_CHARS + 1].splitlines()[0].rstrip()
-        return line if len(line) <= _MAX_LINE_CHARS else f"{line[: _MAX_LINE_CHARS - 1]}…"
+    line = _telling_line(_own_text(message))
+    if line:
+        return _shortened(line)
     kinds = [type(part).__name__ for part in message.parts if not isinstance(part, Text)]
     return f"[{kinds[0]}]" if kinds else ""
+
+
+def _own_text(message: Message) -> str:
+    """What the user wrote: attached texts and a client's own additions come before it."""
+    texts = [part.text for part in message.parts if isinstance(part, Text) and part.text.strip()]
+    files = [_FILE.match(text) for text in texts]
+    own = [text for text, file in zip(texts, files, strict=True) if file is None]
+    return own[-1] if own else files[0][1] if files and files[0] else ""
+
+
+def _telling_line(text: str) -> str:
+    """The first line that says something: no greeting, no markup, and code only if all is code."""
+    otherwise, is_code = "", False
+    for line in text[:_MAX_READ].splitlines():
+        bare = line.strip()
+        if bare.startswith(_FENCES):
+            is_code = not is_code
+        elif bare and _TAG.fullmatch(bare) is None:
+            plain = bare if is_code else _BOLD.sub(r"\1", _MARKS.sub("", bare))
+            telling = _GREETING.sub("", plain)
+            if telling and not is_code:
+                return telling
+            otherwise = otherwise or plain
+    return otherwise
+
+
+def _shortened(line: str) -> str:
+    """A line of at most 200 characters: its first sentence, or cut at a word."""
+    sentence = _SENTENCE.match(line) if len(line) > _LONG else None
+    if sentence is not None:
+        return sentence[0]
+    if len(line) <= _MAX_LINE_CHARS:
+        return line
+    cut = line[: _MAX_LINE_CHARS - 1]
+    at = cut.rfind(" ", _MAX_LINE_CHARS - _LONGEST_WORD)
+    return f"{cut if at < 0 else cut[:at]}…"
 
 
 # --- title
