@@ -158,7 +158,7 @@ HOSTILE = (
 @pytest.mark.parametrize(
     ("method", "rest"),
     [
-        ("GET", ""), ("PATCH", ""), ("DELETE", ""), ("POST", "/fork"), ("GET", "/export"),
+        ("GET", ""), ("PATCH", ""), ("DELETE", ""), ("POST", "/fork"), ("POST", "/title"), ("GET", "/export"),
         ("GET", "/sent?message=x"),
     ],
 )  # fmt: skip

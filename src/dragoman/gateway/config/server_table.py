@@ -46,6 +46,7 @@ FIELDS: Mapping[str, Check] = {
     "cache_size": checks.size,
     "traffic": checks.text,
     "traffic_rows": checks.whole(100, _MAX_ROWS),
+    "titles": checks.text,
     "keep_bodies": checks.whole(0, _MAX_KEPT_BYTES),
     "path_prefix": checks.path_prefix,
 }

@@ -37,6 +37,7 @@ VIEWS: dict[str, str | View] = {
     "GET conversations/{id}": f"{_PACKAGE}.conversations:opened",
     "PATCH conversations/{id}": f"{_PACKAGE}.conversations:changed",
     "DELETE conversations/{id}": f"{_PACKAGE}.conversations:deleted",
+    "POST conversations/{id}/title": f"{_PACKAGE}.title_by_model:entitled",
     "POST conversations/{id}/fork": f"{_PACKAGE}.conversations:forked",
     "GET conversations/{id}/sent": f"{_PACKAGE}.sent:sent",
     "GET conversations/{id}/export": f"{_PACKAGE}.transfers:exported",

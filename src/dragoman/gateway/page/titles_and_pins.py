@@ -13,7 +13,7 @@ from dragoman.errors import Conflict, InvalidRequest, NotFound
 from dragoman.gateway.page.listing import OWN
 from dragoman.history.identity import SessionIdentity
 from dragoman.history.records import body_of, message_of
-from dragoman.history.session_summaries import TITLE
+from dragoman.history.session_summaries import TITLE, title_in
 from dragoman.history.storage.protocol import DuplicateIds, Entry, Session, Storage
 from dragoman.model.messages import Message
 
@@ -45,14 +45,19 @@ async def pin(storage: Storage, id: str, *, is_pinned: bool) -> None:
         return  # already in the requested state
 
 
-async def entitle(storage: Storage, session: Session, title: str) -> None:
-    """Sets the title of a conversation; an empty one removes it."""
+async def entitle(storage: Storage, session: Session, title: str, *, keeps: bool = False) -> str:
+    """Sets the title of a conversation, unless it `keeps` the one that it has; returns its title.
+
+    An empty one removes it.
+    """
     identity, text = session.identity, " ".join(title.split())[:MAX_TITLE]
     for _ in range(_TRIES):
         rows = await storage.rows(identity, limit=1)
         if not rows:
             break
         message = message_of(rows[0].body)
+        if keeps and (given := title_in(rows[0])):
+            return given
         changed = message.with_metadata(TITLE, text) if text else message.without_metadata(TITLE)
         row = rows[0]
         entry = Entry(row.id, body_of(changed), row.at, row.model, row.usage)
@@ -64,5 +69,5 @@ async def entitle(storage: Storage, session: Session, title: str) -> None:
             )
         except Conflict:
             continue
-        return
+        return text
     raise InvalidRequest(_EMPTY, status=409)

@@ -64,6 +64,18 @@ export async function rename(id, title) {
   changed();
 }
 
+const entitled = new Set();
+/** Lets the gateway's model write a title for a conversation without one; without it, the first line is shown. */
+export async function entitle(id) {
+  if (entitled.has(id)) return;
+  entitled.add(id);
+  try {
+    const { title } = await ask(`conversations/${encodeURIComponent(id)}/title`, { method: 'POST', body: {} });
+    if (now().id === id) conversation.patch({ title });
+    changed();
+  } catch { entitled.delete(id); /* the next response is another chance */ }
+}
+
 // --- sending messages
 
 /** Sends a message and streams the response. `after` and `retry` create branches. */

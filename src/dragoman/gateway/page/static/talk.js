@@ -3,7 +3,7 @@ import { html, useState, useEffect, useRef, useMemo, useStore, Button, Menu, fai
 import { Icon } from './icons.js';
 import { ask } from './api.js';
 import { gateway, place, go, lensSource, changes, changed, address } from './state.js';
-import { conversation, open, loadEarlier, reach, switchBranch, talk, stop, rename } from './conversation.js';
+import { conversation, open, loadEarlier, reach, switchBranch, talk, stop, rename, entitle } from './conversation.js';
 import { Composer, attach, firstModel, settingsOf } from './composer.js';
 import { Thread } from './thread.js';
 import { Delete, Rename, exportItems } from './dialogs.js';
@@ -27,6 +27,12 @@ export function Talk() {
   useEffect(() => { if ((id || null) !== conversation.value.id) open(id || null); }, [id]);
   useEffect(() => { if (!id) input.current?.focus(); }, [id]);
   useEffect(() => { if (id && query.message) reach(query.message).then((there) => there && thread.current.reveal(query.message, 'center')); }, [id, query.message, shown.loading]);
+
+  const answering = useRef(false);
+  useEffect(() => { // after a response, not on opening what was held long ago
+    if (answering.current && !shown.live && shown.id && !shown.title && !shown.error && info?.writes_titles) entitle(shown.id);
+    answering.current = Boolean(shown.live);
+  }, [Boolean(shown.live)]);
 
   const request = (more) => talk({ model, system: options.system, settings: settingsOf(options), tools: options.tools, ...more });
   const act = useMemo(() => ({}), []);
