@@ -1,5 +1,5 @@
 // The Talk view: recent conversations, the message thread, the composer.
-import { html, useState, useEffect, useRef, useMemo, useStore, Button, Menu, failed, toast } from './ui.js';
+import { html, useState, useEffect, useRef, useMemo, useStore, Button, Dialog, Menu, failed, toast } from './ui.js';
 import { Icon } from './icons.js';
 import { ask } from './api.js';
 import { gateway, place, go, lensSource, changes, changed, address } from './state.js';
@@ -92,7 +92,8 @@ export function useDrop(take) {
 
 // --- recent conversations
 
-function Recent({ current }) {
+/** A column on a wide screen; on others, where there is an `onClose`, a drawer. */
+function Recent({ current, onClose }) {
   const number = useStore(changes);
   const [items, setItems] = useState([]);
   useEffect(() => {
@@ -100,24 +101,26 @@ function Recent({ current }) {
     ask('conversations', { query: { limit: 40 } }).then((found) => { if (!gone) setItems(found.items); }).catch(() => {});
     return () => { gone = true; };
   }, [number]);
-  return html`<nav class="recent" aria-label="Recent conversations">
+  const list = html`<nav class=${onClose ? 'recent in-drawer' : 'recent'} aria-label="Recent conversations" onClick=${(event) => event.target.closest('a') && onClose?.()}>
     <a class="button primary" href=${address('talk')} aria-current=${current ? null : 'page'}><${Icon} name="plus" /><span>New conversation</span></a>
     <ul>${items.map((item) => html`<li key=${item.id}><a href=${address('talk', item.id)} aria-current=${item.id === current ? 'page' : null} title=${item.title || item.first_line}>
       ${item.pinned && html`<${Icon} name="pin" />`}<span class="clip">${visible(item.title || item.first_line || 'Untitled')}</span><span class="muted">${when(item.updated_at)}</span></a></li>`)}</ul>
     <a href=${address('history')} class="all">All conversations</a>
   </nav>`;
+  return onClose ? html`<${Dialog} title="Conversations" drawer onClose=${onClose}>${list}</${Dialog}>` : list;
 }
 
 function Head({ shown }) {
   const [dialog, setDialog] = useState(null);
   const close = () => setDialog(null);
   const { info } = gateway.value;
-  if (!shown.id) return html`<header class="conversation-head"><h1 class="clip">New conversation</h1></header>`;
+  const recent = html`<${Button} kind="plain only-narrow" icon="list" label="Recent conversations" onClick=${() => setDialog(html`<${Recent} current=${shown.id} onClose=${close} />`)} />`;
+  if (!shown.id) return html`<header class="conversation-head">${recent}<h1 class="clip">New conversation</h1>${dialog}</header>`;
   const item = { id: shown.id, title: shown.title, first_line: shown.firstLine, branch: shown.branch };
   const see = () => { lensSource.set({ conversation: shown.id, title: shown.title || shown.firstLine }); go('lens'); };
   const pin = () => ask(`conversations/${encodeURIComponent(shown.id)}`, { method: 'PATCH', body: { pinned: !shown.pinned } }).then(() => { conversation.patch({ pinned: !shown.pinned }); changed(); }).catch(failed);
   return html`<header class="conversation-head">
-    <h1 class="clip">${visible(shown.title || shown.firstLine || 'Untitled')}</h1>
+    ${recent}<h1 class="clip">${visible(shown.title || shown.firstLine || 'Untitled')}</h1>
     <span class="grow"></span>
     <${Button} kind="plain only-narrow" icon="plus" label="New conversation" onClick=${() => go('talk')} />
     <${Button} kind="plain" icon="lens" label="Open in the lens" onClick=${see} />
