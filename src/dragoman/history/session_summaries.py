@@ -22,6 +22,9 @@ TITLE = "dragoman.title"
 
 Stored there, the title is part of exports and copies, and is deleted with the conversation.
 """
+TAGS = "dragoman.tags"
+"""The metadata key, in the same message, of the tags given by its owner: a list of texts."""
+MAX_TAGS, MAX_TAG_CHARS = 20, 40
 _FIRST, _LAST = 3, 5  # number of messages that are read
 _CONCURRENCY = 16
 _MAX_LINE_CHARS = 200  # characters of a first line or title
@@ -54,6 +57,8 @@ class Listed(NamedTuple):
     """Why there is no first line: it is encrypted or damaged."""
     title: str | None = None
     """The title given by its owner."""
+    tags: tuple[str, ...] = ()
+    """The tags given by its owner."""
 
 
 async def looked_at(
@@ -82,8 +87,9 @@ async def _listed(storage: Storage, session: Session) -> Listed:
     except (Corrupt, NotFound):  # a broken branch; `verify` reports it
         return Listed(session, messages, None, None, "damaged")
     model = next((row.model for row in reversed(last) if row.model), None)
-    title = await _title(storage, session, first)
-    return Listed(session, messages, model, *_first_line(first), title)
+    row = await _titled_row(storage, session, first)
+    title, tags = (None, ()) if row is None else (title_in(row), tags_in(row))
+    return Listed(session, messages, model, *_first_line(first), title, tags)
 
 
 async def _count(storage: Storage, session: Session) -> int:
@@ -172,14 +178,14 @@ def _shortened(line: str) -> str:
     return f"{cut if at < 0 else cut[:at]}…"
 
 
-# --- title
+# --- title and tags
 
 
-async def _title(storage: Storage, session: Session, rows: Sequence[Row]) -> str | None:
-    """The title, if there is one. Not every branch contains the first message."""
+async def _titled_row(storage: Storage, session: Session, rows: Sequence[Row]) -> Row | None:
+    """The session's first message, which not every branch contains."""
     if not rows or rows[0].branch != MAIN:
         rows = await storage.rows(session.identity, limit=1)
-    return title_in(rows[0]) if rows else None
+    return rows[0] if rows else None
 
 
 def title_in(row: Row) -> str | None:
@@ -189,6 +195,16 @@ def title_in(row: Row) -> str | None:
     except Corrupt:
         return None
     return found[:_MAX_LINE_CHARS] if isinstance(found, str) and found else None
+
+
+def tags_in(row: Row) -> tuple[str, ...]:
+    """The tags in a session's first message; the value is not trusted."""
+    try:
+        found = message_of(row.body).metadata.get(TAGS)
+    except Corrupt:
+        return ()
+    given = found[:MAX_TAGS] if isinstance(found, (list, tuple)) else ()
+    return tuple(each[:MAX_TAG_CHARS] for each in given if isinstance(each, str) and each)
 
 
 # --- lookup by digest

@@ -41,6 +41,7 @@ VIEWS: dict[str, str | View] = {
     "POST conversations/{id}/fork": f"{_PACKAGE}.conversations:forked",
     "GET conversations/{id}/sent": f"{_PACKAGE}.sent:sent",
     "GET conversations/{id}/export": f"{_PACKAGE}.transfers:exported",
+    "GET tags": f"{_PACKAGE}.tags:listed",
     "POST import": f"{_PACKAGE}.transfers:imported",
     "POST forget": f"{_PACKAGE}.conversations:forgotten",
     "GET media/{id}/{message}/{place}": f"{_PACKAGE}.media:media",

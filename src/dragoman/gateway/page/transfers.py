@@ -14,6 +14,7 @@ from dragoman.gateway.page.branches import expect_branch
 from dragoman.gateway.page.calls import Content, PageCall
 from dragoman.gateway.page.conversations import found_in, new_identity
 from dragoman.gateway.page.gateway_info import MARKDOWN
+from dragoman.gateway.page.tags import note_tags
 from dragoman.gateway.page.titles_and_pins import MAX_TITLE
 from dragoman.gateway.reports import report_headers
 from dragoman.history.branch_paths import read_path, stretches
@@ -92,6 +93,7 @@ async def imported(call: PageCall) -> Any:
         await import_messages(storage, identity, each.messages, branches=each.branches)
         session = await storage.session(identity)
         listed = (await looked_at(storage, [session] if session is not None else []))[0]
+        await note_tags(storage, identity.digest, has_tags=bool(listed.tags))
         conversations.append(
             {
                 "id": identity.digest,

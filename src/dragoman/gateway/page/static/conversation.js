@@ -7,7 +7,7 @@ import { changed, draft, go, place } from './state.js';
 
 const FIRST = 40; // messages in the first page: slightly more than a screenful
 const PAGE = 200;
-const NOTHING = { id: null, title: '', firstLine: '', pinned: false, branch: null, branches: [], messages: [], hasMore: false, loading: false, live: null, error: null, unanswered: false };
+const NOTHING = { id: null, title: '', firstLine: '', tags: [], pinned: false, branch: null, branches: [], messages: [], hasMore: false, loading: false, live: null, error: null, unanswered: false };
 
 export const conversation = store(NOTHING);
 const now = () => conversation.value;
@@ -27,7 +27,7 @@ export async function open(id, branch) {
 }
 
 const textsOf = (messages) => messages.flatMap((view) => view.parts.filter((part) => part.kind === 'text').map((part) => part.text));
-const shaped = (found) => ({ id: found.id, title: found.title ?? '', firstLine: found.first_line ?? '', pinned: found.pinned, branch: found.branch, branches: found.branches ?? [], messages: found.messages, hasMore: found.has_more });
+const shaped = (found) => ({ id: found.id, title: found.title ?? '', firstLine: found.first_line ?? '', tags: found.tags ?? [], pinned: found.pinned, branch: found.branch, branches: found.branches ?? [], messages: found.messages, hasMore: found.has_more });
 
 let loading = null;
 /** Loads a page of messages before the first one. */

@@ -35,6 +35,7 @@ const PATHS = {
   think: 'M9 18h6M10 21h4M8 15a6 6 0 1 1 8 0c-.7.6-1 1.2-1 2H9c0-.8-.3-1.4-1-2z',
   warn: 'M12 4 2.5 20h19zM12 10v4M12 17h.01',
   list: 'M4 6h16M4 12h16M4 18h10',
+  tag: 'M4 4h8l8 8-8 8-8-8zM8 8h.01',
   file: 'M6 3h8l4 4v14H6zM14 3v4h4',
   options: 'M4 7h10M18 7h2M4 17h2M10 17h10M14 5v4M6 15v4',
   search: 'M11 5a6 6 0 1 0 0 12 6 6 0 0 0 0-12zM20 20l-4.5-4.5',

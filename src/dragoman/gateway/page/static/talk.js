@@ -7,6 +7,7 @@ import { conversation, open, loadEarlier, reach, switchBranch, talk, stop, renam
 import { Composer, attach, firstModel, settingsOf } from './composer.js';
 import { Thread } from './thread.js';
 import { Delete, Rename, exportItems } from './dialogs.js';
+import { TagDialog, TagSelect, Tags } from './tags.js';
 import { visible } from './text.js';
 import { when } from './format.js';
 
@@ -96,14 +97,16 @@ export function useDrop(take) {
 function Recent({ current, onClose }) {
   const number = useStore(changes);
   const [items, setItems] = useState([]);
+  const [tag, setTag] = useState('');
   useEffect(() => {
     let gone = false;
-    ask('conversations', { query: { limit: 40 } }).then((found) => { if (!gone) setItems(found.items); }).catch(() => {});
+    ask('conversations', { query: { limit: 40, tag } }).then((found) => { if (!gone) setItems(found.items); }).catch(() => {});
     return () => { gone = true; };
-  }, [number]);
+  }, [number, tag]);
   const list = html`<nav class=${onClose ? 'recent in-drawer' : 'recent'} aria-label="Recent conversations" onClick=${(event) => event.target.closest('a') && onClose?.()}>
     <a class="button primary" href=${address('talk')} aria-current=${current ? null : 'page'}><${Icon} name="plus" /><span>New conversation</span></a>
-    <ul>${items.map((item) => html`<li key=${item.id}><a href=${address('talk', item.id)} aria-current=${item.id === current ? 'page' : null} title=${item.title || item.first_line}>
+    <${TagSelect} tag=${tag} onChange=${setTag} />
+    <ul>${items.slice(0, 40).map((item) => html`<li key=${item.id}><a href=${address('talk', item.id)} aria-current=${item.id === current ? 'page' : null} title=${item.title || item.first_line}>
       ${item.pinned && html`<${Icon} name="pin" />`}<span class="clip">${visible(item.title || item.first_line || 'Untitled')}</span><span class="muted">${when(item.updated_at)}</span></a></li>`)}</ul>
     <a href=${address('history')} class="all">All conversations</a>
   </nav>`;
@@ -121,12 +124,13 @@ function Head({ shown }) {
   const pin = () => ask(`conversations/${encodeURIComponent(shown.id)}`, { method: 'PATCH', body: { pinned: !shown.pinned } }).then(() => { conversation.patch({ pinned: !shown.pinned }); changed(); }).catch(failed);
   return html`<header class="conversation-head">
     ${recent}<h1 class="clip">${visible(shown.title || shown.firstLine || 'Untitled')}</h1>
-    <span class="grow"></span>
+    <${Tags} tags=${shown.tags} /><span class="grow"></span>
     <${Button} kind="plain only-narrow" icon="plus" label="New conversation" onClick=${() => go('talk')} />
     <${Button} kind="plain" icon="lens" label="Open in the lens" onClick=${see} />
     <${Menu} label="Conversation" items=${[
       { icon: 'edit', text: 'Rename', action: () => setDialog(html`<${Rename} title=${shown.title} onClose=${close} onRename=${(title) => rename(shown.id, title).then(close).catch(failed)} />`) },
       { icon: 'pin', text: shown.pinned ? 'Unpin' : 'Pin', action: pin },
+      { icon: 'tag', text: 'Tags …', action: () => setDialog(html`<${TagDialog} id=${shown.id} tags=${shown.tags} onClose=${close} onDone=${(tags) => shown.id === conversation.value.id && conversation.patch({ tags })} />`) },
       ...exportItems(item, info?.formats),
       { icon: 'trash', kind: 'danger', text: 'Delete …', action: () => setDialog(html`<${Delete} item=${item} onClose=${close} onDone=${() => go('talk')} />`) },
     ]} />
