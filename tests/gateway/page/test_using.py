@@ -265,6 +265,7 @@ def test_recent_conversations_are_within_reach_on_a_phone(looking: Looking) -> N
     drawer.get_by_role("link", name="New conversation").click()
     page.wait_for_selector(".welcome")
     page.get_by_role("button", name="Recent conversations").click()
+    page.wait_for_selector("dialog[open]")
     page.keyboard.press("Escape")
     page.wait_for_selector("dialog", state="detached")
 
