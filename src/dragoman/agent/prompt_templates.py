@@ -84,7 +84,7 @@ class Template:
             msg = (
                 f"template {self.name}: $input is only allowed in the prompt"
                 if missing[0] == INPUT
-                else f"template {self.name}: give -p {missing[0]} VALUE"
+                else f"template {self.name}: {missing[0]} has no value: give -p {missing[0]} VALUE"
             )
             raise ConfigError(msg)
         return string.Template(text).safe_substitute(known)

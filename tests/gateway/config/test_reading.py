@@ -52,6 +52,7 @@ log = "json"
 middleware = ["guard.py:redact"]
 path_prefix = "/llm/"
 titles = "test"
+prompts = "prompts"
 
 [providers.team]
 kind = "azure"
@@ -121,7 +122,7 @@ def test_every_field_is_read() -> None:
         drain_timeout=1.5,
         keys="sqlite:///keys.db", history="file:///var/chats", response_ttl=7 * 86400.0,
         allowed_hosts=("llm.example.org", "10.0.0.1"), log="json", middleware=("guard.py:redact",),
-        path_prefix="/llm", titles="test",
+        path_prefix="/llm", titles="test", prompts="prompts",
         trusted_proxies=("127.0.0.1/32", "10.0.0.0/8", "2001:db8::/32"),
     )  # fmt: skip
     team, gpt = config.places["team"], config.routes[0]

@@ -41,6 +41,7 @@ async def info(call: PageCall) -> Any:
         "default_model": _default(gateway.config),
         "tools": [each.name for each in page_tools()],
         "has_traffic": gateway.traffic is not None,
+        "has_prompts": call.page.prompts is not None,
         "writes_titles": server.titles is not None,
         "keeps_bodies": server.keep_bodies > 0,
     }

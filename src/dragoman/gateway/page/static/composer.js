@@ -37,6 +37,15 @@ function Options({ options, set, tools }) {
   </div>`;
 }
 
+/** The settings of a prompt as options; those with unknown values are left out. */
+export function optionsOf(settings) {
+  const made = {};
+  for (const name of ['temperature', 'max_tokens']) if (typeof settings[name] === 'number') made[name] = String(settings[name]);
+  const thinking = settings.thinking === false ? 'off' : settings.thinking;
+  if (THINKING.some(([value]) => value && value === thinking)) made.thinking = thinking;
+  return made;
+}
+
 export function settingsOf(options) {
   const made = {};
   if (options.temperature !== '') made.temperature = Number(options.temperature);
@@ -45,7 +54,7 @@ export function settingsOf(options) {
   return made;
 }
 
-export function Composer({ busy, models, model, setModel, options, setOptions, tools, onSend, onStop, onUp, inputRef }) {
+export function Composer({ busy, models, model, setModel, options, setOptions, tools, onPrompts, onSend, onStop, onUp, inputRef }) {
   const { text, files } = useStore(draft);
   const [open, setOpen] = useState(false);
   const picker = useRef(null);
@@ -73,6 +82,7 @@ export function Composer({ busy, models, model, setModel, options, setOptions, t
       <input type="file" multiple hidden ref=${picker} onChange=${choose} aria-label="Files to attach" />
       <${Button} kind="plain" icon="clip" label="Attach files" onClick=${() => picker.current.click()} />
       <${Button} kind="plain" icon="options" label="Options" aria-expanded=${open} aria-controls="options" onClick=${() => setOpen(!open)} />
+      ${onPrompts && html`<${Button} kind="plain" icon="prompts" label="Prompts" onClick=${onPrompts} />`}
       <${ModelPicker} models=${models} value=${model} onChange=${(id) => { setModel(id); remember('model', id); }} />
       <span class="grow"></span>
       ${busy ? html`<${Button} kind="primary stop" icon="stop" label="Stop (Escape)" onClick=${onStop} />`

@@ -36,6 +36,7 @@ const PATHS = {
   warn: 'M12 4 2.5 20h19zM12 10v4M12 17h.01',
   list: 'M4 6h16M4 12h16M4 18h10',
   tag: 'M4 4h8l8 8-8 8-8-8zM8 8h.01',
+  prompts: 'M5 4h11l3 3v13H5zM8 9h8M8 13h8M8 17h4',
   file: 'M6 3h8l4 4v14H6zM14 3v4h4',
   options: 'M4 7h10M18 7h2M4 17h2M10 17h10M14 5v4M6 15v4',
   search: 'M11 5a6 6 0 1 0 0 12 6 6 0 0 0 0-12zM20 20l-4.5-4.5',

@@ -2,9 +2,9 @@
 import { html, useState, useEffect, useRef, useMemo, useStore, Button, Dialog, Menu, failed, toast } from './ui.js';
 import { Icon } from './icons.js';
 import { ask } from './api.js';
-import { gateway, place, go, lensSource, changes, changed, address } from './state.js';
+import { gateway, place, go, lensSource, draft, changes, changed, address } from './state.js';
 import { conversation, open, loadEarlier, reach, switchBranch, talk, stop, rename, entitle } from './conversation.js';
-import { Composer, attach, firstModel, settingsOf } from './composer.js';
+import { Composer, attach, firstModel, optionsOf, settingsOf } from './composer.js';
 import { Thread } from './thread.js';
 import { Delete, Rename, exportItems } from './dialogs.js';
 import { TagDialog, TagSelect, Tags } from './tags.js';
@@ -52,6 +52,13 @@ export function Talk() {
       } catch (error) { failed(error); }
     },
   });
+  const [prompts, setPrompts] = useState(null);
+  const openPrompts = () => import('./prompts.js').then(({ Prompts }) => setPrompts({ Prompts })).catch(failed);
+  const usePrompt = ({ text, system, model: wanted, settings }) => {
+    draft.patch({ text });
+    setOptions((old) => ({ ...old, ...optionsOf(settings), ...(system && { system }) }));
+    if (wanted) setModel(wanted);
+  };
   const drop = useDrop((given) => { attach(given); input.current?.focus(); });
   return html`<div class="talk">
     <${Recent} current=${shown.id} />
@@ -59,10 +66,11 @@ export function Talk() {
       <${Head} shown=${shown} />
       <${Thread} shown=${shown} act=${act} info=${info} control=${thread} />
       <${Composer} busy=${Boolean(shown.live)} models=${models} model=${model} setModel=${setModel}
-        options=${options} setOptions=${setOptions} tools=${info?.tools} inputRef=${input} onStop=${stop}
+        options=${options} setOptions=${setOptions} tools=${info?.tools} inputRef=${input} onStop=${stop} onPrompts=${info?.has_prompts ? openPrompts : null}
         onSend=${(text, given) => request({ text, files: given })} onUp=${() => thread.current.reveal(shown.messages.findLast((one) => one.role === 'user')?.id)} />
       ${drop.over && html`<div class="drop-hint" aria-hidden="true">Drop to attach</div>`}
     </section>
+    ${prompts && html`<${prompts.Prompts} text=${draft.value.text} system=${options.system} onUse=${usePrompt} onClose=${() => { setPrompts(null); input.current?.focus(); }} />`}
     ${sent && html`<${sent.SentDrawer} conversation=${shown.id} view=${sent.view} onClose=${() => setSent(null)} />`}
   </div>`;
 }
