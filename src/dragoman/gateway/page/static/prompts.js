@@ -28,7 +28,7 @@ function List({ prompts, onChoose, onEdit, onNew, onClose }) {
 /** Asks for the values of the variables that have no default. */
 function Values({ prompt, onDone, onClose }) {
   const [values, setValues] = useState({});
-  const done = () => onDone(values);
+  const done = () => onDone(Object.fromEntries(prompt.variables.map((name) => [name, values[name] ?? ''])));
   return html`<${Dialog} title=${prompt.name} onClose=${onClose} actions=${html`<${Button} text="Cancel" onClick=${onClose} /><${Button} kind="primary" text="Insert" onClick=${done} />`}>
     ${prompt.variables.map((name, index) => html`<label key=${name} class="field"><span>${visible(name)}</span><input autofocus=${index === 0} value=${values[name] ?? ''} onInput=${(event) => setValues({ ...values, [name]: event.target.value })}
       onKeyDown=${(event) => { if (event.key === 'Enter' && !event.isComposing) { event.preventDefault(); done(); } }} /></label>`)}
