@@ -74,6 +74,13 @@ def wrong_counts(body: Object, *names: str, path: str = "") -> Found:
             yield f"{path}{name}", "must be a whole number"
 
 
+def unknown_detail(detail: object, path: str, target: Target) -> Found:
+    """An image detail that the target doesn't know."""
+    known = target.media.details
+    if known is not None and detail is not None and detail not in known:
+        yield path, f"must be one of {', '.join(known)}"
+
+
 def is_whole(value: object) -> bool:
     """Whether a JSON value is a number without a fraction."""
     if isinstance(value, float):

@@ -31,11 +31,6 @@ _START = 120.0  # seconds for the browser to start on a busy machine
 PATIENCE = 30_000  # milliseconds for anything on the page
 
 
-_WIDE = {"viewport": {"width": 1280, "height": 800}}
-_PHONE = {"viewport": {"width": 390, "height": 844}, "is_mobile": True, "has_touch": True}
-EVERY_WIDTH = pytest.mark.parametrize("screen", [_WIDE, _PHONE], ids=["1280", "390"])
-"""On a large screen and on a phone."""
-
 DRAWN = """async () => {
   const { idle } = await import('./work.js');
   for (let turn = 0; turn < 3; turn += 1) { // formulas and highlighted code come after the text
@@ -151,9 +146,13 @@ def until(page: Any, expression: str, given: Any = None) -> None:
     raise AssertionError(msg)
 
 
+MODEL_KNOWN = ".model > button[data-model]:not([data-model=''])"
+"""The model picker, once the gateway has told its models."""
+
+
 def choose_model(page: Any, model: str) -> None:
     """Choose the model of the next response, or type its name if it is not listed."""
-    page.wait_for_selector(".model > button[data-model]:not([data-model=''])")
+    page.wait_for_selector(MODEL_KNOWN)
     page.locator(".model > button").click()
     page.get_by_role("combobox", name="Search models").fill(model)
     page.locator(f".picker [data-model='{model}']").click()

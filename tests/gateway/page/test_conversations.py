@@ -80,6 +80,21 @@ def test_pins_come_first_and_outlast_the_gateway(tmp_path: Path) -> None:
         assert ids(page)[-1] == made[0]
 
 
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [("What is in it?", "What is in it?"), ("Steps:\n\nRead it.", "Steps:"), ("", "notes.txt")],
+)
+def test_a_conversation_that_begins_with_a_file_is_named_by_its_text(
+    page: TestPage, text: str, line: str
+) -> None:
+    """The first line is the author's, not the file's; a file alone gives its name."""
+    notes = [{"name": name, "data": "QnV5IG1pbGsu"} for name in ("notes.txt", "more.txt")]
+    for files in (notes[:1], notes):
+        id = page.talk(text, attachments=files, model="echo:")[0]["conversation"]
+        found = page.read(f"conversations/{id}")["first_line"]
+        assert found == line
+
+
 def test_a_title_goes_where_the_conversation_goes(page: TestPage, id: str) -> None:
     """The title is in the list, in the conversation, and survives export and import."""
     page.write("PATCH", f"conversations/{id}", {"title": " Old \n bridges "})

@@ -7,7 +7,8 @@ from aiohttp import web
 
 from dragoman.gateway.config.settings import GatewayConfig, ServerSettings
 from tests.gateway.page import mock_data
-from tests.gateway.page.browsing import EVERY_WIDTH, Looking, until
+from tests.gateway.page.browsing import Looking, until
+from tests.gateway.page.flows import EVERY_WIDTH
 from tests.gateway.page.pages import ECHO, TestPage
 from tests.gateway.running import place, running, upstream
 

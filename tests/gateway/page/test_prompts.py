@@ -11,7 +11,8 @@ import pytest
 from click.testing import CliRunner
 
 from dragoman.cli.commands import dragoman as command
-from tests.gateway.page.browsing import EVERY_WIDTH, choose_model, opened, until
+from tests.gateway.page.browsing import choose_model, opened, until
+from tests.gateway.page.flows import EVERY_WIDTH
 from tests.gateway.page.pages import PAGE, TestPage, page_at, url_of
 from tests.gateway.page.real import gateway_at
 

@@ -8,7 +8,8 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.gateway.page.browsing import EVERY_WIDTH, opened, until
+from tests.gateway.page.browsing import opened, until
+from tests.gateway.page.flows import EVERY_WIDTH
 from tests.gateway.page.pages import PAGE, TestPage, page_at, url_of
 from tests.gateway.page.real import gateway_at
 

@@ -123,7 +123,7 @@ def test_what_was_sent_is_shown(looking: Looking) -> None:
     assert "W83" in page.locator(".drawer .line.marked", has_text='"temperature"').inner_text()
     page.keyboard.press("Escape")
     page.wait_for_selector(".drawer", state="detached")
-    assert page.evaluate("document.activeElement.id") == "m-m2"
+    until(page, "document.activeElement.id === 'm-m2'")
 
 
 @pytest.mark.parametrize("way", ["drop", "paste", "button"])

@@ -11,7 +11,8 @@ import pytest
 from msgspec.structs import replace
 
 from dragoman.errors import RateLimited
-from tests.gateway.page.browsing import EVERY_WIDTH, choose_model, opened, until
+from tests.gateway.page.browsing import choose_model, opened, until
+from tests.gateway.page.flows import EVERY_WIDTH
 from tests.gateway.page.pages import TestPage, page_at, url_of
 from tests.gateway.page.real import gateway_at
 

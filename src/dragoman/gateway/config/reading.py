@@ -8,12 +8,16 @@ from typing import Any
 
 from dragoman.gateway.config import checks
 from dragoman.gateway.config.discovery import found_places
-from dragoman.gateway.config.document import Check, Document
+from dragoman.gateway.config.document import WRONG, Check, Document
 from dragoman.gateway.config.hops import HopReader
 from dragoman.gateway.config.matching import NamedRoutes
 from dragoman.gateway.config.positions import Path as KeyPath
 from dragoman.gateway.config.price_table import read_prices
-from dragoman.gateway.config.provider_tables import known_provider, read_places
+from dragoman.gateway.config.provider_tables import (
+    known_provider,
+    read_places,
+    warn_of_repeated_path,
+)
 from dragoman.gateway.config.route_tables import read_aliases, read_routes
 from dragoman.gateway.config.server_table import read_server
 from dragoman.gateway.config.settings import GatewayConfig, Place, RouteSettings, ServerSettings
@@ -102,7 +106,9 @@ def _check_addresses(
     for place in places.values():
         name = place.base_url_env
         if name is not None and place.provider is not None and not is_own_server(place.provider):
-            checks.url(variables, (name,), environ[name].strip())
+            address = checks.url(variables, (name,), environ[name].strip())
+            if address is not WRONG:
+                warn_of_repeated_path(variables, (name,), place.provider, {"base_url": address})
     document.adopt(variables)
 
 

@@ -75,6 +75,8 @@ class ServerSettings(_Settings, frozen=True, kw_only=True):
     trusted_proxies: tuple[str, ...] = ()
     """Addresses and networks of proxies, which may say in headers who the client is."""
     log: LogForm = "text"
+    log_provider_errors: bool = False
+    """Whether the log has the text of providers' errors, which may quote the conversation."""
     middleware: tuple[str, ...] = ()
     """Entry points or `file.py:name`, in the order in which they process a request."""
     middleware_timeout: float = 30.0

@@ -26,6 +26,7 @@ from dragoman.errors import (
 from dragoman.gateway.inbound import InboundRequest
 from dragoman.gateway.page.access import check
 from dragoman.gateway.page.calls import HEADERS, Content, PageCall, View
+from dragoman.gateway.page.errors import error_view
 from dragoman.model.jsontext import dumps
 
 _PACKAGE = "dragoman.gateway.page"
@@ -63,6 +64,7 @@ VIEWS: dict[str, str | View] = {
     "GET keys/{id}/usage": f"{_PACKAGE}.keys_and_routes:usage",
     "GET routes": f"{_PACKAGE}.keys_and_routes:routes",
     "POST talk": f"{_PACKAGE}.talk:talk",
+    "GET talk/{run}": f"{_PACKAGE}.talk:followed",
     "POST talk/{run}/approve": f"{_PACKAGE}.talk:approve",
     "POST talk/{run}/stop": f"{_PACKAGE}.talk:stop",
 }
@@ -103,8 +105,8 @@ async def page_api(inbound: InboundRequest) -> None:
 
 
 def error_body(error: DragomanError) -> dict[str, dict[str, str]]:
-    """Returns the JSON body of an error; error messages never quote content."""
-    return {"error": {"message": str(error), "kind": type(error).__name__}}
+    """Returns the JSON body of an error."""
+    return {"error": error_view(error)}
 
 
 def error_status(error: DragomanError) -> int:

@@ -10,6 +10,7 @@ from typing import Any
 from dragoman.errors import Corrupt, InvalidInputError, InvalidRequest, NotFound
 from dragoman.gateway.page.branches import Branches, BranchPage, Leaf, expect_branch
 from dragoman.gateway.page.calls import PageCall, field
+from dragoman.gateway.page.gateway_info import model_of
 from dragoman.gateway.page.listing import Listing, is_shown
 from dragoman.gateway.page.snippets import snippet_of
 from dragoman.gateway.page.tags import note_tags, set_tags, tagged
@@ -141,6 +142,8 @@ async def opened(call: PageCall) -> Any:
     branch = expect_branch(session, call.number("branch", session.active, 2**31))
     branches = call.page.branches(storage)
     limit = max(call.number("limit", _DEFAULT_MESSAGES, _MAX_MESSAGES), 1)
+    # Asked first: if the run ends meanwhile, what it stored is in the messages.
+    run = call.page.run_on(session.identity.digest, branch)
     found = await branches.read(session, branch, call.query.get("before", ""), limit)
     listed = (await looked_at(storage, [session]))[0]
     id = session.identity.digest
@@ -150,8 +153,10 @@ async def opened(call: PageCall) -> Any:
         "first_line": listed.first_line,
         "model": listed.model,
         "tags": listed.tags,
+        "route": model_of(call.gateway, found.rows),
         "pinned": id in await pins(storage),
         "updated_at": session.updated_at,
+        "run": None if run is None else run.id,
         "branch": branch,
         "branches": _branches(await branches.leaves(session)),
         "messages": await views_of(branches, session, found),

@@ -24,7 +24,7 @@ from dragoman.model.messages import Message
 _RUN = re.compile(r"[0-9a-f]{32}")
 _POLL_INTERVAL = 0.2  # seconds
 _TRIES = 8
-_NO_RUN = "there is no such run; it may have ended"
+NO_RUN = "there is no such run; it may have ended"
 
 
 class ControlledRun(Protocol):
@@ -87,7 +87,7 @@ class Relay:
 async def tell(storage: Storage, run: str, decision: dict[str, Any]) -> None:
     """Sends a decision to a run of another worker; raises `NotFound` if no worker has it."""
     if _RUN.fullmatch(run) is None:
-        raise NotFound(_NO_RUN)
+        raise NotFound(NO_RUN)
     message = Message.user(dumps(decision).decode())
     entry = Entry(message.id, body_of(message), time())
     for _ in range(_TRIES):
@@ -97,7 +97,7 @@ async def tell(storage: Storage, run: str, decision: dict[str, Any]) -> None:
         with suppress(Conflict):  # by version, so that an ended run is not recreated
             await storage.append(_identity(run), [entry], expected=session.version)
             return
-    raise NotFound(_NO_RUN)
+    raise NotFound(NO_RUN)
 
 
 def _identity(run: str) -> SessionIdentity:

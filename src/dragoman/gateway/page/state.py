@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -106,18 +105,15 @@ class Page:
 
     # --- runs in progress
 
-    @contextmanager
-    def running(self, run: PageRun) -> Generator[None]:
-        """Registers a run while the block lasts."""
+    def keep(self, run: PageRun, task: asyncio.Task[None]) -> None:
+        """Registers a run until its task ends; it needs no reader."""
         self.runs[run.id] = run
-        try:
-            yield
-        finally:
-            del self.runs[run.id]
+        task.add_done_callback(lambda _: self.runs.pop(run.id, None))
 
-    def is_busy(self, id: str, branch: int) -> bool:
-        """Whether a response is streaming on a branch of a conversation."""
-        return any(run.conversation == id and run.branch == branch for run in self.runs.values())
+    def run_on(self, id: str, branch: int) -> PageRun | None:
+        """Returns the run that streams a response on a branch of a conversation."""
+        running = (each for each in self.runs.values() if each.conversation == id)
+        return next((each for each in running if each.branch == branch), None)
 
     async def stop_runs_of(self, id: str) -> None:
         """Stops the runs of a conversation."""

@@ -161,9 +161,11 @@ TARGET = Target(
     ),
     sampling=SamplingFlags(
         needs_token_limit=True,  # W50
+        default_output_tokens=32_000,  # every model that Anthropic still serves accepts it
     ),
     media=MediaFlags(
         in_results=True,  # W64
+        details=None,  # it has none, which is reported where the image is written
     ),
     state=StateFlags(fields=("thread",)),
     cache=CacheFlags(

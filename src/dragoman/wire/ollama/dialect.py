@@ -114,6 +114,7 @@ TARGET = Target(
     media=MediaFlags(
         kinds=("image", "audio"),
         takes_image_urls=False,  # W105
+        details=None,  # it has none, which is reported where the image is written
         in_results=True,
     ),
     schemas=SchemaFlags(takes_strict_tools=False),

@@ -86,7 +86,8 @@ def shape_user_parts(view: View) -> Found:
     if media is None:
         return
     parts = _FLAT_PARTS if view.target.media.is_flat else _PARTS
-    known = (parts[kind] for kind in media if kind in parts)
+    known = [parts[kind] for kind in media if kind in parts]
+    known += [each for each in view.target.media.url_parts if each not in known]
     types = ("text", *known, *view.target.fields.content_types)
     for path, message in view.with_role("user"):
         for place, part in listed(message, "content", path):
@@ -101,6 +102,14 @@ def shape_image_data(view: View) -> Found:
             url = field(part, "image_url").get("url")
             if isinstance(url, str) and not is_data(url):
                 yield f"{place}.image_url.url", "the data is not base64"
+
+
+def shape_image_details(view: View) -> Found:
+    """The detail of an image is one that the target knows: OpenAI's newest models have more."""
+    for path, message in view.messages:
+        for place, part in listed(message, "content", path):
+            detail = field(part, "image_url").get("detail")
+            yield from shared_rules.unknown_detail(detail, f"{place}.image_url.detail", view.target)
 
 
 def w1_tool_messages_hold_text(view: View) -> Found:
@@ -230,6 +239,7 @@ RULES: tuple[Rule[View], ...] = (
     Rule(shape_ranges, "error", "ST", OPENAI),
     Rule(shape_user_parts, "error", "ST", OPENAI),
     Rule(shape_image_data, "error", "ST", OPENAI),
+    Rule(shape_image_details, "error", "SER", (), ("media.details",)),
     Rule(i5_calls_have_ids, "error", "S"),
     Rule(i5_ids_are_unique, "warning", "R"),
     Rule(i8_calls_have_one_result, "warning", "R"),

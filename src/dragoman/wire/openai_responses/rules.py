@@ -17,6 +17,7 @@ from dragoman.wire.openai_strict_schemas import (
 from dragoman.wire.shared_rules import (
     missing_model,
     refused_sampling,
+    unknown_detail,
     unknown_effort,
     unlisted_model,
     wrong_counts,
@@ -85,6 +86,13 @@ def shape_image_data(view: View) -> Found:
         url = part.get("image_url")
         if isinstance(url, str) and not is_data(url):
             yield f"{path}.image_url", "the data is not base64"
+
+
+def shape_image_details(view: View) -> Found:
+    """The detail of an image is one that the target knows: OpenAI's newest models have more."""
+    for path, part in _media(view):
+        if part.get("type") == "input_image":
+            yield from unknown_detail(part.get("detail"), f"{path}.detail", view.target)
 
 
 def shape_file_data(view: View) -> Found:
@@ -242,6 +250,7 @@ RULES: tuple[Rule[View], ...] = (
     Rule(shape_counts, "error", "S"),
     Rule(shape_ranges, "error", "ST", OPENAI),
     Rule(shape_image_data, "error", "S"),
+    Rule(shape_image_details, "error", "SER", (), ("media.details",)),
     Rule(shape_file_data, "error", "T", OPENAI, ("media.kinds",)),
     Rule(items.shape_answers_have_their_type, "error", "E", LLAMA, ("fields.needs_message_type",)),
     Rule(items.shape_reasoning_is_readable, "error", "E", LLAMA, ("thinking.is_plain_text",)),

@@ -3,7 +3,7 @@ import { html, useState, useRef, useLayoutEffect, useEffect, useStore, Button, t
 import { Icon } from './icons.js';
 import { bytes } from './format.js';
 import { ModelPicker } from './model_picker.js';
-import { draft, remember, remembered } from './state.js';
+import { draft } from './draft.js';
 
 const MAX_FILE_BYTES = 20 * 1024 * 1024;
 const THINKING = [['', 'model default'], ['off', 'off'], ['low', 'low'], ['medium', 'medium'], ['high', 'high']];
@@ -83,12 +83,10 @@ export function Composer({ busy, models, model, setModel, options, setOptions, t
       <${Button} kind="plain" icon="clip" label="Attach files" onClick=${() => picker.current.click()} />
       <${Button} kind="plain" icon="options" label="Options" aria-expanded=${open} aria-controls="options" onClick=${() => setOpen(!open)} />
       ${onPrompts && html`<${Button} kind="plain" icon="prompts" label="Prompts" onClick=${onPrompts} />`}
-      <${ModelPicker} models=${models} value=${model} onChange=${(id) => { setModel(id); remember('model', id); }} />
+      <${ModelPicker} models=${models} value=${model} onChange=${setModel} />
       <span class="grow"></span>
       ${busy ? html`<${Button} kind="primary stop" icon="stop" label="Stop (Escape)" onClick=${onStop} />`
         : html`<${Button} kind="primary" icon="send" label="Send (Enter)" disabled=${!text.trim() && !files.length} onClick=${send} />`}
     </div>
   </div>`;
 }
-
-export const firstModel = (info, models) => remembered('model') || info?.default_model || models[0]?.id || '';

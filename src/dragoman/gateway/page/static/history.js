@@ -60,7 +60,7 @@ export function History() {
   return html`<div class="view history" ...${drop.handlers}>
     <div class="toolbar"><h1>History</h1>
       <label class="search searchbox"><span class="hidden">Search all conversations</span><${Icon} name="search" /><input type="search" data-search placeholder="Search all conversations" value=${query} onInput=${(event) => setQuery(event.target.value)} /></label>
-      <span class="grow muted">${list.isReady && list.total !== null ? plural(list.total, query ? 'result' : 'conversation') : ''}</span>
+      <span class="grow muted total">${list.isReady && list.total !== null ? plural(list.total, query ? 'result' : 'conversation') : ''}</span>
       <input type="file" multiple hidden ref=${picker} aria-label="Files to import" onChange=${(event) => { take(event.target.files); event.target.value = ''; }} />
       <${Button} icon="import" text="Import" label="Import files (or drop them here)" onClick=${() => picker.current.click()} />
       <${Menu} label="More" items=${[{ icon: 'trash', kind: 'danger', text: 'Forget a user …', action: () => setDialog(html`<${Forget} onClose=${() => setDialog(null)} />`) }]} />

@@ -2,9 +2,10 @@
 import { html, useState, useEffect, useRef, useMemo, useStore, Button, Dialog, Menu, failed, toast } from './ui.js';
 import { Icon } from './icons.js';
 import { ask } from './api.js';
-import { gateway, place, go, lensSource, draft, changes, changed, address } from './state.js';
-import { conversation, open, loadEarlier, reach, switchBranch, talk, stop, rename, entitle } from './conversation.js';
-import { Composer, attach, firstModel, optionsOf, settingsOf } from './composer.js';
+import { gateway, place, go, lensSource, changes, changed, address, firstModel, firstModelTold } from './state.js';
+import { conversation, chosen, choose, open, loadEarlier, reach, switchBranch, talk, stop, rename, entitle } from './conversation.js';
+import { draft } from './draft.js';
+import { Composer, attach, optionsOf, settingsOf } from './composer.js';
 import { Thread } from './thread.js';
 import { Delete, Rename, exportItems } from './dialogs.js';
 import { TagDialog, TagSelect, Tags } from './tags.js';
@@ -17,13 +18,11 @@ export function Talk() {
   const { info, models } = useStore(gateway);
   const { id, query } = useStore(place);
   const shown = useStore(conversation);
-  const [chosen, setModel] = useState('');
   const [options, setOptions] = useState(NO_OPTIONS);
   const [sent, setSent] = useState(null);
   const input = useRef(null);
   const thread = useRef(null);
-  const fallback = firstModel(info, models);
-  const model = chosen || (models.some((one) => one.id === fallback) ? fallback : info?.default_model || fallback);
+  const model = useStore(chosen).get(shown.id) || shown.model || (shown.loading ? '' : firstModel());
 
   useEffect(() => { if ((id || null) !== conversation.value.id) open(id || null); }, [id]);
   useEffect(() => { if (!id) input.current?.focus(); }, [id]);
@@ -35,10 +34,10 @@ export function Talk() {
     answering.current = Boolean(shown.live);
   }, [Boolean(shown.live)]);
 
-  const request = (more) => talk({ model, system: options.system, settings: settingsOf(options), tools: options.tools, ...more });
+  const request = async (more) => talk({ model: model || await firstModelTold(), system: options.system, settings: settingsOf(options), tools: options.tools, ...more });
   const act = useMemo(() => ({}), []);
   Object.assign(act, { // a stable object, so that messages don't re-render
-    edit: (view, text) => idBefore(view, () => true).then((after) => request({ text, after })).catch(failed),
+    edit: (view, text, kept) => idBefore(view, () => true).then((after) => request({ text, after, kept: { view, places: kept } })).catch(failed),
     retry: (view) => idBefore(view, (one) => one.role === 'user').then((after) => request({ retry: true, after })).catch(failed),
     again: (view) => request({ retry: true, after: view.id }),
     sent: (view) => import('./sent.js').then(({ SentDrawer }) => setSent({ view, SentDrawer })).catch(failed),
@@ -57,7 +56,7 @@ export function Talk() {
   const usePrompt = ({ text, system, model: wanted, settings }) => {
     draft.patch({ text });
     setOptions((old) => ({ ...old, ...optionsOf(settings), ...(system && { system }) }));
-    if (wanted) setModel(wanted);
+    if (wanted) choose(shown.id, wanted);
   };
   const drop = useDrop((given) => { attach(given); input.current?.focus(); });
   return html`<div class="talk">
@@ -65,7 +64,7 @@ export function Talk() {
     <section class=${`conversation ${drop.over ? 'dropping' : ''}`} aria-label="Conversation" ...${drop.handlers}>
       <${Head} shown=${shown} />
       <${Thread} shown=${shown} act=${act} info=${info} control=${thread} />
-      <${Composer} busy=${Boolean(shown.live)} models=${models} model=${model} setModel=${setModel}
+      <${Composer} busy=${Boolean(shown.live)} models=${models} model=${model} setModel=${(id) => choose(shown.id, id)}
         options=${options} setOptions=${setOptions} tools=${info?.tools} inputRef=${input} onStop=${stop} onPrompts=${info?.has_prompts ? openPrompts : null}
         onSend=${(text, given) => request({ text, files: given })} onUp=${() => thread.current.reveal(shown.messages.findLast((one) => one.role === 'user')?.id)} />
       ${drop.over && html`<div class="drop-hint" aria-hidden="true">Drop to attach</div>`}
