@@ -29,7 +29,7 @@ _NOTES = {"name": "notes.txt", "mimeType": "text/plain", "buffer": b"Buy milk."}
 _PICTURE = {"name": "dot.png", "mimeType": "image/png", "buffer": _PNG}
 
 
-@pytest.fixture(params=WIDTHS.values(), ids=WIDTHS)
+@pytest.fixture(params=list(WIDTHS.values()), ids=list(WIDTHS))
 def flow(request: pytest.FixtureRequest, chromium: Any, tmp_path: Path) -> Iterator[Flow]:
     """A gateway of its own for each test, on a desktop and on a phone."""
     with flowing(chromium, tmp_path, **request.param) as made:

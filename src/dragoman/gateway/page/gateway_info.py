@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from dragoman._version import __version__
 from dragoman.errors import Corrupt
-from dragoman.gateway.config.settings import Place
+from dragoman.gateway.config.settings import GatewayConfig, Place
 from dragoman.gateway.endpoints import EXACT
 from dragoman.gateway.guard import is_loopback
 from dragoman.gateway.page.attachments import KEY
