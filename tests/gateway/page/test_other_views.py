@@ -29,7 +29,7 @@ _HITS = """(items) => items.every((item) => {
 """Whether each element can be reached by a pointer: it is on the screen, and nothing is over it."""
 
 
-@pytest.fixture(params=WIDTHS.values(), ids=WIDTHS)
+@pytest.fixture(params=list(WIDTHS.values()), ids=list(WIDTHS))
 def screen(request: pytest.FixtureRequest) -> dict[str, Any]:
     """A desktop and a phone."""
     found: dict[str, Any] = request.param
