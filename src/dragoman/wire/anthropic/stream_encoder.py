@@ -40,6 +40,7 @@ from dragoman.wire.anthropic.stream_block_writers import (
     writer_of,
 )
 from dragoman.wire.anthropic.stream_blocks import KNOWN_DELTAS, TEXT_DELTAS
+from dragoman.wire.cut_calls import LEFT_OUT, finish_beside
 from dragoman.wire.framing import is_event_name
 from dragoman.wire.lane.flows import Delta, Flow
 from dragoman.wire.losses import Loss
@@ -97,6 +98,7 @@ class StreamEncoder(EventEncoder):
         return frame("message_start", message=body)
 
     def _choice_finish(self, event: events.ChoiceFinish) -> bytes:
+        self._writing.is_cut_off = event.finish.is_cut_off
         return super()._choice_finish(event) + self._message_start()
 
     def _end(self) -> bytes:
@@ -124,10 +126,11 @@ class StreamEncoder(EventEncoder):
         message = make_message(_ASSISTANT, refusals, origin=self._start.origin)
         end = self._finish
         if end is None:
-            return Choice(0, message)
+            return Choice(0, message, finish_beside(None, self._writing))
         finish: FinishReason | None = end.finish
         if end.finish_raw is None or not is_own(self._start.origin):
             finish = finish_beside_calls(finish, self._has_calls)
+        finish = finish_beside(finish, self._writing)
         return Choice(0, message, finish, end.finish_raw, end.logprobs)
 
     # --- its parts
@@ -246,6 +249,16 @@ class _Queued:
         self.waiting: list[PartDelta] = []
 
     @property
+    def is_bare_call(self) -> bool:
+        """Whether it is a call that nothing was sent of, and that has no arguments."""
+        return self.writer is None and not self.waiting and not self.has_head
+
+    @property
+    def waits(self) -> bool:
+        """Whether only another part or the end of the response tells that it is complete."""
+        return self.writer is not None and self.writer.waits
+
+    @property
     def may_end(self) -> bool:
         """Whether the block may end when another part has begun."""
         return self.is_stopped or (self.writer is not None and self.writer.may_end)
@@ -254,7 +267,7 @@ class _Queued:
 class BlockQueue:
     """Writes parts as blocks, one at a time (W66)."""
 
-    __slots__ = ("_index", "_is_open", "_number", "_parts", "_queue", "_writing")
+    __slots__ = ("_index", "_is_finished", "_is_open", "_number", "_parts", "_queue", "_writing")
 
     def __init__(self, writing: Writing) -> None:
         self._writing = writing
@@ -262,7 +275,7 @@ class BlockQueue:
         self._parts: dict[Hashable, _Queued] = {}
         self._number = 0  # index of the next part
         self._index = 0  # index of the open or next block
-        self._is_open = False
+        self._is_open = self._is_finished = False
 
     @property
     def open_index(self) -> int | None:
@@ -348,6 +361,10 @@ class BlockQueue:
 
     def finish(self) -> bytes:
         """Write everything that is left."""
+        self._is_finished, self._writing.last = True, self._number - 1
+        if self._queue and self._queue[-1].is_bare_call and self._writing.is_cut_off:
+            self._writing.has_cut_calls = True
+            self._lose(self._queue.pop(), LEFT_OUT)
         for queued in self._queue:
             queued.is_stopped = True
         return self._advance()
@@ -370,6 +387,8 @@ class BlockQueue:
                 break
             written.append(self._write(first))
             if (is_last and not first.is_stopped) or not first.may_end:
+                break
+            if is_last and first.waits and not self._is_finished:
                 break
             written.append(self._end(first))
         return b"".join(written)
