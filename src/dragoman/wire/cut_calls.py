@@ -49,8 +49,12 @@ def begin_choice(choice: Choice, writing: Writing) -> None:
 
 def finish_beside(finish: FinishReason | None, writing: Writing) -> FinishReason | None:
     """The finish reason of a choice whose parts were written: cut off, if one of its calls was."""
-    is_other = writing.has_cut_calls and not (finish is not None and finish.is_cut_off)
-    return FinishReason.LENGTH if is_other else finish
+    return cut_finish(finish) if writing.has_cut_calls else finish
+
+
+def cut_finish(finish: FinishReason | None) -> FinishReason:
+    """The finish reason of a choice that was cut off within a call, whatever was told."""
+    return finish if finish is not None and finish.is_cut_off else FinishReason.LENGTH
 
 
 def ends_within_part(response: Response) -> bool:
