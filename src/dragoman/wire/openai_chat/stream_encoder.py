@@ -483,13 +483,15 @@ class ChoiceEncoder:
     @property
     def _is_within_call(self) -> bool:
         """Whether the arguments of a call have begun and not ended."""
-        parts = self._parts.values()
-        called = [sent for sent in parts if isinstance(sent.part, ToolCall)]
-        texts = ["".join(sent.pieces) for sent in called if sent.part.kind == "function"]
-        pieced = [
-            call for each in self._resolving.response.choices for call in each.message.tool_calls
-        ]
-        return any(map(is_beginning, texts)) or any(map(is_unfinished, pieced))
+        if any(
+            isinstance(sent.part, ToolCall)
+            and sent.part.kind == "function"
+            and is_beginning("".join(sent.pieces))
+            for sent in self._parts.values()
+        ):
+            return True
+        pieced = self._resolving.response.choices
+        return any(is_unfinished(call) for each in pieced for call in each.message.tool_calls)
 
     # --- the end
 
@@ -500,8 +502,9 @@ class ChoiceEncoder:
         path = f"choices[{self._number}]"
         body: dict[str, Any] = {"index": self._number, "delta": self.role()}
         is_cut = not is_ours and bool(self._calls) and self._is_within_call
+        finish = cut_finish(event.finish) if is_cut else event.finish
         body["finish_reason"] = None if known else encode_finish(
-            cut_finish(event.finish) if is_cut else event.finish, event.finish_raw, self._writing, path,
+            finish, event.finish_raw, self._writing, path,
             is_ours=is_ours, has_calls=bool(self._calls),
         )  # fmt: skip
         if is_ours:
