@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from dragoman.model.content import AnyPart
 from dragoman.model.json_progress import is_beginning
 from dragoman.model.parts import Thinking
 from dragoman.model.responses import Choice, Response
@@ -43,8 +44,14 @@ def _is_cut(call: ToolCall, arguments: Mapping[str, Any] | None, writing: Writin
 def begin_choice(choice: Choice, writing: Writing) -> None:
     """Take note of how a choice ends, before its parts are written."""
     writing.is_cut_off = choice.finish is not None and choice.finish.is_cut_off
-    writing.last = len(choice.message.parts) - 1
+    parts = choice.message.parts
+    writing.last = max((n for n, part in enumerate(parts) if not _is_state(part)), default=-1)
     writing.has_cut_calls = False
+
+
+def _is_state(part: AnyPart) -> bool:
+    """Whether a part is an envelope or sealed state, which may follow what it belongs to."""
+    return isinstance(part, Thinking) and not part.text
 
 
 def finish_beside(finish: FinishReason | None, writing: Writing) -> FinishReason | None:

@@ -30,7 +30,7 @@ from dragoman.wire.gemini.stream_chunks import ChunkWriter, Form, escape_separat
 from dragoman.wire.lane.flows import MARK, NO_BYTES, Flow, Writer, around_mark
 from dragoman.wire.losses import Loss
 from dragoman.wire.overlay import note_of, with_overlay
-from dragoman.wire.stream_encoding import HELD_BACK, EventEncoder, SentPart
+from dragoman.wire.stream_encoding import HELD_BACK, EventEncoder, SentPart, is_carrier
 
 _CHUNK = b'{"candidates":[{"content":{"parts":%b,"role":"model"}%b}]%b'
 
@@ -198,7 +198,8 @@ class CandidateWriter:
         self._waiting: dict[int, tuple[int, MessageAccumulator]] = {}
         self._calls: MessageAccumulator | None = None
         self._call_numbers: list[int] = []  # their indexes in the message
-        self._held: list[tuple[int, ToolCall]] = []
+        self._held: list[tuple[int, AnyPart]] = []
+        self._last = -1  # index of the latest part that is content
         self._has_calls = self._may_settle = self._has_cut_calls = False
         self._count = 0  # started parts
         self._places = 0  # parts as clients count them, joining consecutive texts
@@ -210,9 +211,14 @@ class CandidateWriter:
 
     def start(self, index: int, part: AnyPart) -> Parts:
         """Start a part."""
-        before = self._settled_calls() + self._held_calls()
         number = self._count
         self._count += 1
+        if is_carrier(index) and self._held:
+            self._held.append((number, part))
+            return []
+        before = self._settled_calls() + self._held_calls()
+        if not is_carrier(index):
+            self._last = number
         if isinstance(part, (Text, Thinking, Refusal)):
             return before + self._start_text(index, number, part)
         if isinstance(part, Audio) and not self._writing.is_foreign(part):
@@ -303,7 +309,7 @@ class CandidateWriter:
         return self._placed(self._encoded(part, number))
 
     def _held_calls(self) -> Parts:
-        """The calls that may have been cut off, until what follows them is known (I7)."""
+        """The calls that may have been cut off (I7), and the envelopes that follow them."""
         held, self._held = self._held, []
         return [each for number, part in held for each in self._placed(self._encoded(part, number))]
 
@@ -366,6 +372,7 @@ class CandidateWriter:
         self._has_calls = True
         if self._calls.resolved(event).index == len(self._call_numbers):
             self._call_numbers.append(self._count)
+            self._last = self._count
             self._count += 1
         self._calls.add(event)
         return before
@@ -409,7 +416,7 @@ class CandidateWriter:
         """Finish the candidate; the reason is sent in the last chunk."""
         self._finish = event
         writing = self._writing
-        writing.is_cut_off, writing.last = event.finish.is_cut_off, self._count - 1
+        writing.is_cut_off, writing.last = event.finish.is_cut_off, self._last
         try:
             return self.rest()
         finally:

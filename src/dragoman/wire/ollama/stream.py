@@ -46,7 +46,13 @@ from dragoman.wire.stream_decoding import (
     object_in,
     stream_error,
 )
-from dragoman.wire.stream_encoding import HELD_BACK, EventEncoder, SentPart, piece_of
+from dragoman.wire.stream_encoding import (
+    HELD_BACK,
+    EventEncoder,
+    SentPart,
+    is_carrier,
+    piece_of,
+)
 from dragoman.wire.times import encode_time
 from dragoman.wire.tolerance import plain_text
 
@@ -375,7 +381,11 @@ class StreamEncoder(EventEncoder):
         if not self._call_numbers:
             return b""
         self._writing.is_cut_off = self._finish is not None and self._finish.finish.is_cut_off
-        self._writing.last = self._count - 1
+        self._writing.last = max(
+            (sent.number for index, sent in self._parts.items() if not is_carrier(index)),
+            default=-1,
+        )
+        self._writing.last = max(self._writing.last, *self._call_numbers)
         return self._written(self._calls.message.tool_calls, self._call_numbers)
 
     def _report_thinking(self) -> None:

@@ -50,6 +50,7 @@ from dragoman.wire.stream_encoding import (
     EventEncoder,
     SentPart,
     arguments_of,
+    is_carrier,
     piece_of,
     unsent_arguments,
 )
@@ -275,7 +276,8 @@ class ChoiceEncoder:
         self._count += 1
         if isinstance(part, ToolCall):
             return self._end_bare() + self._start_call(index, sent, part)
-        return self._end_bare() + self._start_part(sent, part)
+        before = [] if is_carrier(index) else self._end_bare()
+        return before + self._start_part(sent, part)
 
     def _start_part(self, sent: SentPart, part: AnyPart) -> list[Delta]:
         if isinstance(part, (ServerToolCall, ServerToolResult)):

@@ -40,7 +40,7 @@ from dragoman.wire.openai_responses.stream_item_writers import (
     text_of,
 )
 from dragoman.wire.overlay import fields_of
-from dragoman.wire.stream_encoding import CORRECTED, INTERRUPTED, EventEncoder
+from dragoman.wire.stream_encoding import CORRECTED, INTERRUPTED, EventEncoder, is_carrier
 
 _FAILED = events.ChoiceFinish(FinishReason.ERROR, "failed")
 _UNKNOWN_FAILURE = events.StreamError("the model failed during its response")
@@ -66,6 +66,7 @@ class StreamEncoder(EventEncoder):
         self._count = 0  # parts of the response so far
         self._items: list[ItemWriter] = []
         self._latest: ItemWriter | None = None
+        self._last: ItemWriter | None = None  # the latest that is content
         self._calls = MessageAccumulator()  # maps pieces to calls and their ids
         self._waiting: tuple[Hashable, ToolCall] | None = (
             None  # a call whose id and name may be incomplete
@@ -125,8 +126,8 @@ class StreamEncoder(EventEncoder):
 
     def _usage_update(self, event: events.UsageUpdate) -> bytes:
         super()._usage_update(event)
-        latest = self._latest
-        if latest is not None and self._finish is None and latest.may_be_cut:
+        last = self._last
+        if last is not None and self._finish is None and last.may_be_cut:
             return self._begun()
         return self._end_of_stopped_item() + self._begun()
 
@@ -141,9 +142,9 @@ class StreamEncoder(EventEncoder):
 
     def _note_cut(self, end: events.ChoiceFinish) -> None:
         """Of a response that is incomplete, the last item is, too."""
-        latest = self._latest
-        if latest is not None and is_incomplete(end.finish) and latest.may_be_cut:
-            latest.is_cut = True
+        last = self._last
+        if last is not None and is_incomplete(end.finish) and last.may_be_cut:
+            last.is_cut = True
 
     def _put_logprobs(self, output: list[Body]) -> None:
         """Add other dialects' log probabilities, which come at the end, to the last event."""
@@ -206,10 +207,14 @@ class StreamEncoder(EventEncoder):
         """Start a part, in the item of the previous part or in a new one."""
         latest, written = self._latest, b""
         if latest is None or latest.is_done or not self._continues(latest, begun):
-            if latest is not None and (latest.is_stopped or latest.may_end or latest.is_held):
+            is_over = latest is not None and (latest.is_stopped or latest.may_end or latest.is_held)
+            is_waiting = latest is not None and latest.may_be_cut and is_carrier(key)
+            if latest is not None and is_over and not is_waiting:
                 written = latest.end()
             latest = self._latest = ItemWriter(self._writer, len(self._places))
             self._items.append(latest)
+            if not is_carrier(key):
+                self._last = latest
         part, shown = latest.start(len(self._places), begun)
         self._places.append(place)
         self._parts[key] = part
@@ -259,7 +264,7 @@ class StreamEncoder(EventEncoder):
             written += self._pending() + self._begin(event.index, event.part)
             part = self._parts[event.index]
         item, final = part.item, self._rest_of(part, event.part)
-        is_latest = item is self._latest
+        is_latest = item in {self._latest, self._last}
         may_be_cut = is_latest and self._finish is None and item.may_be_cut
         if may_be_cut and (final is None or not text_of(final)) and item.lacks_arguments(part):
             item.is_held = True
@@ -284,10 +289,10 @@ class StreamEncoder(EventEncoder):
         return state.replace(text=whole[len(before) :])
 
     def _end_of_stopped_item(self) -> bytes:
-        """End the latest item if all its parts have stopped."""
-        latest = self._latest
-        is_over = latest is not None and (latest.is_stopped or latest.is_held)
-        return latest.end() if latest is not None and is_over else b""
+        """End the latest items if all their parts have stopped."""
+        ended = dict.fromkeys([self._last, self._latest])
+        found = [item for item in ended if item is not None and (item.is_stopped or item.is_held)]
+        return b"".join([item.end() for item in found])
 
     # --- calls in pieces
 
