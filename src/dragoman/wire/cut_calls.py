@@ -17,6 +17,7 @@ from dragoman.model.tools import ToolCall
 from dragoman.model.usage import FinishReason
 from dragoman.wire.writing import Writing
 
+_ENDS = (FinishReason.STOP, FinishReason.TOOL_CALLS, FinishReason.OTHER)
 LEFT_OUT = "a call truncated before its arguments were complete is left out"
 
 
@@ -61,7 +62,7 @@ def finish_beside(finish: FinishReason | None, writing: Writing) -> FinishReason
 
 def cut_finish(finish: FinishReason | None) -> FinishReason:
     """The finish reason of a choice that was cut off within a call, whatever was told."""
-    return finish if finish is not None and finish.is_cut_off else FinishReason.LENGTH
+    return FinishReason.LENGTH if finish is None or finish in _ENDS else finish
 
 
 def ends_within_part(response: Response) -> bool:

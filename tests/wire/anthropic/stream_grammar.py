@@ -54,7 +54,7 @@ class Grammar:
         assert self.state == "message", "one block at a time"
         assert wire["index"] == self.index + 1, "numbers count up"
         block = wire["content_block"]
-        if block["type"] == "tool_use":
+        if block["type"] == "tool_use" and not self.may_break_off:
             assert block["input"] == {}
         self.state, self.index, self.block = "block", wire["index"], block
         self.arguments, self.is_signed = "", False

@@ -14,6 +14,7 @@ from dragoman.model.media import Audio
 from dragoman.model.parts import Citation, Refusal, Text, Thinking
 from dragoman.model.tools import ToolCall, ToolCallDelta, make_call
 from dragoman.model.usage import FinishReason
+from dragoman.wire.cut_calls import cut_finish
 from dragoman.wire.gemini.content import encode_part
 from dragoman.wire.gemini.dialect import NAME, Writing
 from dragoman.wire.gemini.response import (
@@ -442,8 +443,8 @@ class CandidateWriter:
     def final_candidate(self) -> dict[str, Any]:
         """The candidate of the last chunk, with finish reason and citations."""
         event = self._finish or events.ChoiceFinish(FinishReason.OTHER)
-        if self._has_cut_calls and not event.finish.is_cut_off:
-            event = event.replace(finish=FinishReason.LENGTH)
+        if self._has_cut_calls:
+            event = event.replace(finish=cut_finish(event.finish))
         is_ours = is_own(self._writing.origin)
         parts = self._cited()
         lose_logprobs(event, self._number, self._writing, is_ours=is_ours)
