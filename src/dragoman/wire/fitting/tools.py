@@ -10,7 +10,13 @@ from dragoman.model.messages import Message
 from dragoman.model.parts import Opaque, Origin
 from dragoman.model.requests import AnyTool, Request
 from dragoman.model.roles import Role
-from dragoman.model.tools import ServerTool, ToolCall, ToolChoice, make_definition
+from dragoman.model.tools import (
+    ServerTool,
+    ToolCall,
+    ToolChoice,
+    ToolDefinition,
+    make_definition,
+)
 from dragoman.wire.fitting.paths import Numbers
 from dragoman.wire.fitting.settings import has_hidden_context
 from dragoman.wire.fitting.steps import Contents, Messages, with_changed_parts
@@ -137,11 +143,14 @@ def _is_left_out(tool: AnyTool, target: Target) -> bool:
 def _with_known_name(
     request: Request, choice: ToolChoice, known: set[str], notes: list[Note]
 ) -> Request:
-    """Remove the choice of tools that are left out; an unknown name is left to the target."""
-    gone = {tool.name for tool in request.tools} - known
-    if not gone or not choice.names or not gone.issuperset(choice.names):
+    """Remove the choice of a provider's tool that is sent in another form, or not at all.
+
+    The name of a function is left to the target to refuse.
+    """
+    are_functions = all(isinstance(tool, ToolDefinition) for tool in request.tools)
+    if are_functions or not choice.names or not known.isdisjoint(choice.names):
         return request
-    notes.append(Loss("tool_choice", "the chosen tool is left out"))
+    notes.append(Loss("tool_choice", "the chosen tool is sent in another form, or not at all"))
     parallel = None if choice.parallel is None else ToolChoice("auto", parallel=choice.parallel)
     return request.replace_trusted(tool_choice=parallel)
 
