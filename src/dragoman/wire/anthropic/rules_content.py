@@ -10,7 +10,12 @@ from itertools import chain
 from dragoman.model.media import sniff_base64
 from dragoman.wire.anthropic.rules_view import THINKING, View
 from dragoman.wire.anthropic.tools_schemas import MAX_OPTIONAL, MAX_STRICT_TOOLS, MAX_UNIONS
-from dragoman.wire.shared_rules import missing_model, unlisted_model, wrong_model
+from dragoman.wire.shared_rules import (
+    missing_model,
+    orphaned_choice,
+    unlisted_model,
+    wrong_model,
+)
 from dragoman.wire.violations import (
     Found,
     Object,
@@ -177,6 +182,11 @@ def w74_tools_can_be_forced(view: View) -> Found:
     kind = field(view.body, "tool_choice").get("type")
     if kind in ("any", "tool") and not view.target.tools.takes_forced_choice:
         yield "tool_choice.type", "this model can't be forced to call a tool"
+
+
+def w121_choices_need_tools(view: View) -> Found:
+    """A tool choice comes with tools."""
+    yield from orphaned_choice(view.body, "tool_choice")
 
 
 def _markable(view: View) -> Iterator[Placed]:
