@@ -19,8 +19,10 @@ import dragoman
 from dragoman.errors import WireError
 from dragoman.model.events import Event
 from dragoman.model.frozen import EMPTY
+from dragoman.model.requests import Request
 from dragoman.model.value import Value
 from dragoman.wire.dialect import Dialect
+from dragoman.wire.fitting.settings import missing_conversation
 from dragoman.wire.streams import StreamDecoder
 from dragoman.wire.target import Target
 from tests.corpus import Corpus, CorpusNotFoundError, Recording, Tier, current_tier
@@ -130,6 +132,11 @@ def decoded(
         with suppress(WireError):
             events = [*decoder.feed(stream), *decoder.close()]
             yield file, stream, decoder, events
+
+
+def has_conversation(request: Request, dialect: str, target: Target | None = None) -> bool:
+    """Whether there is something to send in a dialect: not all of it is another provider's."""
+    return missing_conversation(request, target or dragoman.dialect(dialect).target) is None
 
 
 def normal(wire: Any) -> Any:
