@@ -121,6 +121,8 @@ DESCRIPTION = Description(
 
 # --- the default target: Anthropic's own API
 
+RANGES = {"temperature": (0, 1)}
+"""The ranges of sampling settings, by their names in the model."""
 TARGET = Target(
     dialect=NAME,
     provider="anthropic",

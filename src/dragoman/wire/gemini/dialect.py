@@ -154,6 +154,8 @@ DESCRIPTION = Description(
 
 # --- the default target: Google's own API
 
+RANGES = {"temperature": (0, 2)}
+"""The ranges of sampling settings, by their names in the model."""
 TARGET = Target(
     dialect=NAME,
     provider="google",

@@ -89,6 +89,8 @@ DESCRIPTION = Description(
 
 _ANY_LENGTH = 1_000_000
 
+RANGES = {"top_logprobs": (0, 20)}
+"""The ranges of sampling settings, by their names in the model."""
 TARGET = Target(
     dialect=NAME,
     provider="ollama",
