@@ -154,6 +154,8 @@ class ToolFlags(Flags, frozen=True, kw_only=True):
     """A Chat host's value for a mandatory tool call; None: `required`, or as spelled."""
     takes_parallel_choice: bool = True
     """Whether parallel tool calls can be switched on or off."""
+    choice_needs_tools: bool = demand(True, "W121", relaxed=False)
+    """Whether a tool choice is refused if there are no tools."""
     takes_forced_choice: bool = demand(True, "W74")
     """Whether a tool call can be forced at all (the newest Claude models refuse)."""
     takes_text: bool = demand(True)
@@ -194,6 +196,8 @@ class TurnFlags(Flags, frozen=True, kw_only=True):
     doubts_empty_text: bool = demand(False, "W76")
     """Whether an empty text may be refused, although the vendor's own clients send some: only those
     of other dialects are removed."""
+    refuses_empty_answers: bool = demand(True, "C5", relaxed=False)
+    """Whether an assistant message that says nothing and calls nothing may be refused."""
     refuses_empty_messages: bool = demand(False, "W47", "W76")
     """Whether a message without any content is refused."""
     needs_message: bool = demand(False, "W47", "W75")

@@ -7,7 +7,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.gateway.page.browsing import Looking, opened, until
+import pytest
+
+from tests.gateway.page.browsing import Looking, choose_model, opened, until
 from tests.gateway.page.pages import TestPage
 from tests.gateway.page.real import gateway_at
 
@@ -16,6 +18,8 @@ WIDTHS: dict[str, dict[str, Any]] = {
     "desktop": {"viewport": {"width": 1280, "height": 800}},
     "phone": {"viewport": {"width": 390, "height": 844}, "is_mobile": True, "has_touch": True},
 }
+EVERY_WIDTH = pytest.mark.parametrize("screen", WIDTHS.values(), ids=WIDTHS)
+"""For tests that open a browser with the fixture or argument `screen`."""
 
 
 class Flow:
@@ -28,8 +32,7 @@ class Flow:
         """Open Talk with a scripted model."""
         self.gateway.script(*script)
         self.looking.go("", COMPOSER)
-        self.page.wait_for_selector(".model option", state="attached")
-        self.page.locator(".model select").select_option("scripted:")
+        choose_model(self.page, "scripted:")
         return self.page
 
     def say(self, text: str, answer: str | None = None) -> None:

@@ -12,7 +12,7 @@ import pytest
 from dragoman.errors import InvalidRequest, RateLimited
 from dragoman.model.messages import Message
 from dragoman.model.parts import Text
-from tests.gateway.page.browsing import until
+from tests.gateway.page.browsing import MODEL_KNOWN, choose_model, until
 from tests.gateway.page.flows import COMPOSER, WIDTHS, Flow, flowing
 from tests.gateway.page.pages import Hangs, calls
 
@@ -38,7 +38,7 @@ def flow(request: pytest.FixtureRequest, chromium: Any, tmp_path: Path) -> Itera
 
 def chosen(page: Any) -> str:
     """The model that answers next."""
-    found: str = page.locator(".model select").input_value()
+    found: str = page.locator(".model > button").get_attribute("data-model")
     return found
 
 
@@ -137,8 +137,7 @@ def test_a_draft_survives_a_reload(flow: Flow) -> None:
     page.reload()
     page.locator(".composer .attachment", has_text="dot.png").wait_for()
     assert page.input_value(COMPOSER) == "Half a thought"
-    page.wait_for_selector(".model option[value='scripted:']", state="attached")
-    page.locator(".model select").select_option("scripted:")
+    choose_model(page, "scripted:")
     page.press(COMPOSER, "Enter")
     page.get_by_text("Thanks").wait_for()
     assert page.locator(".message.user .attachment", has_text="notes.txt").count() == 1
@@ -196,7 +195,7 @@ def test_a_conversation_keeps_its_model(flow: Flow) -> None:
     place = page.url
     page.evaluate("location.hash = '#/talk'")
     page.get_by_role("heading", name="Talk to any model").wait_for()
-    page.locator(".model select").select_option("echo:")
+    choose_model(page, "echo:")
     flow.say("Echoed words")
     until(page, "document.querySelectorAll('.message').length === 2")
     page.goto(place)
@@ -211,11 +210,15 @@ def test_a_conversation_keeps_its_model(flow: Flow) -> None:
 def test_a_fresh_conversation_gets_the_first_configured_model(flow: Flow) -> None:
     """`echo:` stands first in the configuration, is offered last and is not preselected."""
     page = flow.looking.go("", COMPOSER)
-    page.wait_for_selector(".model option", state="attached")
+    page.wait_for_selector(MODEL_KNOWN)
     assert chosen(page) == "scripted:"
-    values = page.locator(".model option").evaluate_all("(all) => all.map((one) => one.value)")
-    assert values == ["scripted:", "echo:"]
-    page.locator(".model select").select_option("echo:")
+    page.locator(".model > button").click()
+    offered = page.locator(".picker [role=option]")
+    assert offered.evaluate_all("(all) => all.map((one) => one.dataset.model)") == [
+        "scripted:", "echo:",
+    ]  # fmt: skip
+    page.keyboard.press("Escape")
+    choose_model(page, "echo:")
     page.reload()
-    page.wait_for_selector(".model option", state="attached")
+    page.wait_for_selector(MODEL_KNOWN)
     assert chosen(page) == "scripted:"

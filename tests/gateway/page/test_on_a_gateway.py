@@ -13,8 +13,8 @@ import pytest
 from dragoman.errors import RateLimited
 from dragoman.model.messages import Message
 from dragoman.model.tools import ToolCall
-from tests.gateway.page.browsing import until
-from tests.gateway.page.flows import COMPOSER, Flow, flowing
+from tests.gateway.page.browsing import choose_model, until
+from tests.gateway.page.flows import COMPOSER, EVERY_WIDTH, Flow, flowing
 from tests.gateway.page.pages import Hangs
 
 pytestmark = pytest.mark.slow
@@ -78,10 +78,7 @@ def test_a_message_that_could_not_be_sent_is_given_back(flow: Flow) -> None:
     """Its text is in the composer again, before what was written since; nothing else changes."""
     page = flow.start("An answer")
     flow.say("First", "An answer")
-    page.locator(".model select").evaluate(
-        "(select) => { select.add(new Option('gone', 'gone:x')); }"
-    )
-    page.locator(".model select").select_option("gone:x")
+    choose_model(page, "gone:x")
     flow.say("Precious words")
     page.wait_for_selector(".notice.bad")
     assert page.input_value(COMPOSER) == "Precious words"
@@ -143,7 +140,7 @@ def test_files_can_be_dropped_and_never_replace_the_page(flow: Flow) -> None:
     page = flow.start()
     assert page.evaluate(_DROP, ["header.top", "x.txt", "beside"])
     assert page.evaluate(_DROP, [".thread", "notes.txt", "dropped words"])
-    page.locator(".model select").select_option("echo:")
+    choose_model(page, "echo:")
     flow.say("Look", "dropped words")
 
 
@@ -213,3 +210,31 @@ def test_hostile_names_and_errors_are_only_text(flow: Flow) -> None:
         assert page.locator("main img, form").count() == 0
     flow.looking.go(f"#/lens?left={quote(bad)}&rules={quote(bad)}", ".paste")
     assert page.evaluate("window.pwned") is None
+
+
+@EVERY_WIDTH
+def test_a_conversation_is_exported_as_markdown_and_deleted_from_talk(
+    chromium: Any, tmp_path: Path, screen: dict[str, Any]
+) -> None:
+    """Its menu has both; nothing is deleted before the confirmation, and then it is gone."""
+    with flowing(chromium, tmp_path, **screen) as flow:
+        gateway = flow.gateway
+        page = flow.start("*Of stone*, all of it.")
+        flow.say("What is it made of?", "Of stone")
+        menu = page.locator(".conversation-head .menu > button")
+        menu.click()
+        with page.expect_download() as download:
+            page.get_by_role("menuitem", name="Export as Markdown").click()
+        assert download.value.suggested_filename.endswith(".md")
+        text = Path(download.value.path()).read_text()
+        assert "## user\n\nWhat is it made of?\n\n## assistant" in text
+        assert "*Of stone*, all of it." in text
+        menu.click()
+        page.get_by_role("menuitem", name="Delete …").click()
+        assert "be undone" in page.get_by_role("dialog").inner_text()
+        assert len(gateway.read("conversations")["items"]) == 1
+        page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+        page.wait_for_selector(".welcome")
+        page.get_by_text("Conversation deleted.").wait_for()
+        assert page.evaluate("location.hash") == "#/talk"
+        assert gateway.read("conversations")["items"] == []

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.gateway.page.browsing import Looking, until
+from tests.gateway.page.browsing import Looking, choose_model, until
 from tests.gateway.page.mock_state import Mock
 
 pytestmark = pytest.mark.slow
@@ -106,7 +106,7 @@ def test_first_message_can_be_edited(looking: Looking) -> None:
 def test_retry_with_another_model(looking: Looking) -> None:
     """A retry uses the currently selected model."""
     page = looking.go("#/talk/c0", "#m-m6")
-    page.select_option(".model select", "gemini:gemini-3-pro")
+    choose_model(page, "gemini:gemini-3-pro")
     page.locator("#m-m6").focus()
     page.keyboard.press("r")
     page.wait_for_selector("text=2 of 2")

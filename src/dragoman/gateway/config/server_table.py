@@ -47,6 +47,8 @@ FIELDS: Mapping[str, Check] = {
     "cache_size": checks.size,
     "traffic": checks.text,
     "traffic_rows": checks.whole(100, _MAX_ROWS),
+    "titles": checks.text,
+    "prompts": checks.text,
     "keep_bodies": checks.whole(0, _MAX_KEPT_BYTES),
     "path_prefix": checks.path_prefix,
 }

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from dragoman._version import __version__
 from dragoman.errors import Corrupt
-from dragoman.gateway.config.settings import Place
+from dragoman.gateway.config.settings import GatewayConfig, Place
 from dragoman.gateway.endpoints import EXACT
 from dragoman.gateway.guard import is_loopback
 from dragoman.gateway.page.attachments import KEY
@@ -24,6 +24,8 @@ from dragoman.providers.documents.reading import CANONICAL
 from dragoman.providers.registry import providers
 from dragoman.wire.dialect import descriptions
 
+MARKDOWN = "markdown"
+"""The export format for reading; it can't be imported again."""
 _MAX_MODELS = 2000
 
 
@@ -47,14 +49,17 @@ async def info(call: PageCall) -> Any:
         "default_model": _default(gateway),
         "tools": [each.name for each in page_tools()],
         "has_traffic": gateway.traffic is not None,
+        "has_prompts": call.page.prompts is not None,
+        "writes_titles": server.titles is not None,
         "keeps_bodies": server.keep_bodies > 0,
     }
 
 
 def formats() -> list[dict[str, str]]:
-    """Returns the export formats: all that `dragoman convert` writes."""
+    """Returns the export formats: Markdown, and all that `dragoman convert` writes."""
     named = sorted((each.name, each.about) for each in descriptions())
     return [
+        {"id": MARKDOWN, "label": "Markdown", "extension": "md"},
         {"id": CANONICAL, "label": "Dragoman (lossless)", "extension": "json"},
         *({"id": name, "label": about, "extension": "json"} for name, about in named),
     ]
@@ -73,9 +78,18 @@ def _default(gateway: Gateway) -> str | None:
 
 async def models(call: PageCall) -> Any:
     """Returns the available models, `echo:` last; omits providers that don't respond in time."""
-    found = await call.gateway.router.catalogue.models()
+    found = _each_once(call.gateway.config, await call.gateway.router.catalogue.models())
     found.sort(key=lambda each: _is_echo(call.gateway, each.id))
     return {"models": [_model(call, each) for each in found[:_MAX_MODELS]]}
+
+
+def _each_once(config: GatewayConfig, found: list[ModelInfo]) -> list[ModelInfo]:
+    """Returns the models without their plain names, if each is also listed as `place:model`."""
+    if config.routes:
+        return found
+    named = [each.id.partition(":") for each in found]
+    qualified = {model for place, _, model in named if place in config.places and model}
+    return [each for each in found if each.id not in qualified or each.id in config.aliases]
 
 
 def _is_echo(gateway: Gateway, model: str) -> bool:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dragoman.agent.prompt_templates import templates_folder
 from dragoman.errors import DragomanError
 from dragoman.gateway.guard import is_loopback
 from dragoman.gateway.page.branches import Branches
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from dragoman.gateway.page.runs import PageRun
 
 _IN_MEMORY = "memory:"
+_OFF = "off"
 
 
 class Page:
@@ -51,6 +54,18 @@ class Page:
     def is_lasting(self) -> bool:
         """Whether conversations outlive the gateway."""
         return self.url != _IN_MEMORY
+
+    @property
+    def prompts(self) -> Path | None:
+        """The folder of the prompt library; None: there is none.
+
+        If none is configured, it is that of `dragoman templates`, but only if the gateway serves
+        this machine alone: the account owner's prompts are not for remote users.
+        """
+        server = self._gateway.config.server
+        if server.prompts is None:
+            return templates_folder() if is_loopback(server.host) else None
+        return None if server.prompts == _OFF else Path(server.prompts)
 
     async def storage(self) -> Storage:
         """Returns the open store."""

@@ -10,7 +10,7 @@ const FIRST = 40; // messages in the first page: slightly more than a screenful
 const PAGE = 200;
 const RECONNECT = 500; // milliseconds
 const CUT_OFF = { message: 'The response was cut off: the connection closed early.' };
-const NOTHING = { id: null, title: '', firstLine: '', pinned: false, model: '', branch: null, branches: [], messages: [], hasMore: false, loading: false, live: null, error: null, unanswered: false };
+const NOTHING = { id: null, title: '', firstLine: '', tags: [], pinned: false, model: '', branch: null, branches: [], messages: [], hasMore: false, loading: false, live: null, error: null, unanswered: false };
 
 export const conversation = store(NOTHING);
 const now = () => conversation.value;
@@ -38,7 +38,7 @@ export async function open(id, branch) {
 
 const textsOf = (messages) => messages.flatMap((view) => view.parts.filter((part) => part.kind === 'text').map((part) => part.text));
 const isUnanswered = (found) => !found.run && found.messages.at(-1)?.role === 'user';
-const shaped = (found) => ({ id: found.id, title: found.title ?? '', firstLine: found.first_line ?? '', pinned: found.pinned, model: found.route ?? '', branch: found.branch, branches: found.branches ?? [], messages: found.messages, hasMore: found.has_more });
+const shaped = (found) => ({ id: found.id, title: found.title ?? '', firstLine: found.first_line ?? '', tags: found.tags ?? [], pinned: found.pinned, model: found.route ?? '', branch: found.branch, branches: found.branches ?? [], messages: found.messages, hasMore: found.has_more });
 
 let loading = null;
 /** Loads a page of messages before the first one. */
@@ -72,6 +72,18 @@ export async function rename(id, title) {
   await ask(`conversations/${encodeURIComponent(id)}`, { method: 'PATCH', body: { title } });
   if (now().id === id) conversation.patch({ title });
   changed(id);
+}
+
+const entitled = new Set();
+/** Lets the gateway's model write a title for a conversation without one; without it, the first line is shown. */
+export async function entitle(id) {
+  if (entitled.has(id)) return;
+  entitled.add(id);
+  try {
+    const { title } = await ask(`conversations/${encodeURIComponent(id)}/title`, { method: 'POST', body: {} });
+    if (now().id === id) conversation.patch({ title });
+    changed();
+  } catch { entitled.delete(id); /* the next response is another chance */ }
 }
 
 // --- sending messages
