@@ -1,7 +1,7 @@
 // A diagram as SVG, from the shapes that the worker laid out. A shape is one of a few kinds with numbers
 // and a text: nothing of the source becomes an element, an attribute, a link or a style.
 import { html, useState, Button } from './ui.js';
-import { visible } from './text.js';
+import { spelled } from './text.js';
 import { useRead } from './work.js';
 
 const number = (value) => (Number.isFinite(value) ? value : 0);
@@ -19,9 +19,9 @@ function Shape({ one }) {
     case 'note': return html`<rect class="note" ...${corner} />`;
     case 'line': return html`<polyline class=${`link ${one.isDashed ? 'dashed' : ''} ${one.isThick ? 'thick' : ''} ${one.isFaint ? 'faint' : ''}`} points=${joined(one.points)} />`;
     case 'head': return html`<polygon class="head" points=${joined(one.points)} />`;
-    case 'start': return html`<text x=${x} y=${y} class="start">${visible(one.text)}</text>`;
-    case 'label': return html`<text x=${x} y=${y} class="label">${visible(one.text)}</text>`;
-    case 'text': return html`<text x=${x} y=${y}>${visible(one.text)}</text>`;
+    case 'start': return html`<text x=${x} y=${y} class="start">${spelled(one.text)}</text>`;
+    case 'label': return html`<text x=${x} y=${y} class="label">${spelled(one.text)}</text>`;
+    case 'text': return html`<text x=${x} y=${y}>${spelled(one.text)}</text>`;
     default: return null;
   }
 }
@@ -35,6 +35,6 @@ export function Diagram({ source, otherwise }) {
   if (isSource) return html`<div>${otherwise}${toggle}</div>`;
   const said = found.shapes.filter((one) => one.text).map((one) => one.text).join(', ');
   return html`<figure class="diagram"><div class="canvas" role="region" aria-label="Diagram" tabindex="0">
-    <svg role="img" aria-label=${visible(said)} width=${number(found.width)} height=${number(found.height)} viewBox=${`0 0 ${number(found.width)} ${number(found.height)}`}>
+    <svg role="img" aria-label=${spelled(said)} width=${number(found.width)} height=${number(found.height)} viewBox=${`0 0 ${number(found.width)} ${number(found.height)}`}>
       ${found.shapes.map((one) => html`<${Shape} one=${one} />`)}</svg></div>${toggle}</figure>`;
 }
