@@ -23,7 +23,7 @@ def estimate_tokens(
     `messages` is whatever `Messages.from_any` takes, or a `Request`. With a `model` (a provider or
     `provider:model`), only what would be sent to it is counted: without another provider's
     thinking, for example. Models have different tokenizers, most of them not public: the estimate
-    is for their average, and rather too high. A provider's exact count is `await client.count_tokens(…)`.
+    is for their average, and rather too high. `await client.count_tokens(…)` asks the provider.
     """
     request = read_request(messages)
     if tools:
