@@ -121,6 +121,8 @@ DESCRIPTION = Description(
 
 # --- the default target: Anthropic's own API
 
+RANGES = {"temperature": (0, 1)}
+"""The ranges of sampling settings, by their names in the model."""
 TARGET = Target(
     dialect=NAME,
     provider="anthropic",
@@ -162,9 +164,11 @@ TARGET = Target(
     ),
     sampling=SamplingFlags(
         needs_token_limit=True,  # W50
+        default_output_tokens=32_000,  # every model that Anthropic still serves accepts it
     ),
     media=MediaFlags(
         in_results=True,  # W64
+        details=None,  # it has none, which is reported where the image is written
     ),
     state=StateFlags(fields=("thread",)),
     cache=CacheFlags(
