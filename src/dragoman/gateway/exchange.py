@@ -34,7 +34,7 @@ from dragoman.gateway.translation import NO_SETTINGS, Settings, Translations, en
 from dragoman.gateway.upstream_task import Sink, UpstreamTask
 from dragoman.gateway.upstreams import Upstream
 from dragoman.gateway.whole_calls import Answering, WholeCalls
-from dragoman.model.events import ChoiceFinish, Event
+from dragoman.model.events import ChoiceFinish, Event, StreamError
 from dragoman.model.frozen import EMPTY
 from dragoman.model.requests import Request
 from dragoman.model.responses import Response
@@ -249,7 +249,7 @@ class Exchange(UpstreamTask):
         if not self.client_request.stream:
             await self._whole(upstream, dialect, reply, encoded, limits)
         elif self.passes:
-            await self._pass_stream(upstream, dialect, reply, encoded, limits)
+            await self._pass_stream(upstream, model, reply, encoded, limits)
         else:
             incoming = Incoming(
                 reply,
@@ -259,7 +259,7 @@ class Exchange(UpstreamTask):
                 most=MAX_RESPONSE_BYTES,
                 silence=limits.between_events,
             )
-            await self._stream(incoming)
+            await self._stream(incoming, upstream, model)
 
     # --- complete responses
 
@@ -326,8 +326,14 @@ class Exchange(UpstreamTask):
     # --- streams
 
     async def _pass_stream(
-        self, upstream: Upstream, dialect: Any, reply: Reply, encoded: Encoded, limits: Timeouts
+        self,
+        upstream: Upstream,
+        model: str | None,
+        reply: Reply,
+        encoded: Encoded,
+        limits: Timeouts,
     ) -> None:
+        dialect = upstream.dialect(model)
         pieces = reply.chunks()
         first = await anext(pieces, b"")
         front = self.front()
@@ -339,7 +345,7 @@ class Exchange(UpstreamTask):
                 provider=upstream.provider_name, most=MAX_RESPONSE_BYTES,
                 silence=limits.between_events,
             )  # fmt: skip
-            await self._stream(again)
+            await self._stream(again, upstream, model)
             return
         passing = PassingStream(dialect)
         counted = StreamSize(dialect, passing.marks)
@@ -380,11 +386,13 @@ class Exchange(UpstreamTask):
         before = b"" if self._passing is None else self._passing.gap
         await self.sink.end(before + self.encoder.fail(error))
 
-    async def _stream(self, incoming: Incoming) -> None:
+    async def _stream(self, incoming: Incoming, upstream: Upstream, model: str | None) -> None:
         writing = _StreamWriter(self, incoming)
         try:
             while not incoming.is_over:
                 events = await incoming.read()
+                if incoming.failure is not None:  # it says the same, and is not masked yet
+                    events = [event for event in events if type(event) is not StreamError]
                 if events:
                     await writing.take(events)
         finally:  # clients may disconnect after the last event, before the end of the stream
@@ -394,6 +402,7 @@ class Exchange(UpstreamTask):
             else:
                 self._note_partial(incoming.response, writing.received)
         if incoming.failure is not None:
+            upstream.locate(incoming.failure, model)
             await writing.fail(incoming.failure)
             return
         await writing.end(incoming.response)

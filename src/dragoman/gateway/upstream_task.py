@@ -138,6 +138,7 @@ class UpstreamTask(ABC):
                 total = limits.stream_total if self.stream else limits.answer_total
                 await within(total, self._attempt(upstream, model, settings, timeouts))
             except DragomanError as error:
+                upstream.locate(error, model)
                 cause = _as_upstream_error(error)
                 self.tried[-1] = (*self.tried[-1][:3], type(cause).__name__)
                 if self.sink.has_begun or not another_may_answer(cause):

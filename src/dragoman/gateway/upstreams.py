@@ -167,6 +167,11 @@ class Upstream:
             self._heads[key] = head
         return HttpRequest(url=head.url, headers=propagated(head.headers), body=encoded.to_bytes())
 
+    def locate(self, error: DragomanError, model: str | None) -> None:
+        """Add where it happened to an error in a response, and mask our keys in its text."""
+        if self.is_wire:
+            self.deployment(model).locate(error, model)
+
     # --- in this process
 
     @property

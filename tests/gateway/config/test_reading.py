@@ -51,6 +51,8 @@ trusted_proxies = ["127.0.0.1", "10.0.0.0/8", "2001:db8::/32"]
 log = "json"
 middleware = ["guard.py:redact"]
 path_prefix = "/llm/"
+titles = "test"
+prompts = "prompts"
 
 [providers.team]
 kind = "azure"
@@ -120,7 +122,8 @@ def test_every_field_is_read() -> None:
         drain_timeout=1.5,
         keys="sqlite:///keys.db", history="file:///var/chats", response_ttl=7 * 86400.0,
         allowed_hosts=("llm.example.org", "10.0.0.1"), log="json", middleware=("guard.py:redact",),
-        path_prefix="/llm", trusted_proxies=("127.0.0.1/32", "10.0.0.0/8", "2001:db8::/32"),
+        path_prefix="/llm", titles="test", prompts="prompts",
+        trusted_proxies=("127.0.0.1/32", "10.0.0.0/8", "2001:db8::/32"),
     )  # fmt: skip
     team, gpt = config.places["team"], config.routes[0]
     assert (team.provider and team.provider.name, team.dialect) == ("azure", "openai-responses")
@@ -546,3 +549,12 @@ def test_a_misspelt_provider_of_a_price_is_a_warning() -> None:
     assert len(told) == 2
     assert "did you mean lab?" in told[0]
     assert "did you mean anthropic?" in told[1]
+
+
+def test_a_model_for_titles_that_no_route_serves_is_a_warning() -> None:
+    """An alias or a route serves it; without routes, any name may be served."""
+    route = '[[routes]]\nmodel = "test"\nto = "echo:"\n[aliases]\nshort = "test"\n'
+    for name, count in (("test", 0), ("short", 0), ("tset", 1)):
+        config = parse_config(f'[server]\ntitles = "{name}"\n{route}', {})
+        assert len([each for each in config.warnings if "titles" in str(each)]) == count
+    assert parse_config('[server]\ntitles = "tset"\n', {}).warnings == ()

@@ -12,6 +12,7 @@ from dragoman.wire.front import AgentForm, Front, FrontForm
 from dragoman.wire.json_values import is_integer
 from dragoman.wire.openai_chat.dialect import NAME, chunk_fields
 from dragoman.wire.openai_chat.request import asks_for_usage
+from dragoman.wire.openai_chat.stream_encoder import StreamEncoder
 from dragoman.wire.openai_chat.usage_frames import WithoutUsage
 
 
@@ -82,6 +83,7 @@ _MISTRAL = AgentForm(
         "stream_options": b'{"include_usage":true}'
     },  # Mistral's streams always include it
     state_fields=chunk_fields,
+    stream_encoder=lambda _front: StreamEncoder(include_usage=True, has_null_usage=False),
     takes_own=False,  # it has no `reasoning_content`
 )
 FRONT_FORM = FrontForm(
@@ -91,5 +93,5 @@ FRONT_FORM = FrontForm(
     stream_error=stream_error,
     content=("choices", b"[]"),
     passing_filter=lambda request: None if asks_for_usage(request) else WithoutUsage(),
-    agents={b"mistral-client": _MISTRAL},
+    agents={b"mistral-client": _MISTRAL, b"@mistralai/mistralai": _MISTRAL},
 )
