@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from dragoman.model.accumulate import MessageAccumulator
 from dragoman.model.events import Event, OpaqueEvent, PartDelta, PartStart, ResponseStart
 from dragoman.model.frozen import EMPTY
+from dragoman.model.parts import Opaque
 from dragoman.model.responses import Response
 from dragoman.model.usage import FinishReason, Usage
 from dragoman.wire.fitting.unsupported_fields import unsupported_name_losses
@@ -26,6 +27,10 @@ from dragoman.wire.usage_details import UsageDetails
 
 _OTHER = FinishReason.OTHER
 _NO_COUNT = "this token count is not supported"
+_UNREADABLE = "a part that can't be read is kept for its provider; the client does not see it"
+_STATE = frozenset({"compaction", "fallback", "item_reference"})
+_ABOUT = frozenset({"id", "type", "status", "role", "phase", "call_id", "encrypted_content"})
+_NOTHING: tuple[object, ...] = (None, "", (), [])
 _NAME = re.compile(r"[a-z0-9_]{1,64}")
 
 
@@ -70,9 +75,20 @@ def _losses_of(response: Response, limits: ResponseLimits) -> Iterator[Loss]:
                 message.parts, f"{path}.message.parts", limits.target
             )
         for place, part in enumerate(message.parts):
+            where = f"{path}.message.parts[{place}]"
+            if type(part) is Opaque and sealer is not None and part.dialect != dialect:
+                yield from _unreadable(part, where)
             if part.extras is not EMPTY and (sealer is None or sealer.home_of(part) is None):
-                where = f"{path}.message.parts[{place}].extras"
-                yield from foreign_losses(part.extras, dialect, where)
+                yield from foreign_losses(part.extras, dialect, f"{where}.extras")
+
+
+def _unreadable(part: Opaque, path: str) -> Iterator[Loss]:
+    """The loss of a part that may hold more than the provider's own state."""
+    payload = part.payload
+    if isinstance(payload, Mapping) and payload.get("type") not in _STATE:
+        told = [value for key, value in payload.items() if key not in _ABOUT]
+        if any(value not in _NOTHING for value in told):
+            yield Loss(path, _UNREADABLE)
 
 
 def _usage_losses(usage: Usage, path: str, limits: ResponseLimits) -> Iterator[Loss]:
