@@ -24,11 +24,11 @@ from tests.wire.recorded import SPOKEN_BY
 from tests.wire.stream_table import EVERY, Case
 
 _SPOKEN = {api: name for name, apis in SPOKEN_BY.items() for api in apis}
-_CONTENT = frozenset(
-    "candidates choices content custom data executableCode executed_tools explanation function"
-    " functionCall function_call images inlineData message output parts refusal result"
-    " stop_details text toolCall tool_calls".split()
-)
+_CONTENT = {
+    "candidates", "choices", "content", "custom", "data", "executableCode", "executed_tools",
+    "explanation", "function", "functionCall", "function_call", "images", "inlineData", "message",
+    "output", "parts", "refusal", "result", "stop_details", "text", "toolCall", "tool_calls",
+}  # fmt: skip
 """Fields that hold what is visible: without them, there is nothing to see."""
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from dragoman.model.accumulate import MessageAccumulator
+from dragoman.model.content import AnyPart
 from dragoman.model.events import Event, OpaqueEvent, PartDelta, PartStart, ResponseStart
 from dragoman.model.frozen import EMPTY
 from dragoman.model.parts import Opaque
@@ -75,20 +76,25 @@ def _losses_of(response: Response, limits: ResponseLimits) -> Iterator[Loss]:
                 message.parts, f"{path}.message.parts", limits.target
             )
         for place, part in enumerate(message.parts):
-            where = f"{path}.message.parts[{place}]"
-            if type(part) is Opaque and sealer is not None and part.dialect != dialect:
-                yield from _unreadable(part, where)
-            if part.extras is not EMPTY and (sealer is None or sealer.home_of(part) is None):
-                yield from foreign_losses(part.extras, dialect, f"{where}.extras")
+            if part.extras is not EMPTY or type(part) is Opaque:
+                where = f"{path}.message.parts[{place}]"
+                yield from _part_losses(part, where, dialect, sealer)
 
 
-def _unreadable(part: Opaque, path: str) -> Iterator[Loss]:
-    """The loss of a part that may hold more than the provider's own state."""
-    payload = part.payload
-    if isinstance(payload, Mapping) and payload.get("type") not in _STATE:
-        told = [value for key, value in payload.items() if key not in _ABOUT]
-        if any(value not in _NOTHING for value in told):
+def _part_losses(part: AnyPart, path: str, dialect: str, sealer: Sealer | None) -> Iterator[Loss]:
+    """The losses of a part's unknown fields; of a part that is unknown, if it is sealed."""
+    if isinstance(part, Opaque) and sealer is not None and part.dialect != dialect:
+        if _may_be_visible(part.payload):
             yield Loss(path, _UNREADABLE)
+    elif sealer is None or sealer.home_of(part) is None:
+        yield from foreign_losses(part.extras, dialect, f"{path}.extras")
+
+
+def _may_be_visible(payload: object) -> bool:
+    """Whether an unknown part may hold more than the provider's own state."""
+    if not isinstance(payload, Mapping) or payload.get("type") in _STATE:
+        return False
+    return any(payload[key] not in _NOTHING for key in payload if key not in _ABOUT)
 
 
 def _usage_losses(usage: Usage, path: str, limits: ResponseLimits) -> Iterator[Loss]:
