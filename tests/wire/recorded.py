@@ -21,9 +21,11 @@ from dragoman.model.events import Event
 from dragoman.model.frozen import EMPTY
 from dragoman.model.json_progress import is_beginning
 from dragoman.model.messages import Message
+from dragoman.model.requests import Request
 from dragoman.model.tools import ToolCall
 from dragoman.model.value import Value
 from dragoman.wire.dialect import Dialect
+from dragoman.wire.fitting.settings import missing_conversation
 from dragoman.wire.streams import StreamDecoder
 from dragoman.wire.target import Target
 from tests.corpus import Corpus, CorpusNotFoundError, Recording, Tier, current_tier
@@ -145,6 +147,11 @@ def runnable(message: Message) -> list[ToolCall]:
         and (call.object_arguments() is not None or not is_cut_off)
         and not is_beginning(call.raw_arguments)
     ]
+
+
+def has_conversation(request: Request, dialect: str, target: Target | None = None) -> bool:
+    """Whether there is something to send in a dialect: not all of it is another provider's."""
+    return missing_conversation(request, target or dragoman.dialect(dialect).target) is None
 
 
 def normal(wire: Any) -> Any:

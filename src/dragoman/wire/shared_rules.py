@@ -82,6 +82,21 @@ def wrong_counts(body: Object, *names: str, path: str = "") -> Found:
             yield f"{path}{name}", "must be a whole number"
 
 
+def out_of_range(settings: Object, ranges: Mapping[str, tuple[int, int]], path: str = "") -> Found:
+    """Settings that must be numbers in a range, and are not."""
+    for name, (low, high) in ranges.items():
+        value = settings.get(name)
+        if value is not None and not (is_number(value) and low <= value <= high):
+            yield f"{path}{name}", f"must be a number from {low} to {high}"
+
+
+def unknown_detail(detail: object, path: str, target: Target) -> Found:
+    """An image detail that the target doesn't know."""
+    known = target.media.details
+    if known is not None and detail is not None and detail not in known:
+        yield path, f"must be one of {', '.join(known)}"
+
+
 def is_whole(value: object) -> bool:
     """Whether a JSON value is a number without a fraction."""
     if isinstance(value, float):

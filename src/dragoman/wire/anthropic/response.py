@@ -21,7 +21,7 @@ from dragoman.wire.anthropic.dialect import NAME, TARGET, Block, is_own
 from dragoman.wire.call_ids import CallIds
 from dragoman.wire.cut_calls import begin_choice, finish_beside
 from dragoman.wire.encoded import Encoded
-from dragoman.wire.error_reporting import Forms, form_of, reported, status_of
+from dragoman.wire.error_reporting import Forms, client_message, form_of, reported, status_of
 from dragoman.wire.json_values import want
 from dragoman.wire.overlay import overlay_of, with_guesses, with_overlay
 from dragoman.wire.reading import Reading
@@ -41,6 +41,10 @@ _FINISH: dict[str, FinishReason] = {
     "compaction": FinishReason.PAUSE,  # like pause_turn: send it back to continue
     "refusal": FinishReason.REFUSAL,
     "model_context_window_exceeded": FinishReason.CONTEXT_FULL,
+    # Values of other servers: Z.ai and MiniMax; LiteLLM.
+    "sensitive": FinishReason.CONTENT_FILTER,
+    "content_filter": FinishReason.CONTENT_FILTER,
+    "network_error": FinishReason.ERROR,
 }
 _OTHER = FinishReason.OTHER
 
@@ -344,7 +348,7 @@ def encode_error(error: DragomanError) -> tuple[int, dict[str, Any]]:
     kind = _KINDS.get(status, kind)
     body: dict[str, Any] = {
         "type": "error",
-        "error": {"type": kind, "message": f"{words}{failure.reason}"},
+        "error": {"type": kind, "message": f"{words}{client_message(failure)}"},
     }
     if failure.request_id is not None:
         body["request_id"] = failure.request_id

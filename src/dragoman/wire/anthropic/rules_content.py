@@ -8,11 +8,13 @@ from graphlib import CycleError, TopologicalSorter
 from itertools import chain
 
 from dragoman.model.media import sniff_base64
+from dragoman.wire.anthropic.dialect import RANGES
 from dragoman.wire.anthropic.rules_view import THINKING, View
 from dragoman.wire.anthropic.tools_schemas import MAX_OPTIONAL, MAX_STRICT_TOOLS, MAX_UNIONS
 from dragoman.wire.shared_rules import (
     missing_model,
     orphaned_choice,
+    out_of_range,
     unlisted_model,
     wrong_model,
 )
@@ -21,7 +23,6 @@ from dragoman.wire.violations import (
     Object,
     Placed,
     field,
-    is_number,
     listed,
     subschemas,
     texts_in,
@@ -35,9 +36,7 @@ _COMBINATORS = ("oneOf", "allOf", "anyOf")
 
 def shape_temperature(view: View) -> Found:
     """The temperature is from 0 to 1."""
-    value = view.body.get("temperature")
-    if value is not None and not (is_number(value) and 0 <= value <= 1):
-        yield "temperature", "must be a number from 0 to 1"
+    yield from out_of_range(view.body, RANGES)
 
 
 def limit_strict_schemas(view: View) -> Found:

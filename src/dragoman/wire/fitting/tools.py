@@ -40,13 +40,13 @@ def with_supported_choice(
         notes.append(Loss("tool_choice", "this model can't be forced to call a tool"))
     elif choice.mode in target.tools.choices:
         return request, None
+    auto = ToolChoice("auto", parallel=choice.parallel)
     if choice.mode == "required":  # can't be expressed by a selection of tools
-        auto = ToolChoice("auto", parallel=choice.parallel)
         return request.replace_trusted(tool_choice=auto) if is_refused else request, None
     names = frozenset(() if choice.mode == "none" else choice.names)
     kept = tuple(i for i, tool in enumerate(request.tools) if tool.name in names)
-    if not kept and choice.mode != "none":
-        return request, None  # an unknown name: left to the target to refuse
+    if not kept and choice.mode != "none":  # an unknown name: left to the target to refuse
+        return request.replace_trusted(tool_choice=auto) if is_refused else request, None
     if is_refused:
         choice = ToolChoice("allowed", choice.names, parallel=choice.parallel)
     tools = tuple(request.tools[index] for index in kept)

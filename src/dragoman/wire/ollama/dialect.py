@@ -89,6 +89,8 @@ DESCRIPTION = Description(
 
 _ANY_LENGTH = 1_000_000
 
+RANGES = {"top_logprobs": (0, 20)}
+"""The ranges of sampling settings, by their names in the model."""
 TARGET = Target(
     dialect=NAME,
     provider="ollama",
@@ -105,6 +107,7 @@ TARGET = Target(
     ),
     turns=TurnFlags(
         orders_results=True,  # W103
+        refuses_empty_answers=False,
     ),
     thinking=ThinkingFlags(
         form="switch",  # W106
@@ -113,6 +116,7 @@ TARGET = Target(
     media=MediaFlags(
         kinds=("image", "audio"),
         takes_image_urls=False,  # W105
+        details=None,  # it has none, which is reported where the image is written
         in_results=True,
     ),
     schemas=SchemaFlags(takes_strict_tools=False),

@@ -39,6 +39,8 @@ from dragoman.wire.writing import Writing
 _DEFINITION = {
     "name": str, "description": str, "parameters": dict, "strict": bool, "format": dict
 }  # fmt: skip
+_OTHER_SCHEMA = "parametersJsonSchema"
+"""Google's name for the schema of a function, which its clients also send to Chat hosts."""
 WEB_SEARCH = "web_search_options"
 """The name of the built-in search, which is a request field and not in `tools`."""
 
@@ -98,6 +100,7 @@ def _decode_tool(wire: Any) -> AnyTool:
         known.add(field)
         words.append(field)
     outer = {name: value for name, value in wire.items() if name not in known}
+    words += _schema_words(inner, left)
     if left:
         outer[key] = left
     fields |= {"kind": key, "cache": cache, "extras": extras_of(outer, NAME, words)}
@@ -127,7 +130,10 @@ def _decode_definition(wire: dict[str, Any]) -> tuple[dict[str, Any], dict[str, 
     }
     if len(fields) == len(wire):
         return fields, {}
-    return fields, {name: value for name, value in wire.items() if name not in fields}
+    left = {name: value for name, value in wire.items() if name not in fields}
+    if "parameters" not in wire and is_object(wire.get(_OTHER_SCHEMA)):
+        fields["parameters"] = left.pop(_OTHER_SCHEMA)
+    return fields, left
 
 
 def _decode_functions(wire: Any) -> list[ToolDefinition]:
@@ -137,9 +143,14 @@ def _decode_functions(wire: Any) -> list[ToolDefinition]:
         if not is_object(function) or not isinstance(function.get("name"), str):
             return []
         fields, left = _decode_definition(function)
-        extras = extras_of(left, NAME, ("functions",))
+        extras = extras_of(left, NAME, ("functions", *_schema_words(function, left)))
         tools.append(make_definition(**fields, origin=ORIGIN, extras=extras))
     return tools
+
+
+def _schema_words(wire: dict[str, Any], left: dict[str, Any]) -> list[str]:
+    """An overlay word if the schema had Google's name."""
+    return [_OTHER_SCHEMA] if _OTHER_SCHEMA in wire and _OTHER_SCHEMA not in left else []
 
 
 def _encode_tool(tool: ToolDefinition, field: str, writing: Writing, path: str) -> dict[str, Any]:
@@ -165,7 +176,8 @@ def _encode_definition(tool: ToolDefinition, writing: Writing, path: str) -> dic
         return body | _encode_foreign(tool, writing, path)
     for name in ("parameters", "format", "strict"):
         if (value := getattr(tool, name)) is not None:
-            body[name] = value
+            is_other = name == "parameters" and _OTHER_SCHEMA in words_of(tool.extras, NAME)
+            body[_OTHER_SCHEMA if is_other else name] = value
     return body
 
 
