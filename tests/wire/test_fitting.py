@@ -494,12 +494,14 @@ def test_a_forced_tool_choice_disables_thinking() -> None:
     off = ThinkingConfig(enabled=False)
     for config in (None, ThinkingConfig(enabled=True), ThinkingConfig(effort="low")):
         request = asked(Message.user("a")).replace(
-            thinking=config, tool_choice=ToolChoice("required")
+            thinking=config,
+            tools=(ToolDefinition.create("a", "A."),),
+            tool_choice=ToolChoice("required"),
         )
         done = fitted(request, target)
         assert (done.request.thinking, len(done.losses)) == (off, 1)
         assert fitted(done.request, target).losses == ()
-    free = asked(Message.user("a")).replace(tool_choice=ToolChoice("auto"))
+    free = request.replace(thinking=None, tool_choice=ToolChoice("auto"))
     assert fitted(free, target).request is free
 
 
