@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import dragoman
+from dragoman import FinishReason, Message, model
 from dragoman.model.roles import Role
 from tests.peers.claims import has, is_finished, is_valid, lacks, reports, shows
 from tests.peers.rows import Answer, Outcome, Request, Row, Stream
@@ -77,7 +79,7 @@ def _is_no_visible_text(outcome: Outcome) -> None:
             assert "secretly" not in str(item.get("content"))
 
 
-_REASONED = {
+_REASONED: dict[str, Any] = {
     "id": "resp_1", "object": "response", "created_at": 1, "status": "completed", "model": "m",
     "output": [
         {"type": "reasoning", "id": "rs_1", "summary": [], "content": [
@@ -107,7 +109,7 @@ _DONE = {"type": "response.function_call_arguments.done", "sequence_number": 2,
          "output_index": 0, "item_id": "fc_1", "arguments": '{"a": 5}'}  # fmt: skip
 _THOUGHT = {"type": "thinking", "thinking": "secretly", "signature": "c2ln"}
 _PATCH = {"type": "custom", "name": "apply_patch", "description": "Edits files.",
-          "format": {"type": "grammar", "syntax": "lark", "definition": "start: /.+/s"}}  # fmt: skip
+          "format": {"type": "grammar", "syntax": "lark", "definition": "start: /.*/"}}  # fmt: skip
 
 
 def _claude(*messages: dict[str, Any], **fields: Any) -> Request:
@@ -135,6 +137,34 @@ def _two_calls(outcome: Outcome) -> None:
     assert outcome.seen is not None
     found = [call.arguments for call in outcome.seen.message.tool_calls]
     assert found == [{"a": 1}, {"a": 2}]
+
+
+def _says_that_it_failed(outcome: Outcome) -> None:
+    """The result is marked in the wire's own way, or a loss says that it can't be."""
+    assert outcome.error is None, outcome.error
+    assert "No such file." in outcome.text
+    is_marked = '"error"' in outcome.text or '"status": "incomplete"' in outcome.text
+    assert is_marked or "is_error" in outcome.reports
+
+
+def _is_no_success(outcome: Outcome) -> None:
+    """The client is told that something is missing."""
+    assert outcome.seen is not None
+    assert outcome.seen.finish is not FinishReason.STOP or "finish" in outcome.reports
+
+
+def _comes_back_sealed(outcome: Outcome) -> None:
+    """The client sends what it got, and the provider gets what it made."""
+    assert outcome.read is not None
+    assert outcome.seen is not None
+    asked = [Message.user("Go on."), outcome.seen.message, Message.user("And now?")]
+    client = dragoman.dialect(outcome.target)
+    sent = client.encode_request(model.Request(model="m", messages=tuple(asked)))
+    read = client.decode_request(sent.to_bytes(), path=sent.path)
+    encoded = dragoman.dialect("openai-responses").encode_request(read)
+    sealed = [item for item in encoded.body["input"] if item.get("type") == "reasoning"]
+    assert [item["encrypted_content"] for item in sealed] == ["gAAA1"]
+    assert sealed[0]["id"] == "rs_1"
 
 
 ROWS = (
@@ -349,5 +379,56 @@ ROWS = (
                            "tools": [{"type": "function", **_FUNCTION}]}]),
         (has('"function"', "Does it."), lacks('"namespace"'), is_valid),
         ("openai-chat", "openai-compatible:m", "openrouter:z-ai/glm-5"),
+    ),
+    Row(
+        "The name of Chat's field for thinking is never an id in Responses",
+        "pydantic/pydantic-ai#8020 (2026-09-02)",
+        Request("openai-chat", {"model": "m", "messages": [
+            {"role": "user", "content": "Go on."},
+            {"role": "assistant", "content": "Yes.", "reasoning_content": "Let me look."},
+            {"role": "user", "content": "And now?"},
+        ]}),
+        (lacks('"id": "reasoning'), has("Yes."), is_valid),
+        ("openai-responses",),
+    ),
+    Row(
+        "A result that failed is told apart from one that didn't",
+        "Wei-Shaw/sub2api#6923 (2026-09-09)",
+        _claude({"role": "assistant", "content": [_USED]},
+                {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c",
+                                              "content": "No such file.", "is_error": True}]}),
+        (_says_that_it_failed, is_valid),
+        ("openai-chat", "openai-responses", "gemini", "ollama"),
+    ),
+    Row(
+        "A refusal can be read",
+        "Wei-Shaw/sub2api#6923 (2026-09-09)",
+        Answer("openai-responses", {**_REASONED, "output": [
+            {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed",
+             "content": [{"type": "refusal", "refusal": "I can't help with that."}]}]}),
+        (has("I can't help with that."),),
+    ),
+    Row(
+        "A response that was cancelled is no success",
+        "Wei-Shaw/sub2api#6923 (2026-09-09)",
+        Answer("openai-responses", {**_REASONED, "status": "cancelled", "output": []}),
+        (_is_no_success,),
+    ),
+    Row(
+        "Sealed reasoning comes back to OpenAI byte by byte, whatever the client speaks",
+        "BerriAI/litellm#40288 (2026-09)",
+        Answer("openai-responses", {**_REASONED, "output": [
+            {"type": "reasoning", "id": "rs_1", "encrypted_content": "gAAA1", "summary": [
+                {"type": "summary_text", "text": "Counting."}]},
+            *_REASONED["output"][1:]]}),
+        (_comes_back_sealed,),
+        ("anthropic", "gemini", "openai-chat"),
+    ),
+    Row(
+        "A message with calls alone has no empty list as its content",
+        "0xPlaygrounds/rig#1362",
+        _claude({"role": "assistant", "content": [_USED]}, _ANSWERED),
+        (has("tool_calls"), lacks('"content": []'), is_valid),
+        ("openai-chat", "vllm:Qwen/Qwen3-8B", "openai-compatible:m"),
     ),
 )  # fmt: skip
