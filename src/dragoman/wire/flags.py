@@ -154,6 +154,8 @@ class ToolFlags(Flags, frozen=True, kw_only=True):
     """A Chat host's value for a mandatory tool call; None: `required`, or as spelled."""
     takes_parallel_choice: bool = True
     """Whether parallel tool calls can be switched on or off."""
+    choice_needs_tools: bool = demand(True, "W121", relaxed=False)
+    """Whether a tool choice is refused if there are no tools."""
     takes_forced_choice: bool = demand(True, "W74")
     """Whether a tool call can be forced at all (the newest Claude models refuse)."""
     takes_text: bool = demand(True)

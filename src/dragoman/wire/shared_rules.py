@@ -49,6 +49,14 @@ def wrong_model(body: Object) -> Found:
         yield "model", "model must be a non-empty string"
 
 
+def orphaned_choice(body: Object, *fields: str) -> Found:
+    """Settings about tools, although there are none."""
+    if not any(body.get(key) for key in ("tools", "functions")):
+        for key in fields:
+            if body.get(key) is not None:
+                yield key, "only allowed together with tools"
+
+
 def missing_model(body: Object, target: Target) -> Found:
     """A missing model, where the target requires one; the sender may still add it."""
     if target.fields.needs_model and body.get("model") is None:

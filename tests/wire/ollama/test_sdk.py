@@ -76,7 +76,7 @@ def _read(answers: list[Any]) -> Answer:
 def ours(response: Response) -> Answer:
     """The same fields of our own response."""
     message, usage = response.message, response.usage
-    calls = [(call.name, call.object_arguments()) for call in message.tool_calls]
+    calls = [(call.name, call.object_arguments()) for call in recorded.runnable(message)]
     counts = (usage.total_input, usage.total_output) if usage else (0, 0)
     return message.text, message.thinking, calls, counts
 

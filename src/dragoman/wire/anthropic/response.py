@@ -19,6 +19,7 @@ from dragoman.model.usage import FinishReason, Usage
 from dragoman.wire.anthropic.content import decode_part, encode_parts
 from dragoman.wire.anthropic.dialect import NAME, TARGET, Block, is_own
 from dragoman.wire.call_ids import CallIds
+from dragoman.wire.cut_calls import begin_choice, finish_beside
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.error_reporting import Forms, form_of, reported, status_of
 from dragoman.wire.json_values import want
@@ -202,7 +203,10 @@ def encode_response(response: Response) -> Encoded:
     choice = response.choices[0] if response.choices else Choice(0, make_message(_ASSISTANT))
     report_losses(choice, writing)
     writing.origin = choice.message.origin
+    begin_choice(choice, writing)
     content = encode_parts(_content(choice.message), writing)
+    if writing.has_cut_calls:
+        choice = choice.replace_unchecked(finish=finish_beside(choice.finish, writing))
     body = encode_body(response, response.usage, choice, content)
     return Encoded(body, losses=tuple(writing.losses), repairs=tuple(writing.repairs))
 

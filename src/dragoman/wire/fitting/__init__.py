@@ -64,6 +64,7 @@ from dragoman.wire.fitting.tools import (
     with_declared_tools,
     with_object_arguments,
     with_supported_choice,
+    without_orphaned_choice,
 )
 from dragoman.wire.fitting.turns import (
     with_alternating_roles,
@@ -285,6 +286,7 @@ def _with_fitted_settings(
     if request.tool_choice is not None:
         request, tools = with_supported_choice(request, target, found)
     request = with_declared_tools(request, target, found)
+    request = without_orphaned_choice(request, target, seen, found)
     if request.tools or seen.calls:
         request, context = with_accepted_names(request, target, seen.calls, found, kept)
     if request.tool_choice is not None:

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 
 from dragoman.model.content import AnyPart
 from dragoman.model.messages import Message
-from dragoman.model.parts import Origin
-from dragoman.model.requests import Request
+from dragoman.model.parts import Opaque, Origin
+from dragoman.model.requests import AnyTool, Request
 from dragoman.model.roles import Role
-from dragoman.model.tools import ToolCall, ToolChoice, make_definition
+from dragoman.model.tools import (
+    ServerTool,
+    ToolCall,
+    ToolChoice,
+    ToolDefinition,
+    make_definition,
+)
 from dragoman.wire.fitting.paths import Numbers
-from dragoman.wire.fitting.steps import Messages, with_changed_parts
+from dragoman.wire.fitting.settings import has_hidden_context
+from dragoman.wire.fitting.steps import Contents, Messages, with_changed_parts
 from dragoman.wire.losses import Loss, Note, Repair
 from dragoman.wire.target import Target
 from dragoman.wire.text_tools import TEXT_ARGUMENT
@@ -98,6 +106,58 @@ def with_declared_tools(request: Request, target: Target, notes: list[Note]) -> 
     )
     notes.append(Repair("tools", "W63", "added", "declarations of tools called in the history"))
     return request.replace_trusted(tools=tools, tool_choice=ToolChoice("none"))
+
+
+_NO_TOOLS = "a tool choice is not supported without tools"
+
+
+def without_orphaned_choice(
+    request: Request, target: Target, seen: Contents, notes: list[Note]
+) -> Request:
+    """Remove a tool choice if no tools are left: hosts refuse it, and it means nothing (W121).
+
+    Tools may also be in the conversation, or stored by the provider.
+    """
+    choice = request.tool_choice
+    if choice is None or not target.tools.choice_needs_tools:
+        return request
+    known = [tool for tool in request.tools if not _is_left_out(tool, target)]
+    if known:
+        return _with_known_name(request, choice, {tool.name for tool in known}, notes)
+    if seen.has_media and any(map(partial(_may_offer, target), request.messages)):
+        return request
+    if has_hidden_context(request, (), target):
+        return request
+    if choice.mode in ("auto", "none"):  # has no effect
+        notes.append(Repair("tool_choice", "W121", "dropped", _NO_TOOLS))
+    else:
+        notes.append(Loss("tool_choice", _NO_TOOLS))
+    return request.replace_trusted(tool_choice=None)
+
+
+def _is_left_out(tool: AnyTool, target: Target) -> bool:
+    """Whether no dialect but its own can be sent a tool."""
+    return isinstance(tool, ServerTool) and tool.dialect != target.dialect
+
+
+def _with_known_name(
+    request: Request, choice: ToolChoice, known: set[str], notes: list[Note]
+) -> Request:
+    """Remove the choice of a provider's tool that is sent in another form, or not at all.
+
+    The name of a function is left to the target to refuse.
+    """
+    are_functions = all(isinstance(tool, ToolDefinition) for tool in request.tools)
+    if are_functions or not choice.names or not known.isdisjoint(choice.names):
+        return request
+    notes.append(Loss("tool_choice", "the chosen tool is sent in another form, or not at all"))
+    parallel = None if choice.parallel is None else ToolChoice("auto", parallel=choice.parallel)
+    return request.replace_trusted(tool_choice=parallel)
+
+
+def _may_offer(target: Target, message: Message) -> bool:
+    """Whether a message has something of the target's own dialect, which may be tools."""
+    return any(type(each) is Opaque and each.dialect == target.dialect for each in message.parts)
 
 
 NOT_AN_OBJECT = "arguments that are not a JSON object are wrapped in one"

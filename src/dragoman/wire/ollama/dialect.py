@@ -7,7 +7,6 @@ from typing import Self
 
 from dragoman.model.messages import Message
 from dragoman.model.parts import Origin, Part
-from dragoman.model.usage import FinishReason
 from dragoman.wire.call_ids import CallIds
 from dragoman.wire.description import Description, MessageForm, SdkModule, Wire
 from dragoman.wire.flags import (
@@ -151,11 +150,10 @@ class OllamaWriting(Writing):
         """Tool names by call id."""
 
     @classmethod
-    def of_response(cls, finish: FinishReason | None = None) -> Self:
-        """The state for a response with this finish reason."""
+    def of_response(cls) -> Self:
+        """The state for a response."""
         writing = cls(TARGET)
         writing.place, writing.is_response = "choices[0].message.parts[{1}]", True
-        writing.is_cut_off = finish is not None and finish.is_cut_off
         return writing
 
     def lose_unsupported(self, part: Part) -> None:

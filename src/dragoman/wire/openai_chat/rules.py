@@ -170,6 +170,13 @@ def w6_names_are_plain(view: View) -> Found:
             yield f"{path}.name", "a name must have 1 to 64 characters: letters, digits, _ and -"
 
 
+def w121_choices_need_tools(view: View) -> Found:
+    """Settings about tools come with tools."""
+    yield from shared_rules.orphaned_choice(
+        view.body, "tool_choice", "parallel_tool_calls", "function_call"
+    )
+
+
 def i5_calls_have_ids(view: View) -> Found:
     """Calls and results have ids."""
     for round_ in view.rounds:
@@ -288,6 +295,13 @@ RULES: tuple[Rule[View], ...] = (
         ("thinking.sent_back", "thinking.fields"),
     ),
     Rule(hosts.c4_forced_tools_drop_thinking, "warning", "R"),
+    Rule(
+        w121_choices_need_tools,
+        "error",
+        "E",
+        (*OPENAI, "vllm"),
+        ("tools.choice_needs_tools",),
+    ),
 )
 
 RULEBOOK = Rulebook(RULES, lambda body, target, _path, _headers: View(body, target))

@@ -17,6 +17,7 @@ from dragoman.wire.openai_strict_schemas import (
 )
 from dragoman.wire.shared_rules import (
     missing_model,
+    orphaned_choice,
     out_of_range,
     refused_sampling,
     unknown_detail,
@@ -219,6 +220,12 @@ def w39_argument_names_are_short(view: View) -> Found:
             )
 
 
+def w121_choices_need_tools(view: View) -> Found:
+    """Settings about tools come with tools, which may also be in the input or the prompt."""
+    if not any(view.of_type("additional_tools")) and view.body.get("prompt") is None:
+        yield from orphaned_choice(view.body, "tool_choice", "parallel_tool_calls")
+
+
 def _media(view: View) -> Iterator[Placed]:
     yield from view.input_parts()
     for path, item in view.items:
@@ -280,6 +287,7 @@ RULES: tuple[Rule[View], ...] = (
     Rule(w36_tools_are_flat, "error", "S"),
     Rule(w36_settings_have_their_own_names, "error", "S"),
     Rule(w39_argument_names_are_short, "error", "E", OPENAI, ("tools.limits_argument_names",)),
+    Rule(w121_choices_need_tools, "warning", "R"),
 )
 
 RULEBOOK = Rulebook(RULES, lambda body, target, _path, _headers: View(body, target or TARGET))
