@@ -4,7 +4,8 @@
 - CHANGELOG.md, CONTRIBUTING.md and SECURITY.md become pages of the site.
 - `folder/*` in the navigation is replaced with the folder's remaining pages.
 - Links to files outside docs/ lead to the repository, or become plain text if it is unknown.
-- Guides rank first in the search, then recipes and operations; two long tables for maintainers are left out of it.
+- Guides rank first in the search, then recipes and operations; two long tables for maintainers
+  are left out of it.
 - llms.txt lists all pages for language models (https://llmstxt.org).
 """
 
