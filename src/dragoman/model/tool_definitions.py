@@ -11,6 +11,7 @@ from msgspec.structs import force_setattr
 
 from dragoman.errors import InvalidInputError
 from dragoman.model.frozen import EMPTY, FrozenDict, freeze_mapping
+from dragoman.model.jsontext import JsonText, loads
 from dragoman.model.parts import CacheHint, Origin
 from dragoman.model.tool_calls import ToolCall, check_tool_name
 from dragoman.model.value import (
@@ -161,6 +162,27 @@ class ToolDefinition(Value, frozen=True, tag_field="type", tag="tool", metaclass
         """
         schema = _NO_PARAMETERS if parameters is None else parameters
         return cls(name, description, schema, strict, portable=portable)
+
+    @classmethod
+    def from_json(cls, raw: JsonText) -> Self:
+        """Reads the output of `to_json`, or a plain object of its fields, as people write it.
+
+        >>> ToolDefinition.from_json('{"name": "now", "description": "The time.",'
+        ...                          ' "parameters": {"type": "object", "properties": {}}}').strict
+        True
+        """
+        try:
+            return super().from_json(raw)
+        except InvalidInputError as error:
+            problem = str(error)
+        plain = loads(raw)
+        if not isinstance(plain, dict) or "name" not in plain:
+            raise InvalidInputError(problem)
+        if not plain.keys() <= {*cls.__struct_fields__}:
+            fields = ", ".join(cls.__struct_fields__)
+            msg = f"the JSON of a tool has a field that is not one of {fields}"
+            raise InvalidInputError(msg)
+        return cls(**plain, portable=False)
 
     def replace(self, *, portable: bool = True, **changes: Any) -> Self:
         """Returns a copy with these fields changed; only these are validated."""

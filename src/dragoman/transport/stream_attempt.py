@@ -23,9 +23,11 @@ from dragoman.transport.origins import made_at, origin_at
 from dragoman.transport.protocol import Reply, too_much
 from dragoman.transport.silence import Silence
 from dragoman.wire.context import Context
+from dragoman.wire.cut_calls import ends_within_part
 from dragoman.wire.dialect import Dialect
 
 _MAX_BUFFERED = 1024 * 1024
+_EARLY = "the stream ended before the response was complete"
 _INTERRUPTIONS = (StreamInterrupted, TimeoutError)
 _CONTENT_EVENTS = (PartStart, PartDelta, ToolCallDelta)
 
@@ -61,7 +63,8 @@ class Incoming:
     @property
     def is_complete(self) -> bool:
         """Whether the provider has marked the response as complete."""
-        return self._whole is not None or self._decoder.is_complete
+        is_whole = self._whole is not None and self.failure is None
+        return is_whole or self._decoder.is_complete
 
     async def close(self) -> None:
         """Stop reading."""
@@ -120,7 +123,7 @@ class Incoming:
             return self._read_whole(b"".join(self._kept))
         events = self._checked(events)
         if self.failure is None and not self._decoder.is_complete:
-            self._interrupt("the stream ended before the response was complete")
+            self._interrupt(_EARLY)
         return events
 
     def _read_whole(self, body: bytes) -> list[Event]:
@@ -133,6 +136,8 @@ class Incoming:
         except DragomanError as error:
             self.failure = error.with_traceback(None)  # its frames refer to this object
             return []
+        if ends_within_part(self._whole):
+            self._interrupt(_EARLY)
         return self._checked(list(events_of(self._whole)))
 
     def _broken(self, error: DragomanError) -> list[Event]:

@@ -154,10 +154,14 @@ class ToolFlags(Flags, frozen=True, kw_only=True):
     """A Chat host's value for a mandatory tool call; None: `required`, or as spelled."""
     takes_parallel_choice: bool = True
     """Whether parallel tool calls can be switched on or off."""
+    choice_needs_tools: bool = demand(True, "W121", relaxed=False)
+    """Whether a tool choice is refused if there are no tools."""
     takes_forced_choice: bool = demand(True, "W74")
     """Whether a tool call can be forced at all (the newest Claude models refuse)."""
     takes_text: bool = demand(True)
     """Whether a Chat host supports free-text tools (`custom`), as OpenAI does."""
+    forces_by_schema: bool = demand(False, "W74")
+    """Whether a call is forced by an output schema of calls, for a server without a tool choice."""
     call_opening: str | None = demand(None)
     """The first characters of a tool call, sent as a prefill to force a call from a model without
     such a setting. None: tool choice works."""
@@ -194,6 +198,8 @@ class TurnFlags(Flags, frozen=True, kw_only=True):
     doubts_empty_text: bool = demand(False, "W76")
     """Whether an empty text may be refused, although the vendor's own clients send some: only those
     of other dialects are removed."""
+    refuses_empty_answers: bool = demand(True, "C5", relaxed=False)
+    """Whether an assistant message that says nothing and calls nothing may be refused."""
     refuses_empty_messages: bool = demand(False, "W47", "W76")
     """Whether a message without any content is refused."""
     needs_message: bool = demand(False, "W47", "W75")
@@ -368,7 +374,8 @@ class FieldFlags(Flags, frozen=True, kw_only=True):
     in_tool_message: tuple[str, ...] = ()
     """Fields besides these that a Chat host accepts in a tool's message."""
     refused: tuple[str, ...] = ()
-    """Fields that a Chat host refuses anywhere: other hosts' extensions (W17)."""
+    """Fields that a Chat host refuses anywhere, and a Responses host in the request: other hosts'
+    extensions (W17, W109)."""
     content_types: tuple[str, ...] = ()
     """Part types that a Chat host has besides text and media (Groq, Mistral)."""
     needs_model: bool = demand(False)

@@ -14,7 +14,7 @@ from tests.gateway.page.pages import TestPage
 from tests.gateway.page.real import gateway_at
 
 COMPOSER = ".composer > textarea"
-WIDTHS = {
+WIDTHS: dict[str, dict[str, Any]] = {
     "desktop": {"viewport": {"width": 1280, "height": 800}},
     "phone": {"viewport": {"width": 390, "height": 844}, "is_mobile": True, "has_touch": True},
 }

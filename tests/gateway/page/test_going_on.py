@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.errors import RateLimited
+from dragoman.errors import InvalidRequest, RateLimited
 from dragoman.model.messages import Message
 from dragoman.model.parts import Text
 from tests.gateway.page.browsing import MODEL_KNOWN, choose_model, until
@@ -112,6 +112,17 @@ def test_a_message_without_an_answer_can_be_tried_again(flow: Flow) -> None:
     page.get_by_role("button", name="Try again").click()
     page.get_by_text("Here it is").wait_for()
     assert page.locator(".message.user").count() == 1
+
+
+def test_an_error_shows_what_the_provider_said(flow: Flow) -> None:
+    """Its own sentence stands below the gateway's, as text; markup in it does nothing."""
+    said = "gemma does not <b>support</b> tools"
+    page = flow.start(InvalidRequest("invalid (status 400)", status=400, detail=said))
+    flow.say("Use a tool")
+    card = page.locator(".notice.bad")
+    card.wait_for()
+    assert "The provider says: gemma does not <b>support</b> tools" in card.inner_text()
+    assert card.locator("b").count() == 0
 
 
 # --- drafts

@@ -406,6 +406,28 @@ def test_without_a_store_this_machines_own_is_used(
         assert page.texts(other) == ["Hello.", "Hello."]
 
 
+def test_another_worker_shows_a_run_that_goes_on(tmp_path: Path) -> None:
+    """Two gateways share a store: an answer of one is followed, and stopped, at the other."""
+    url = url_of("sqlite", tmp_path)
+    with page_at(url, workers=2) as one, page_at(url, workers=2) as other:
+        one.script(Hangs("Slow words"), "Done")
+        with one.talking("Slowly.") as events:
+            seen = [next(events)]
+            while seen[-1]["type"] != "delta":
+                seen.append(next(events))
+        id, run = seen[0]["conversation"], seen[0]["run"]
+        assert other.read(f"conversations/{id}")["run"] == run
+        body = {"model": "echo:", "text": "Me too.", "conversation": id}
+        assert other.ask("POST", "talk", json=body).status_code == 409
+        with other.following(run) as events:
+            assert [next(events) for _ in seen] == seen
+            other.write("POST", f"talk/{run}/stop")
+            list(events)
+        eventually(lambda: other.read(f"conversations/{id}")["run"] is None)
+        assert other.texts(id) == ["Slowly.", "Slow words"]
+        assert len(other.read("conversations")["items"]) == 1
+
+
 def test_what_is_decided_at_another_worker_reaches_the_run(tmp_path: Path) -> None:
     """Two gateways share a store: decisions sent to one reach the run in the other."""
     url, path = url_of("sqlite", tmp_path), ""

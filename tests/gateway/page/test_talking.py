@@ -191,7 +191,7 @@ def test_first_message_loaded_is_edited_after_the_one_before_it(looking: Looking
     until(page, "document.querySelector('.editor') === null")
     assert looking.asked("POST", "talk") == []
     held.pop().continue_()
-    page.wait_for_selector(".live")
+    page.wait_for_selector("text=2 of 2")
     (sent,) = looking.asked("POST", "talk")
     assert sent["after"] == "m1959"
 

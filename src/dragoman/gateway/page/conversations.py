@@ -143,7 +143,7 @@ async def opened(call: PageCall) -> Any:
     branches = call.page.branches(storage)
     limit = max(call.number("limit", _DEFAULT_MESSAGES, _MAX_MESSAGES), 1)
     # Asked first: if the run ends meanwhile, what it stored is in the messages.
-    run = call.page.run_on(session.identity.digest, branch)
+    run = await call.page.run_at(session.identity.digest, branch)
     found = await branches.read(session, branch, call.query.get("before", ""), limit)
     listed = (await looked_at(storage, [session]))[0]
     id = session.identity.digest
@@ -156,7 +156,7 @@ async def opened(call: PageCall) -> Any:
         "route": model_of(call.gateway, found.rows),
         "pinned": id in await pins(storage),
         "updated_at": session.updated_at,
-        "run": None if run is None else run.id,
+        "run": run,
         "branch": branch,
         "branches": _branches(await branches.leaves(session)),
         "messages": await views_of(branches, session, found),

@@ -63,9 +63,9 @@ class PageRun:
     """One run: `start` it, then iterate over its `events`, as often as wanted."""
 
     def __init__(self, history: ChatHistory, viewer: Viewer, stamp: dict[str, Any]) -> None:
-        self.id = token_hex(16)
         self.conversation = history.identity.digest
         self.branch = history.branch
+        self.id = f"{self.conversation}-{self.branch}-{token_hex(16)}"
         self._history, self._viewer, self._stamp = history, viewer, stamp
         self._kept = PageConversation(history)
         self._feed = Feed()

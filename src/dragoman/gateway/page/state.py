@@ -12,6 +12,7 @@ from dragoman.errors import DragomanError
 from dragoman.gateway.guard import is_loopback
 from dragoman.gateway.page.branches import Branches
 from dragoman.gateway.page.listing import Listing
+from dragoman.gateway.page.relay import running
 from dragoman.gateway.page.traffic import prepare as prepare_charts
 from dragoman.gateway.state import Gateway
 from dragoman.history.storage.protocol import Storage
@@ -112,8 +113,16 @@ class Page:
 
     def run_on(self, id: str, branch: int) -> PageRun | None:
         """Returns the run that streams a response on a branch of a conversation."""
-        running = (each for each in self.runs.values() if each.conversation == id)
-        return next((each for each in running if each.branch == branch), None)
+        own = (each for each in self.runs.values() if each.conversation == id)
+        return next((each for each in own if each.branch == branch), None)
+
+    async def run_at(self, id: str, branch: int) -> str | None:
+        """Returns the id of the run on a branch of a conversation, also of another worker."""
+        run = self.run_on(id, branch)
+        if run is not None:
+            return run.id
+        has_others = self._gateway.config.server.workers > 1
+        return await running(await self.storage(), id, branch) if has_others else None
 
     async def stop_runs_of(self, id: str) -> None:
         """Stops the runs of a conversation."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import nullcontext
 from typing import Any, NamedTuple
 
@@ -12,7 +12,7 @@ from dragoman.gateway.page.attachments import ATTACHED, KEY, Attached, attached,
 from dragoman.gateway.page.branches import expect_branch
 from dragoman.gateway.page.calls import PageCall, field
 from dragoman.gateway.page.conversations import fork_after, new_identity
-from dragoman.gateway.page.relay import NO_RUN, Relay, tell
+from dragoman.gateway.page.relay import Relay, events_elsewhere, tell
 from dragoman.gateway.page.routed import RoutedModel
 from dragoman.gateway.page.run_views import Viewer
 from dragoman.gateway.page.runs import PageRun
@@ -59,9 +59,10 @@ async def talk(call: PageCall) -> None:
     route = await call.gateway.route(wanted.model)
     content = await _content(call, body, wanted.text)
     storage, history = await _conversation(call, body)
+    is_busy = await call.page.run_at(history.identity.digest, history.branch) is not None
     if len(call.page.runs) >= _MAX_RUNS:
         raise InvalidRequest(_TOO_MANY, status=429)
-    if call.page.run_on(history.identity.digest, history.branch) is not None:
+    if is_busy or call.page.run_on(history.identity.digest, history.branch) is not None:
         raise Conflict(_BUSY)
     viewer = Viewer(storage, history.identity, call.page.branches(storage))
     run = PageRun(history, viewer, wanted.stamp)
@@ -70,21 +71,25 @@ async def talk(call: PageCall) -> None:
     has_others = call.gateway.config.server.workers > 1
     within = Relay(storage, run) if has_others else nullcontext()
     call.page.keep(run, run.start(_agent(model, run, wanted), model, content, within))
-    await _stream_events(call, run)
+    await _stream_events(call, run.events(_KEEPALIVE))
 
 
 async def followed(call: PageCall) -> None:
     """Streams the events of a run in progress, from its first one."""
-    run = call.page.runs.get(call.names["run"])
-    if run is None:
-        raise NotFound(NO_RUN)
-    await _stream_events(call, run)
+    id = call.names["run"]
+    run = call.page.runs.get(id)
+    if run is not None:
+        await _stream_events(call, run.events(_KEEPALIVE))
+        return
+    storage = await call.page.storage()
+    await tell(storage, id, {"follow": True})
+    await _stream_events(call, events_elsewhere(storage, id, _KEEPALIVE))
 
 
-async def _stream_events(call: PageCall, run: PageRun) -> None:
-    """Streams the run to the page. If the page disconnects, the run goes on."""
+async def _stream_events(call: PageCall, events: AsyncIterator[dict[str, Any] | None]) -> None:
+    """Streams the events of a run to the page. If the page disconnects, the run goes on."""
     await call.begin_events()
-    async for event in run.events(_KEEPALIVE):
+    async for event in events:
         await (call.keep_alive() if event is None else call.event(event))
     await call.end_events()
 

@@ -10,9 +10,10 @@ from dragoman.model.messages import Message
 from dragoman.model.parts import Thinking
 from dragoman.model.requests import Request
 from dragoman.model.roles import Role
-from dragoman.wire.anthropic.dialect import NAME
+from dragoman.wire.anthropic.dialect import NAME, RANGES
 from dragoman.wire.anthropic.request import PLACES, belongs_to_system_prompt
 from dragoman.wire.anthropic.settings import MIN_BUDGET, MIN_TOP_P, is_on, thinking_field
+from dragoman.wire.fitting.settings import sampling_within
 from dragoman.wire.fitting.steps import Contents, Step, unless_same
 from dragoman.wire.losses import Loss, Note, Repair
 from dragoman.wire.overlay import fields_of
@@ -21,15 +22,6 @@ from dragoman.wire.target import Target
 
 _ROOM = 4096
 """Tokens for the answer beside a thinking budget, if the request has no limit."""
-
-
-def with_low_temperature(request: Request, _target: Target, notes: list[Note]) -> Request:
-    """Limit the temperature to 1."""
-    temperature = request.sampling.temperature
-    if temperature is None or temperature <= 1:
-        return request
-    notes.append(Loss("sampling.temperature", "lowered to 1, the maximum"))
-    return request.replace_trusted(sampling=request.sampling.replace_trusted(temperature=1))
 
 
 def with_smaller_budget(request: Request, _target: Target, notes: list[Note]) -> Request:
@@ -147,7 +139,7 @@ def _needs_limit(_seen: Contents, target: Target) -> bool:
 
 
 STEPS = (
-    Step(with_low_temperature, ("is_strict",), _is_strict),
+    sampling_within(RANGES),
     Step(with_smaller_budget, ("is_strict",), _is_strict),
     Step(with_sampling_for_thinking, ("is_strict",), _is_strict),
     Step(without_thinking_in_prefill, ("thinking.is_refused_in_prefill",), _has_thinking),

@@ -119,13 +119,15 @@ class StreamDecoder(FrameDecoder[SseEvent]):
 
     def _message_stop(self, wire: Block) -> None:
         self._is_over = True
+        is_cut = self._folded.ends_within_part  # before the blocks are stopped
         for block in self._blocks.values():
             self._stop(block)
         # Some servers send the stop reason at the start, and Bedrock adds its metrics here.
         if len(wire) > 1 or not self._has_finished:
             self._merge_fields(wire, ("type",))
             self._emit_end()
-        self._emit(events.ResponseEnd())
+        if self._has_finished or not is_cut:
+            self._emit(events.ResponseEnd())
 
     def _merge_fields(self, fields: Block, handled: tuple[str, ...]) -> None:
         """Merge fields into the message. Null never overrides a value."""

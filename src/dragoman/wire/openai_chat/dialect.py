@@ -22,7 +22,7 @@ from dragoman.wire.fronts import StateFields
 from dragoman.wire.openai_chat.settings_shared import HOST_SETTINGS, SETTINGS
 from dragoman.wire.openai_chat.tools_provider import FORMS
 from dragoman.wire.openai_chat.tools_provider_calls import CALLS
-from dragoman.wire.openai_settings import IMAGE_DETAILS
+from dragoman.wire.openai_settings import IMAGE_DETAILS, SAMPLING_RANGES
 from dragoman.wire.overlay import extras_of, words_of
 from dragoman.wire.target import Target
 from dragoman.wire.writing import Writing
@@ -141,6 +141,8 @@ DESCRIPTION = Description(
 
 # --- the default target: OpenAI's own API
 
+RANGES = {**SAMPLING_RANGES, "presence_penalty": (-2, 2), "frequency_penalty": (-2, 2)}
+"""The ranges of sampling settings, by their names in the model."""
 TARGET = Target(
     dialect=NAME,
     provider="openai",

@@ -9,7 +9,7 @@ import { changed, go, onChangeElsewhere, place } from './state.js';
 const FIRST = 40; // messages in the first page: slightly more than a screenful
 const PAGE = 200;
 const RECONNECT = 500; // milliseconds
-const CUT_OFF = 'The response was cut off: the connection closed early.';
+const CUT_OFF = { message: 'The response was cut off: the connection closed early.' };
 const NOTHING = { id: null, title: '', firstLine: '', tags: [], pinned: false, model: '', branch: null, branches: [], messages: [], hasMore: false, loading: false, live: null, error: null, unanswered: false };
 
 export const conversation = store(NOTHING);
@@ -32,7 +32,7 @@ export async function open(id, branch) {
     conversation.set({ ...now(), ...shaped(found), loading: false, live: null, error: null, unanswered: isUnanswered(found) });
     if (found.run) follow(found.run);
   } catch (error) {
-    if (turn === opening) conversation.set({ ...now(), loading: false, error: error.message });
+    if (turn === opening) conversation.set({ ...now(), loading: false, error });
   }
 }
 
@@ -97,11 +97,11 @@ async function taken(control, source, told = () => {}) {
     for await (const event of source) {
       told(event);
       if (isShown(control)) take(event);
-      else if (event.type === 'error') failure = event.message;
+      else if (event.type === 'error') failure = event;
     }
     return isShown(control) ? CUT_OFF : failure;
   } catch (error) {
-    return error.name === 'AbortError' ? null : error.message;
+    return error.name === 'AbortError' ? null : error;
   }
 }
 
@@ -125,7 +125,7 @@ export async function talk({ text = '', files = [], kept = null, model, system, 
     changed(stored);
   });
   readers.delete(run);
-  if (!isShown(control)) { if (failure) toast(failure, 'error'); } else if (run) await resume(control, failure);
+  if (!isShown(control)) { if (failure) toast([failure.message, failure.detail].filter(Boolean).join(': '), 'error'); } else if (run) await resume(control, failure);
   else finish(failure);
   if (isStored && now().id === stored && !now().live) refreshed();
   if (!isStored) { // give back what was written
@@ -157,7 +157,7 @@ async function resume(control, failure) {
   if (!isShown(control)) return;
   if (!found) { finish(failure); return; }
   conversation.patch({ live: null });
-  update(found, now().messages);
+  update(found);
 }
 
 let drawing = null;
@@ -211,7 +211,7 @@ const HANDLERS = {
     conversation.patch({ live: null });
     announce('Response complete');
   },
-  error({ message }) { finish(message); },
+  error(event) { finish(event); },
 };
 
 /** Replaces the provisional view of a message with the stored one. */
@@ -228,7 +228,7 @@ function finish(error) {
   const parts = (live?.parts ?? []).filter(Boolean);
   const partial = parts.length ? [{ id: 'partial', role: 'assistant', model: live.model, finish: 'interrupted', parts }] : [];
   conversation.patch({ messages: [...messages, ...partial], live: null, error, unanswered: Boolean(error) });
-  if (error) announce(error);
+  if (error) announce(error.message);
 }
 
 /** Reloads from the store, which is authoritative for branches, titles, siblings and runs in progress. */
@@ -238,12 +238,13 @@ async function refreshed() {
   try {
     const found = await ask(`conversations/${encodeURIComponent(id)}`, { query: { branch, limit: Math.min(PAGE, Math.max(FIRST, messages.length)) } });
     await prepared(textsOf(found.messages));
-    if (now().id === id && now().branch === branch && !now().live && !now().loading) update(found, messages);
+    if (now().id === id && now().branch === branch && !now().live && !now().loading) update(found);
   } catch { /* keep what is shown */ }
 }
 
 /** Shows what was read again: the latest messages, after those that were loaded before them. */
-function update(found, messages) {
+function update(found) {
+  const { messages } = now(); // more may have been loaded meanwhile
   const first = messages.findIndex((one) => one.id === found.messages[0]?.id);
   const before = first > 0 ? messages.slice(0, first) : [];
   conversation.patch({ ...shaped(found), messages: [...before, ...found.messages], hasMore: first > 0 ? now().hasMore : found.has_more, unanswered: now().error ? now().unanswered : isUnanswered(found) });
