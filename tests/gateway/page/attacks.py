@@ -46,7 +46,7 @@ ATTACKS = (
     Attack("class and style in a formula", r"$\class{top}{x} \style{position:fixed}{y} \htmlData{a=b}{z}$", (), outcome="rendered without it, or as its source"),
     Attack("endless macro in a formula", r"$\def\a{\a\a}\a$", (), outcome="rendered without it, or as its source"),
     Attack("link in a diagram", "```mermaid\ngraph TD\nA[<a href='javascript:window.pwned=1'>x</a>]\nclick A \"javascript:window.pwned=1\"\n```", ("href",), outcome="rendered without it, or as its source"),
-    Attack("HTML in a diagram", "```mermaid\ngraph TD\nA[\"<img src=x onerror=window.pwned=1>\"] --> B\n```", ("onerror",), outcome="rendered without it, or as its source"),
+    Attack("HTML in a diagram", '```mermaid\ngraph TD\nA["<img src=x onerror=window.pwned=1>"] --> B\n```', ("onerror",), outcome="rendered without it, or as its source"),
     Attack("style in a diagram", f"```mermaid\n%%{{init: {{'themeCSS': '@import {_OUT}'}}}}%%\ngraph TD\nA-->B\nstyle A fill:url({_OUT})\n```", (), outcome="rendered without it, or as its source"),
     Attack("right-to-left override in a diagram", "```mermaid\nsequenceDiagram\nA->>B: invoice\u202efdp.exe\n```", ("invoice[U+202E]fdp.exe",), outcome="the characters are made visible"),
     Attack("style tag", "<style>body{display:none}</style>", ("<style>",)),
