@@ -31,7 +31,7 @@ def _play(prefix: str, path: str) -> Any:
         turns: list[Any] = [{"role": "user", "content": QUESTION}]
         given: dict[str, Any] = {
             "model": f"{prefix}/{job.model}",
-            "api_base": f"{job.url}{path.format(model=job.model)}",
+            "api_base": f"{job.url}{path}",
             "api_key": KEY,
             "stream": job.stream,
             "num_retries": 0,
@@ -81,10 +81,7 @@ def _responses(job: Any) -> Mapping[str, Any]:
         items = _items(litellm.responses(input=turns, **given), job)
     text = [part["text"] for item in items if item["type"] == "message" for part in item["content"]]
     thought = [
-        part["text"]
-        for item in items
-        if item["type"] == "reasoning"
-        for part in item["summary"]
+        part["text"] for item in items if item["type"] == "reasoning" for part in item["summary"]
     ]
     return said("".join(text), "".join(thought))
 
@@ -105,7 +102,7 @@ serve(
         "openai-chat": _play("openai", "/v1"),
         "openai-responses": _responses,
         "anthropic": _play("anthropic", ""),
-        "gemini": _play("gemini", "/v1beta/models/{model}"),
+        "gemini": _play("gemini", "/v1beta"),
         "ollama": _play("ollama_chat", ""),
     }
 )

@@ -24,9 +24,11 @@ def _anthropic(job: Any) -> Any:
 
 def _ollama(job: Any) -> Any:
     os.environ["OLLAMA_HOST"] = job.url
-    import llm_ollama
+    from llm_ollama.registry import OllamaChatModel
 
-    return llm_ollama.Ollama(job.model, supports_tools=True)
+    return OllamaChatModel(
+        model_id=f"ollama/{job.model}", ollama_name=job.model, capabilities=["completion", "tools"]
+    )
 
 
 def _play(make: Any) -> Any:
