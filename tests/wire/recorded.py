@@ -137,11 +137,6 @@ def decoded(
             yield file, stream, decoder, events
 
 
-def has_conversation(request: Request, dialect: str, target: Target | None = None) -> bool:
-    """Whether there is something to send in a dialect: not all of it is another provider's."""
-    return missing_conversation(request, target or dragoman.dialect(dialect).target) is None
-
-
 def runnable(message: Message) -> list[ToolCall]:
     """The calls of a response that a client may run: those that were not cut off (I7)."""
     is_cut_off = message.finish is not None and message.finish.is_cut_off
@@ -152,6 +147,11 @@ def runnable(message: Message) -> list[ToolCall]:
         and (call.object_arguments() is not None or not is_cut_off)
         and not is_beginning(call.raw_arguments)
     ]
+
+
+def has_conversation(request: Request, dialect: str, target: Target | None = None) -> bool:
+    """Whether there is something to send in a dialect: not all of it is another provider's."""
+    return missing_conversation(request, target or dragoman.dialect(dialect).target) is None
 
 
 def normal(wire: Any) -> Any:

@@ -7,7 +7,9 @@ from contextlib import suppress
 from dragoman.errors import (
     DragomanError,
     ProviderError,
+    ResponseTooLarge,
     StreamInterrupted,
+    StreamSilent,
     TimeoutError,  # noqa: A004 - ours, which is the builtin's as well
     TransportError,
     WireError,
@@ -19,6 +21,7 @@ from dragoman.model.tools import ToolCallDelta
 from dragoman.transport.answers import events_of, read_answer
 from dragoman.transport.origins import made_at, origin_at
 from dragoman.transport.protocol import Reply, too_much
+from dragoman.transport.silence import Silence
 from dragoman.wire.context import Context
 from dragoman.wire.cut_calls import ends_within_part
 from dragoman.wire.dialect import Dialect
@@ -33,8 +36,10 @@ class Incoming:
     """The events of one reply. Once `is_over`, `failure` is the error, if any."""
 
     def __init__(
-        self, reply: Reply, dialect: Dialect, context: Context, *, provider: str, most: int
-    ) -> None:
+        self, reply: Reply, dialect: Dialect, context: Context, *, provider: str, most: int,
+        silence: float | None,
+    ) -> None:  # fmt: skip
+        """`most` and `silence` limit the bytes, and the seconds without an event."""
         self.is_over = False
         self.failure: DragomanError | None = None
         self._reply = reply
@@ -45,6 +50,7 @@ class Incoming:
         self._decoder = dialect.stream_decoder(context)
         self._most = most
         self._size = 0
+        self._silence = Silence(silence)
         self._has_begun = False
         self._kept: list[bytes] = []  # kept until it is known to be a stream
         self._whole: Response | None = None
@@ -89,9 +95,13 @@ class Incoming:
             events = self._decoder.feed(piece)
         except WireError as error:
             return self._broken(error)
-        if not self._has_begun and not events and self._size <= _MAX_BUFFERED:
+        if events:
+            self._silence.end()
+            return self._checked(events)
+        if not self._has_begun and self._size <= _MAX_BUFFERED:
             self._kept.append(piece)
-        return self._checked(events)
+        silent = self._silence.grown(len(piece))
+        return events if silent is None else self._broken(silent)
 
     def _checked(self, events: list[Event]) -> list[Event]:
         """The events to pass on: all of them, unless they are only an error."""
@@ -140,7 +150,11 @@ class Incoming:
         elif not self._has_begun and not self._decoder.response.choices:
             self.failure = error  # it was never a stream
         if self.failure is None and not self._decoder.is_complete:
-            self._interrupt(_reason(error))
+            if isinstance(error, (ResponseTooLarge, StreamSilent)):
+                error.partial = self.response
+                self.failure = error
+            else:
+                self._interrupt(_reason(error))
         return events
 
     def _interrupt(self, text: str) -> None:

@@ -365,7 +365,7 @@ class Codec:
 
     def front_encoder(self, front: Front) -> StreamEncoder:
         """A stream encoder that also writes everything the dialect's clients expect."""
-        make = front.form.stream_encoder
+        make = front.stream_maker
         if make is None:
             return self.stream_encoder(front.context)
         return self._sealing(make(front), front.context)

@@ -196,6 +196,8 @@ class TurnFlags(Flags, frozen=True, kw_only=True):
     doubts_empty_text: bool = demand(False, "W76")
     """Whether an empty text may be refused, although the vendor's own clients send some: only those
     of other dialects are removed."""
+    refuses_empty_answers: bool = demand(True, "C5", relaxed=False)
+    """Whether an assistant message that says nothing and calls nothing may be refused."""
     refuses_empty_messages: bool = demand(False, "W47", "W76")
     """Whether a message without any content is refused."""
     needs_message: bool = demand(False, "W47", "W75")

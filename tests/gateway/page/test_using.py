@@ -246,6 +246,30 @@ def test_phone_never_scrolls_sideways(looking: Looking, name: str, place: str, w
     assert page.locator(".views a").last.bounding_box()["y"] > 600
 
 
+@pytest.mark.parametrize("screen", [PHONE], ids=["360px"])
+def test_recent_conversations_are_within_reach_on_a_phone(looking: Looking) -> None:
+    """A drawer lists them, from an open conversation and a new one; a choice closes it."""
+    page = looking.go("", ".welcome")
+    page.get_by_role("button", name="Recent conversations").click()
+    drawer = page.get_by_role("dialog")
+    drawer.get_by_role("link", name="Dinner for six").first.click()
+    page.locator("h1", has_text="Dinner for six").wait_for()
+    assert page.locator("dialog").count() == 0
+    page.get_by_role("button", name="Recent conversations").click()
+    assert drawer.locator("[aria-current=page]").inner_text().startswith("Dinner for six")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    heights = page.evaluate(
+        "[...document.querySelectorAll('dialog li a')].map((one) => one.offsetHeight)"
+    )
+    assert min(heights) >= 44
+    drawer.get_by_role("link", name="New conversation").click()
+    page.wait_for_selector(".welcome")
+    page.get_by_role("button", name="Recent conversations").click()
+    page.wait_for_selector("dialog[open]")
+    page.keyboard.press("Escape")
+    page.wait_for_selector("dialog", state="detached")
+
+
 def _axe() -> str:
     """The source of axe-core: a path in DRAGOMAN_TEST_AXE, or the copy in axe-playwright-python."""
     if _AXE:

@@ -361,6 +361,21 @@ ROWS: dict[str, list[Row]] = {
         (_said(max_tokens=99), "max_tokens", _said(max_output_tokens=99)),
         (_said(response_format={"type": "text"}), "response_format", _said(text={})),
     ],
+    "w121_choices_need_tools": [
+        (
+            _said(tool_choice="auto"),
+            "tool_choice",
+            _said(tool_choice="auto", tools=[{"type": "function", "name": "f"}]),
+        ),
+        (
+            _said(parallel_tool_calls=False),
+            "parallel_tool_calls",
+            _said(
+                {"type": "additional_tools", "role": "developer", "tools": []},
+                parallel_tool_calls=False,
+            ),
+        ),
+    ],
     "w39_argument_names_are_short": [
         (
             _said(_call(arguments=LONG), _output()),

@@ -151,6 +151,7 @@ TARGET = Target(
         merges_neighbours=True,  # W47; recordings show calls of two messages answered together
         refuses_empty_text=True,  # W46
         refuses_blank_text=True,
+        refuses_empty_answers=False,  # W46 says which
         prefill="trimmed",  # W48
         needs_message=True,  # W47
         refuses_empty_messages=True,  # W47

@@ -20,7 +20,6 @@ from dragoman.wire.encoded import Encoded
 from dragoman.wire.front import AgentForm, Front, FrontForm
 from dragoman.wire.losses import Loss
 from dragoman.wire.overlay import fields_of
-from dragoman.wire.streams import StreamEncoder as AnyEncoder
 
 _NO_MEDIA = "responses can't contain images or files"
 _MEDIA = frozenset({"image", "document"})
@@ -122,16 +121,15 @@ class FrontStreamEncoder(StreamEncoder):
         return super()._usage_update(event)
 
 
-def _stream_encoder(front: Front) -> AnyEncoder:
-    encoder, fields = FrontStreamEncoder(), front.context.state_fields
-    return TextStopsLast(encoder) if fields is not None and fields.ends_with_text else encoder
-
-
-_CLAUDE_CODE = AgentForm(name="claude-code", state_fields=lambda _request: LAST_TEXT_FIELDS)
+_CLAUDE_CODE = AgentForm(
+    name="claude-code",
+    state_fields=lambda _request: LAST_TEXT_FIELDS,
+    stream_encoder=lambda _front: TextStopsLast(FrontStreamEncoder()),
+)
 FRONT_FORM = FrontForm(
     id_prefix="msg_",
     complete=complete,
-    stream_encoder=_stream_encoder,
+    stream_encoder=lambda _front: FrontStreamEncoder(),
     request_id_header="request-id",
     content=("content", b"[]"),
     request_headers=("anthropic-beta",),

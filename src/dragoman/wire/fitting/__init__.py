@@ -125,6 +125,7 @@ MESSAGES: tuple[Step[Messages], ...] = (
         (
             *("turns.refuses_empty_text", "turns.refuses_blank_text"),
             *("turns.doubts_empty_text", "turns.refuses_empty_messages"),
+            "turns.refuses_empty_answers",
         ),
         lambda seen, _: seen.has_blanks,
     ),

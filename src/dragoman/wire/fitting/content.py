@@ -1,4 +1,4 @@
-"""Replaces blank texts and media that the target refuses (W46, W76, W105)."""
+"""Replaces blank texts and media that the target refuses (W46, W76, W105, C5)."""
 
 from __future__ import annotations
 
@@ -27,13 +27,21 @@ def without_blank_texts(messages: Messages, target: Target, notes: list[Note]) -
     Some targets accept blank texts, but not a message without parts (W76).
     """
     is_refused = _refused_texts(target)
+    may_be_silent = not target.turns.refuses_empty_answers
     if is_refused is None:
-        return messages
+        if may_be_silent:
+            return messages
+        is_refused = _never
     kept: list[Message] = []
     for index, message in enumerate(messages):
         path, parts = f"messages[{index}]", message.parts
+        if not may_be_silent and _is_silent(message, target):
+            notes.append(Repair(path, "C5", "dropped", "empty assistant message"))
+            continue
         refused = [place for place, part in enumerate(parts) if is_refused(part, message)]
-        if parts and not refused:
+        if (parts and not refused) or (
+            is_refused is _never and not target.turns.refuses_empty_messages
+        ):
             kept.append(message)
         elif len(refused) < len(parts):
             notes.extend(
@@ -91,6 +99,15 @@ def _refused_texts(target: Target) -> Callable[[AnyPart, Message], bool] | None:
             _is_empty(part, message) and _is_elsewhere(message.origin_of(part), target)
         )
     return _never if target.turns.refuses_empty_messages else None
+
+
+def _is_silent(message: Message, target: Target) -> bool:
+    """Whether an answer has no content, nor a field of the target's own."""
+    return (
+        message.role is Role.ASSISTANT
+        and all(_is_empty(part, message) for part in message.parts)
+        and not any(target.dialect in held.extras for held in (message, *message.parts))
+    )
 
 
 def _is_blank(part: AnyPart, _message: Message) -> bool:

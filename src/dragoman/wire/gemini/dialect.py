@@ -178,6 +178,7 @@ TARGET = Target(
         merges_neighbours=True,
         needs_message=True,  # W75
         refuses_empty_messages=True,  # W76
+        refuses_empty_answers=False,
         prefill="uncertain",  # W79: the newest models refuse it, so this is the safe default
         refuses_call_first=True,  # W77
         doubts_empty_text=True,  # W76; recordings show that Google accepts them

@@ -107,6 +107,7 @@ TARGET = Target(
     ),
     turns=TurnFlags(
         orders_results=True,  # W103
+        refuses_empty_answers=False,
     ),
     thinking=ThinkingFlags(
         form="switch",  # W106

@@ -21,7 +21,7 @@ from dragoman.model.usage import FinishReason, Usage
 from dragoman.wire.call_ids import CallIds
 from dragoman.wire.cut_calls import begin_choice, finish_beside
 from dragoman.wire.encoded import Encoded
-from dragoman.wire.error_reporting import Forms, form_of, reported, status_of
+from dragoman.wire.error_reporting import Forms, client_message, form_of, reported, status_of
 from dragoman.wire.json_values import is_integer, is_list, want
 from dragoman.wire.logprobs import as_list, lost, tokens_of
 from dragoman.wire.losses import Loss
@@ -270,5 +270,6 @@ def encode_error(error: DragomanError) -> tuple[int, dict[str, Any]]:
     """The status and body for an error; mid-stream, the body is sent as a line."""
     failure = reported(error)
     usual, words = form_of(failure, _FORMS)
-    text = f"{words}: {failure.reason}" if words else failure.reason
+    text = client_message(failure)
+    text = f"{words}: {text}" if words else text
     return status_of(failure, usual), {"error": text}

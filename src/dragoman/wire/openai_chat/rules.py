@@ -295,6 +295,7 @@ RULES: tuple[Rule[View], ...] = (
         ("thinking.sent_back", "thinking.fields"),
     ),
     Rule(hosts.c4_forced_tools_drop_thinking, "warning", "R"),
+    Rule(hosts.c5_answers_say_something, "warning", "E", (), ("turns.refuses_empty_answers",)),
     Rule(
         w121_choices_need_tools,
         "error",

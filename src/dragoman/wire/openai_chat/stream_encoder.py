@@ -64,17 +64,19 @@ _FOREIGN_SIGNATURE = "another provider's signature is left out"
 class StreamEncoder(EventEncoder):
     """Encodes events as chunks, each as soon as it comes.
 
-    `include_usage` is what the client requested in `stream_options` (W9).
+    `include_usage` is what the client requested in `stream_options` (W9). With it, chunks before
+    the last have a usage of null, which Mistral's SDK refuses (`has_null_usage=False`).
     """
 
     _dialect = NAME
     _has_one_choice = False
     _reports_late_events = False
 
-    def __init__(self, *, include_usage: bool = False) -> None:
+    def __init__(self, *, include_usage: bool = False, has_null_usage: bool = True) -> None:
         self._writing = ChatWriting(is_response=True)
         super().__init__(self._writing)
         self._include_usage = include_usage
+        self._has_null_usage = has_null_usage
         self._head: dict[str, Any] = {"id": "", "object": _OBJECT, "created": 0, "model": ""}
         self._is_waiting = False
         self._choices: dict[int, ChoiceEncoder] = {}
@@ -193,7 +195,7 @@ class StreamEncoder(EventEncoder):
 
     def _written(self, choices: list[Any], usage: Any = None) -> bytes:
         body: dict[str, Any] = {**self._head, "choices": choices}
-        if self._include_usage:
+        if usage is not None or (self._include_usage and self._has_null_usage):
             body["usage"] = usage  # null until the last chunk (W9)
         if self._unsent_extras:
             body = with_overlay(body, {NAME: self._unsent_extras}, NAME)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from dragoman.model.parts import Origin, Thinking
+from dragoman.model.requests import Request
 from dragoman.wire.description import Description, MessageForm, SdkModule, Wire
 from dragoman.wire.flags import (
     FieldFlags,
@@ -87,7 +88,7 @@ TARGET = Target(
     unsupported_part_fields=_UNSUPPORTED,
     ids=IdFlags(max_length=64),  # W22
     tools=ToolFlags(limits_argument_names=True),  # W39
-    turns=TurnFlags(answers_any_call=True),  # W29
+    turns=TurnFlags(answers_any_call=True, refuses_empty_answers=False),  # W29
     sampling=SamplingFlags(min_output_tokens=16),
     media=MediaFlags(kinds=("image", "file"), details=IMAGE_DETAILS),
     state=StateFlags(
@@ -107,4 +108,17 @@ def _as_item(part: Thinking, number: int, message_id: Callable[[], str]) -> Thin
     return part.replace(item_id=f"rs_{message_id().removeprefix('msg_')}_{number}")
 
 
+def _as_summary(part: Thinking, number: int, message_id: Callable[[], str]) -> Thinking:
+    """Show thinking where a client that asked for a summary looks for it."""
+    return _as_item(part, number, message_id).replace(form="summary")
+
+
 STATE_FIELDS = StateFields(ORIGIN, thoughts="data", complete_thinking=_as_item)
+_SUMMARY_FIELDS = STATE_FIELDS._replace(complete_thinking=_as_summary)
+
+
+def fields_for(request: Request) -> StateFields:
+    """Where a client keeps thinking and state: `reasoning.summary` asks for readable summaries."""
+    thinking = request.thinking
+    asked = None if thinking is None else thinking.summary
+    return STATE_FIELDS if asked in {None, "none"} else _SUMMARY_FIELDS
