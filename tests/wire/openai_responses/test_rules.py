@@ -383,6 +383,9 @@ ROWS: dict[str, list[Row]] = {
             _said(_call(arguments=SHORT), _output()),
         )
     ],
+    "w109_fields_are_known": [
+        (_said(client_metadata={"id": "1"}), "client_metadata", _said(metadata={"id": "1"}))
+    ],
     "w12_reasoning_models_take_no_sampling": [
         (_said(temperature=0), "temperature", _said(temperature=1)),
         (
@@ -418,6 +421,7 @@ BOOK = Book(
         "w12_reasoning_models_take_no_sampling": REASONER,
         "w12_efforts_are_known": REASONER,
         "shape_model_is_listed": OPENAI.target("gpt-7", "openai-responses"),
+        "w109_fields_are_known": TARGET.with_flags({"fields.refused": ("client_metadata",)}),
         "shape_answers_have_their_type": LLAMA,
         "shape_reasoning_is_readable": LLAMA,
     },

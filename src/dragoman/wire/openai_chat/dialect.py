@@ -249,12 +249,14 @@ def without_absent(body: dict[str, Any], extras: Mapping[str, Any]) -> dict[str,
 class ChatWriting(Writing):
     """The encoder state of a body, with what later messages need from earlier ones."""
 
-    __slots__ = ("hoisted", "legacy")
+    __slots__ = ("hoisted", "legacy", "thinking_field")
 
     def __init__(self, target: Target = TARGET, *, is_response: bool = False) -> None:
         super().__init__(target, is_response=is_response)
         if is_response:
             self.place = "choices[{}].message.parts[{}]"
+        self.thinking_field = "reasoning_content"
+        """Where the reader of a stream looks for thinking."""
         self.legacy: set[str] = set()
         """Ids of calls written as `function_call`."""
         self.hoisted: list[dict[str, Any]] = []

@@ -26,8 +26,9 @@ def complete(encoded: Encoded, _response: Response, front: Front) -> None:
             body[key] = value
     if isinstance(usage := body.get("usage"), Mapping):
         body["usage"] = _complete_usage(usage)
+    field = "reasoning" if front.agent_name == _REASONING.name else None
     body["choices"] = [
-        _complete_choice(choice, place) if isinstance(choice, Mapping) else choice
+        _complete_choice(choice, place, field) if isinstance(choice, Mapping) else choice
         for place, choice in enumerate(body["choices"])
     ]
 
@@ -43,14 +44,18 @@ def _complete_usage(usage: Mapping[str, Any]) -> dict[str, Any]:
     return made
 
 
-def _complete_choice(choice: Mapping[str, Any], place: int) -> dict[str, Any]:
+def _complete_choice(
+    choice: Mapping[str, Any], place: int, thinking_field: str | None
+) -> dict[str, Any]:
     made = {**choice}
     made.setdefault("index", place)
     if made.get("finish_reason") is None:
         made["finish_reason"] = "stop"
     message = made.get("message", {})
     if isinstance(message, Mapping):
-        made["message"] = _complete_message(message)
+        made["message"] = written = _complete_message(message)
+        if thinking_field is not None and "reasoning_content" in written:
+            written[thinking_field] = written.pop("reasoning_content")
     return made
 
 
@@ -86,6 +91,12 @@ _MISTRAL = AgentForm(
     stream_encoder=lambda _front: StreamEncoder(include_usage=True, has_null_usage=False),
     takes_own=False,  # it has no `reasoning_content`
 )
+_REASONING = AgentForm(  # they read thinking from `reasoning` alone, as Groq and OpenRouter have it
+    name="reasoning",
+    stream_encoder=lambda front: StreamEncoder(
+        include_usage=asks_for_usage(front.request), thinking_field="reasoning"
+    ),
+)
 FRONT_FORM = FrontForm(
     id_prefix="chatcmpl-",
     has_time=True,
@@ -93,5 +104,11 @@ FRONT_FORM = FrontForm(
     stream_error=stream_error,
     content=("choices", b"[]"),
     passing_filter=lambda request: None if asks_for_usage(request) else WithoutUsage(),
-    agents={b"mistral-client": _MISTRAL, b"@mistralai/mistralai": _MISTRAL},
+    agents={
+        b"mistral-client": _MISTRAL,
+        b"@mistralai/mistralai": _MISTRAL,
+        b"Agents/JavaScript": _REASONING,
+        b"Groq/": _REASONING,
+        b"pydantic-ai/": _REASONING,
+    },
 )

@@ -72,8 +72,13 @@ class StreamEncoder(EventEncoder):
     _has_one_choice = False
     _reports_late_events = False
 
-    def __init__(self, *, include_usage: bool = False, has_null_usage: bool = True) -> None:
+    def __init__(
+        self, *, include_usage: bool = False, has_null_usage: bool = True,
+        thinking_field: str = TEXT_FIELDS[0],
+    ) -> None:  # fmt: skip
+        """`thinking_field`: where this client reads thinking."""
         self._writing = ChatWriting(is_response=True)
+        self._writing.thinking_field = thinking_field
         super().__init__(self._writing)
         self._include_usage = include_usage
         self._has_null_usage = has_null_usage
@@ -388,6 +393,8 @@ class ChoiceEncoder:
         del body["role"]
         if isinstance(part, Thinking) and SHOWN in words_of(part.extras, NAME) and part.text:
             body[TEXT_FIELDS[0]] = self._apart(sent, part).text
+        if TEXT_FIELDS[0] in body:
+            body[self._writing.thinking_field] = body.pop(TEXT_FIELDS[0])
         if isinstance(part, Text):
             self._has_text = True
             if part.citations and not part.text:
