@@ -237,7 +237,7 @@ class Front:
     @property
     def agent_name(self) -> str:
         """The name of the special needs of this client; empty: it has none."""
-        return "" if self._agent is None else self._agent.name
+        return "" if self.agent is None else self.agent.name
 
     @property
     def stream_maker(self) -> Callable[[Front], StreamEncoder] | None:
