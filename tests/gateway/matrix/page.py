@@ -54,8 +54,8 @@ responds) with every provider, streaming and non-streaming:
 ## Libraries in their newest versions
 
 Each was installed in an environment of its own on {tried}, and tried with every provider, streaming
-and non-streaming. ✓ means: it shows the answer, runs a tool and answers, shows thinking where it can
-show any, and raises its own error with the status of the provider. `make test-all` repeats it.
+and non-streaming. ✓ means: it shows the answer, runs a tool and answers, shows thinking where it
+can show any, and raises its own error with the provider's status. `make test-all` repeats it.
 
 | library | version | {fronts} |
 |---|---|{lines}
@@ -81,6 +81,10 @@ What failed when they were first tried, and works now:
 _AGENTS = (
     ("GitHub Copilot CLI", "1.0.102",
      "reads and writes files over Chat, Responses and Anthropic, with every provider"),
+    ("gptme", "0.35.1", "by hand, over Chat: calls tools and answers; of parallel calls it runs one"),
+    ("mini-swe-agent", "2.4.6", "installs; not tried to the end"),
+    ("aider", "0.86.2", "installs; not tried"),
+    ("open-webui", "0.12.4", "installs; not tried"),
     ("crush", "0.96.1", "not tried: its npm package downloads a program from GitHub"),
     ("goose", "", "not tried: it is distributed on GitHub only"),
 )  # fmt: skip
