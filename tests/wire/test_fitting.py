@@ -365,11 +365,12 @@ def test_thinking_settings_are_translated_for_the_target(
 def test_the_nearest_supported_effort_is_used(
     known: tuple[str, ...], asked_for: str, expected: str | None
 ) -> None:
-    """A different effort than the requested one is a loss; enabled thinking is never turned off."""
+    """The nearest one is a repair, thinking in spite of `none` a loss; it is never turned off."""
     target = ANY.with_flags({"thinking.efforts": known, "thinking.form": "effort"})
     found, losses = told(ThinkingConfig(effort=asked_for), target)
     assert found == ThinkingConfig(effort=expected)
-    assert losses == ([] if expected == asked_for else ["thinking.effort"])
+    is_near = expected is not None and asked_for != "none"
+    assert losses == ([] if is_near else ["thinking.effort"])
 
 
 @pytest.mark.parametrize(
@@ -493,12 +494,14 @@ def test_a_forced_tool_choice_disables_thinking() -> None:
     off = ThinkingConfig(enabled=False)
     for config in (None, ThinkingConfig(enabled=True), ThinkingConfig(effort="low")):
         request = asked(Message.user("a")).replace(
-            thinking=config, tool_choice=ToolChoice("required")
+            thinking=config,
+            tools=(ToolDefinition.create("a", "A."),),
+            tool_choice=ToolChoice("required"),
         )
         done = fitted(request, target)
         assert (done.request.thinking, len(done.losses)) == (off, 1)
         assert fitted(done.request, target).losses == ()
-    free = asked(Message.user("a")).replace(tool_choice=ToolChoice("auto"))
+    free = request.replace(thinking=None, tool_choice=ToolChoice("auto"))
     assert fitted(free, target).request is free
 
 

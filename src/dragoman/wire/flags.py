@@ -160,6 +160,8 @@ class ToolFlags(Flags, frozen=True, kw_only=True):
     """Whether a tool call can be forced at all (the newest Claude models refuse)."""
     takes_text: bool = demand(True)
     """Whether a Chat host supports free-text tools (`custom`), as OpenAI does."""
+    forces_by_schema: bool = demand(False, "W74")
+    """Whether a call is forced by an output schema of calls, for a server without a tool choice."""
     call_opening: str | None = demand(None)
     """The first characters of a tool call, sent as a prefill to force a call from a model without
     such a setting. None: tool choice works."""
@@ -372,7 +374,8 @@ class FieldFlags(Flags, frozen=True, kw_only=True):
     in_tool_message: tuple[str, ...] = ()
     """Fields besides these that a Chat host accepts in a tool's message."""
     refused: tuple[str, ...] = ()
-    """Fields that a Chat host refuses anywhere: other hosts' extensions (W17)."""
+    """Fields that a Chat host refuses anywhere, and a Responses host in the request: other hosts'
+    extensions (W17, W109)."""
     content_types: tuple[str, ...] = ()
     """Part types that a Chat host has besides text and media (Groq, Mistral)."""
     needs_model: bool = demand(False)

@@ -188,7 +188,7 @@ class Front:
         self.response_id = response_id
         self.response_fields = response_fields
         self.form = self._form()
-        self._agent = agent
+        self.agent = agent
         self._id: str | None = None
         self._request_id: str | None = None
         self._clock = clock
@@ -242,13 +242,13 @@ class Front:
     @property
     def stream_maker(self) -> Callable[[Front], StreamEncoder] | None:
         """Creates the encoder of this client's streams; None: the dialect's usual encoder."""
-        made = None if self._agent is None else self._agent.stream_encoder
+        made = None if self.agent is None else self.agent.stream_encoder
         return self.form.stream_encoder if made is None else made
 
     @cached_property
     def context(self) -> Context:
         """What the dialect's encoders need to know about the client."""
-        agent = self._agent
+        agent = self.agent
         find = (agent and agent.state_fields) or self.form.state_fields
         fields = None if find is None else find(self.request)
         return Context(request=self.request, state_fields=fields)

@@ -153,7 +153,8 @@ def test_long_numbers_keep_their_digits(flow: Flow) -> None:
     page.locator("details.call summary").click()
     assert number in page.locator("details.call pre").first.inner_text()
     page.keyboard.press("Alt+2")
-    page.fill(".paste textarea", f'{{"model": "m", "seed": {number}, "messages": []}}')
+    said = '[{"role": "user", "content": "Hi"}]'
+    page.fill(".paste textarea", f'{{"model": "m", "trace": {number}, "messages": {said}}}')
     page.get_by_role("button", name="Compare").click()
     page.get_by_label("Left target").select_option("openai-chat")
     page.locator(".j-number", has_text=number).first.wait_for()

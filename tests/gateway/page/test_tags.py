@@ -142,7 +142,7 @@ def test_a_conversation_is_tagged_and_found_in_the_page(
         assert gateway.read(f"conversations/{id}")["tags"] == [HOSTILE, "work"]
         made(gateway, "A third")
         page = looking.go("#/history", ".history-row")
-        assert page.locator(".history-row .tag", has_text=HOSTILE).count() == 1
+        page.locator(".history-row .tag", has_text=HOSTILE).wait_for()
         filters = page.get_by_role("group", name="Tags")
         filters.get_by_role("button", name=HOSTILE).click()
         until(page, "document.querySelectorAll('.history-row').length === 1")

@@ -437,15 +437,12 @@ def test_thinking_built_in_code(
 
 
 def test_unsupported_settings_are_losses() -> None:
-    """Seed, several choices, log probabilities and JSON without a schema are losses."""
-    asked = Request(
-        sampling=Sampling(seed=1, choices=2, logprobs=True),
-        output=Output(format="json"),
-    )
+    """Seed, several choices and log probabilities are losses."""
+    asked = Request(sampling=Sampling(seed=1, choices=2, logprobs=True))
     encoded = DIALECT.encode_request(asked)
     assert encoded.body == {"max_tokens": 32_000, "messages": []}
     assert {loss.path for loss in encoded.losses} == {
-        *("sampling.seed", "sampling.choices", "sampling.logprobs", "output"),
+        *("sampling.seed", "sampling.choices", "sampling.logprobs"),
     }
 
 

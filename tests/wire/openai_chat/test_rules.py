@@ -60,6 +60,8 @@ VLLM = dragoman.provider("vllm").target("mistralai/Mistral-7B-Instruct-v0.3")
 
 
 def _said(*messages: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    if fields.get("tool_choice") is not None:
+        fields = {"tools": [{"type": "function", "function": {"name": "f"}}], **fields}
     return {"model": "m", "messages": [USER, *messages], **fields}
 
 
@@ -360,6 +362,14 @@ ROWS: dict[str, list[Row]] = {
             "tool_choice",
             _said(reasoning={"effort": "low"}, tool_choice="auto"),
         )
+    ],
+    "w121_choices_need_tools": [
+        (_said(tool_choice="auto", tools=[]), "tool_choice", _said(tool_choice="auto")),
+        (
+            _said(parallel_tool_calls=False),
+            "parallel_tool_calls",
+            _said(parallel_tool_calls=False, tool_choice="auto"),
+        ),
     ],
     "i5_calls_have_ids": [
         (

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from dragoman.errors import AuthenticationError, DragomanError, PermissionDenied, ProviderError
 from dragoman.gateway.config.matching import NamedRoutes
-from dragoman.gateway.config.settings import GatewayConfig, Place
+from dragoman.gateway.config.settings import GatewayConfig, Hop, Place
 from dragoman.model.catalogue import ModelInfo
 from dragoman.transport.client import Client
 from dragoman.transport.protocol import Timeouts, Transport
@@ -123,7 +123,7 @@ class Catalogue:
         yield from (ModelInfo(route.model) for route in routes if not route.is_pattern)
         for route in routes:
             for hop in route.to if route.is_pattern else ():
-                for info in lists.get(hop.place.name, ()) if hop.model is None else ():
+                for info in _models_of(hop, lists):
                     if self._named.find(info.id) is route:
                         yield info
 
@@ -202,6 +202,12 @@ def _is_down(error: Exception) -> bool:
         is_refused = isinstance(error, (AuthenticationError, PermissionDenied))
         return is_refused or (error.status or _SERVER_ERROR) >= _SERVER_ERROR
     return True
+
+
+def _models_of(hop: Hop, lists: Lists) -> tuple[ModelInfo, ...]:
+    """The models that a hop of a pattern serves: the one named, or those of its provider."""
+    named = hop.model or hop.place.model_url
+    return lists.get(hop.place.name, ()) if named is None else (ModelInfo(named),)
 
 
 def _network() -> Transport:

@@ -18,6 +18,7 @@ from dragoman.wire.flags import (
     IdFlags,
     MediaFlags,
     SamplingFlags,
+    SchemaFlags,
     StateFlags,
     ThinkingFlags,
     ToolFlags,
@@ -146,6 +147,7 @@ TARGET = Target(
         must_be_unique=True,  # W43
     ),
     tools=ToolFlags(name_pattern=r"[a-zA-Z0-9_-]{1,128}", max_name_length=128),
+    schemas=SchemaFlags(outputs=("text", "schema")),
     turns=TurnFlags(
         groups_results=True,  # W40, W41
         merges_neighbours=True,  # W47; recordings show calls of two messages answered together

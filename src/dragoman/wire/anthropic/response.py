@@ -190,7 +190,10 @@ def decode_response(wire: Block) -> Response:
     rebuilt = _fields(response, usage, choice)
     rebuilt["content"] = content
     extras = overlay_of(wire, (), NAME, rebuilt)
-    absent = [[[key], ours] for key, ours in rebuilt.items() if key not in wire]
+    absent: list[Any] = [[[key], ours] for key, ours in rebuilt.items() if key not in wire]
+    details = wire.get("stop_details")
+    if isinstance(details, dict) and "type" not in details and "stop_details" in rebuilt:
+        absent.append([["stop_details", "type"], "refusal"])
     extras = with_guesses(extras, NAME, absent)
     return response.replace(extras=extras) if extras else response
 
@@ -299,7 +302,7 @@ def finish_beside_calls(finish: FinishReason | None, has_calls: bool) -> FinishR
 def _decode_refusal(wire: Block) -> tuple[AnyPart, ...]:
     """Decode the text of a refusal, which is outside the content (I15)."""
     details: Any = wire.get("stop_details")
-    if isinstance(details, dict) and details.get("type") == "refusal":
+    if isinstance(details, dict) and details.get("type", "refusal") == "refusal":
         explanation = details.get("explanation")
         if type(explanation) is str and explanation:
             return (Refusal(explanation),)

@@ -8,7 +8,7 @@ the others are buffered until it is done.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from typing import Any
 
 from dragoman.model import events
@@ -22,7 +22,7 @@ from dragoman.model.responses import Choice
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall, ToolCallDelta
 from dragoman.model.usage import FinishReason, Usage
-from dragoman.wire.anthropic.dialect import NAME, TARGET, Block, is_own
+from dragoman.wire.anthropic.dialect import NAME, Block, is_own
 from dragoman.wire.anthropic.response import (
     encode_body,
     encode_stream_error,
@@ -35,6 +35,7 @@ from dragoman.wire.anthropic.stream import EVENTS
 from dragoman.wire.anthropic.stream_block_writers import (
     MESSAGE_STOP,
     BlockWriter,
+    BlockWriting,
     TextWriter,
     frame,
     writer_of,
@@ -45,7 +46,6 @@ from dragoman.wire.framing import is_event_name
 from dragoman.wire.lane.flows import Delta, Flow
 from dragoman.wire.losses import Loss
 from dragoman.wire.stream_encoding import CORRECTED, HELD_BACK, EventEncoder, is_carrier
-from dragoman.wire.writing import Writing
 
 _ASSISTANT = Role.ASSISTANT
 _AT_START = frozenset({"type", "role", "id", "model", "content", "usage"})
@@ -60,8 +60,9 @@ class StreamEncoder(EventEncoder):
 
     _dialect = NAME
 
-    def __init__(self) -> None:
-        self._writing = Writing(TARGET, place="choices[0].message.parts[{1}]", is_response=True)
+    def __init__(self, completed: Callable[[Any], Any] | None = None) -> None:
+        """`completed` fills in the fields of blocks, for clients that expect all of them."""
+        self._writing = BlockWriting(completed)
         super().__init__(self._writing)
         self._queue = BlockQueue(self._writing)
         self._begun: Block | None = None  # the message as sent in `message_start`
@@ -92,10 +93,18 @@ class StreamEncoder(EventEncoder):
             return b""
         self._begun_usage = self._usage
         body = encode_body(self._start, self._usage, None, [])
-        self._begun = body = _well_formed(body)
+        self._begun = body = self._head(_well_formed(body))
         if body["id"] is not self._start.id:
             self._start = self._start.replace(id=body["id"])
         return frame("message_start", message=body)
+
+    def _head(self, body: Block) -> Block:
+        """The message of `message_start`."""
+        return body
+
+    def _tail(self, delta: Block, usage: Block) -> Block:
+        """The fields of `message_delta`."""
+        return {"delta": delta, "usage": usage}
 
     def _choice_finish(self, event: events.ChoiceFinish) -> bytes:
         self._writing.is_cut_off = event.finish.is_cut_off
@@ -118,7 +127,7 @@ class StreamEncoder(EventEncoder):
         beside = {key: late.pop(key) for key in _BESIDE_DELTA & late.keys()}
         delta = {"stop_reason": sent.get("stop_reason"),
                  "stop_sequence": sent.get("stop_sequence"), **late}  # fmt: skip
-        return frame("message_delta", delta=delta, usage=usage, **beside)
+        return frame("message_delta", **self._tail(delta, usage), **beside)
 
     def _choice(self) -> Choice:
         """The choice without its content, but with refusals, which are outside the content."""
@@ -270,7 +279,7 @@ class BlockQueue:
     __slots__ = ("_index", "_is_finished", "_is_open", "_last", "_number", "_parts", "_queue",
                  "_writing")  # fmt: skip
 
-    def __init__(self, writing: Writing) -> None:
+    def __init__(self, writing: BlockWriting) -> None:
         self._writing = writing
         self._queue: deque[_Queued] = deque()
         self._parts: dict[Hashable, _Queued] = {}

@@ -25,6 +25,7 @@ from dragoman.wire.fitting.content import (
     without_blank_texts,
     without_empty_results,
 )
+from dragoman.wire.fitting.forced_calls import with_forced_call
 from dragoman.wire.fitting.foreign_settings import with_foreign_settings
 from dragoman.wire.fitting.identifiers import with_accepted_ids, with_accepted_names
 from dragoman.wire.fitting.mapping import (
@@ -292,6 +293,8 @@ def _with_fitted_settings(
         request, context = with_accepted_names(request, target, seen.calls, found, kept)
     if request.tool_choice is not None:
         request = with_call_opening(request, target, found)
+        request, forced = with_forced_call(request, target, found)
+        context = Context(context.names, forced=forced) if forced else context
     return request, tools, context
 
 
@@ -403,6 +406,7 @@ def _way_back(
         return done.context
     return Context(
         done.context.names,
+        forced=done.context.forced,
         calls=calls,
         undos=schemas.undos,
         output=schemas.output,

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, TypeGuard
 
 from dragoman.model.messages import Message
-from dragoman.model.parts import Opaque
+from dragoman.model.parts import Opaque, Text
 from dragoman.model.requests import AnyTool, Output, Request, State
 from dragoman.model.tools import ToolDefinition
 from dragoman.wire.dialect import description_of
@@ -30,6 +30,7 @@ Ranges = Mapping[str, tuple[int, int]]
 """The least and the greatest value of sampling settings, by their names in the model."""
 
 _NO_LIMIT = "a negative limit means none"
+_JSON = "Respond with a single JSON object, and nothing else: no explanation and no code fence."
 _UNSUPPORTED_DEFAULT = "not supported, and the default anyway"
 _ONE_OF_TWO = "has its default value, and this model accepts only one of temperature and top_p"
 
@@ -47,7 +48,7 @@ def with_supported_settings(request: Request, target: Target, notes: list[Note])
         notes.append(Loss("sampling.max_tokens", "raised to the target's minimum"))
         request = _with_sampling(request, max_tokens=least)
     if request.output is not None and request.output.format not in target.schemas.outputs:
-        request = request.replace_trusted(output=_output(request.output, target, notes))
+        request = _with_other_output(request, request.output, target, notes)
     if not target.schemas.takes_strict_tools:
         loose = [_loose(tool, index, notes) for index, tool in enumerate(request.tools)]
         tools = unless_same(loose, request.tools)
@@ -118,6 +119,16 @@ def _with_one_of_two(request: Request, notes: list[Note]) -> Request:
     else:
         notes.append(Loss("sampling.top_p", "this model accepts temperature or top_p, not both"))
     return _with_sampling(request, top_p=None)
+
+
+def _with_other_output(
+    request: Request, output: Output, target: Target, notes: list[Note]
+) -> Request:
+    """Ask for another format, or for JSON in words."""
+    if output.format == "json":
+        notes.append(Repair("output", "W108", "moved", "JSON is asked for in the system prompt"))
+        return request.replace_trusted(output=None, system=(*request.system, Text(_JSON)))
+    return request.replace_trusted(output=_output(output, target, notes))
 
 
 def _output(output: Output, target: Target, notes: list[Note]) -> Output | None:

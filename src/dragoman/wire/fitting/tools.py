@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import partial
 
 from dragoman.model.content import AnyPart
@@ -123,7 +123,8 @@ def without_orphaned_choice(
         return request
     known = [tool for tool in request.tools if not _is_left_out(tool, target)]
     if known:
-        return _with_known_name(request, choice, {tool.name for tool in known}, notes)
+        names = {name for tool in known for name in _names(tool)}
+        return _with_known_name(request, choice, names, notes)
     if seen.has_media and any(map(partial(_may_offer, target), request.messages)):
         return request
     if has_hidden_context(request, (), target):
@@ -140,8 +141,14 @@ def _is_left_out(tool: AnyTool, target: Target) -> bool:
     return isinstance(tool, ServerTool) and tool.dialect != target.dialect
 
 
+def _names(tool: AnyTool) -> tuple[object, ...]:
+    """The names by which a choice may refer to a tool."""
+    payload = tool.payload if isinstance(tool, ServerTool) else None
+    return (tool.name, payload.get("name")) if isinstance(payload, Mapping) else (tool.name,)
+
+
 def _with_known_name(
-    request: Request, choice: ToolChoice, known: set[str], notes: list[Note]
+    request: Request, choice: ToolChoice, known: set[object], notes: list[Note]
 ) -> Request:
     """Remove the choice of a provider's tool that is sent in another form, or not at all.
 

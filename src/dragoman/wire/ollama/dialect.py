@@ -104,6 +104,7 @@ TARGET = Target(
         name_pattern=r"[\s\S]*",  # neither ids nor names are validated
         max_name_length=_ANY_LENGTH,
         takes_parallel_choice=False,
+        forces_by_schema=True,
     ),
     turns=TurnFlags(
         orders_results=True,  # W103

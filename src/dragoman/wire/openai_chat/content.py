@@ -22,7 +22,7 @@ from dragoman.wire.overlay import (
     words_of,
 )
 from dragoman.wire.target import Target
-from dragoman.wire.tolerance import bare_text
+from dragoman.wire.tolerance import bare_text, with_original
 from dragoman.wire.writing import Writing
 
 # --- cache hints on parts and tools: OpenAI's breakpoints, and Anthropic's format in routers (C4)
@@ -323,6 +323,11 @@ def decode_part(item: Any, origin: Origin | None) -> AnyPart:
     """Decode a part that is neither text nor thinking."""
     if isinstance(item, str):
         return bare_text(item, {"type": "text", "text": item}, NAME)
+    if is_object(item) and "type" not in item:
+        for made in ("text", "image_url"):
+            read = decode_parts([{**item, "type": made}], origin) if item.get(made) else []
+            if read and type(read[0]) is not Opaque:
+                return with_original(read[0], NAME, [[["type"], made]])
     kind = item.get("type") if is_object(item) else None
     decode = _DECODERS.get(kind) if isinstance(kind, str) else None
     part = decode(item, origin) if decode is not None else None

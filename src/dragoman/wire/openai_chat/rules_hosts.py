@@ -7,6 +7,7 @@ from itertools import islice, pairwise
 
 from dragoman.errors import InvalidInputError
 from dragoman.model.jsontext import loads
+from dragoman.wire.losses import UNSUPPORTED_FIELD
 from dragoman.wire.openai_chat.rules_view import View
 from dragoman.wire.shared_rules import refused_sampling, unknown_effort
 from dragoman.wire.violations import Found, Object, Placed, field, listed
@@ -16,7 +17,6 @@ _EXTENSIONS = (
 )  # fmt: skip
 _ADDRESSES = ("http:", "https:")
 _IMAGE_DATA = ("data:image/jpeg;", "data:image/jpg;", "data:image/png;", "data:image/webp;")
-_UNSUPPORTED_FIELD = "this host does not support this field"
 
 
 def w12_reasoning_models_take_no_sampling(view: View) -> Found:
@@ -70,12 +70,12 @@ def w105_images_are_of_known_types(view: View) -> Found:
 def w109_fields_are_known(view: View) -> Found:
     """Requests and messages have only fields that the host supports."""
     yield from (
-        (name, _UNSUPPORTED_FIELD)
+        (name, UNSUPPORTED_FIELD)
         for name in _unknown_fields(view.body, view.target.fields.in_request)
     )
     for path, message in view.messages:
         for name in _unknown_fields(message, view.target.fields.in_message_of(message.get("role"))):
-            yield f"{path}.{name}", _UNSUPPORTED_FIELD
+            yield f"{path}.{name}", UNSUPPORTED_FIELD
 
 
 def w114_arguments_are_json(view: View) -> Found:

@@ -365,7 +365,8 @@ def _decode_plain_call(wire: dict[str, Any], reading: Reading) -> ToolCall | Non
 
 def _decode_call(wire: dict[str, Any], reading: Reading) -> ToolCall | None:
     given, wire_id = wire.get("type"), wire.get("id")
-    kind: Literal["function", "custom"] = "custom" if given == "custom" else "function"
+    is_custom = given == "custom" or (given is None and "function" not in wire and "custom" in wire)
+    kind: Literal["function", "custom"] = "custom" if is_custom else "function"
     inner = wire.get(kind) if given in (None, kind) else None
     if not is_object(inner) or not isinstance(name := inner.get("name"), str):
         return None
@@ -373,7 +374,7 @@ def _decode_call(wire: dict[str, Any], reading: Reading) -> ToolCall | None:
     words: list[str] = [] if given else ["-type"]
     known: set[str] = {"type", kind} if given else {kind}
     if not isinstance(arguments, str):
-        if kind == "custom" or not (arguments is None or is_object(arguments)):
+        if not (arguments is None or (is_object(arguments) and kind == "function")):
             return None
         words.append("-arguments" if arguments is None else "object")
     if isinstance(wire_id, str):
@@ -391,6 +392,8 @@ def _decode_call(wire: dict[str, Any], reading: Reading) -> ToolCall | None:
     decoded = ("name",) if arguments is None else ("name", ARGUMENTS[kind])
     if len(inner) > len(decoded):
         left[kind] = {key: value for key, value in inner.items() if key not in decoded}
+    if arguments is None and kind == "custom":
+        arguments = ""
     call_id, own_id = reading.calls.add_call(name, wire_id, arguments)
     is_bare = kind == "function" and isinstance(arguments, str) and is_blank(arguments)
     is_bound = signature is not None or own_id is not UNSET or is_bare
@@ -436,7 +439,9 @@ def encode_call(call: ToolCall, writing: ChatWriting) -> dict[str, Any]:
         body["type"] = kind
     inner: dict[str, Any] = {"name": call.name}
     body[kind] = inner
-    if call.kind == "custom":
+    if call.kind == "custom" and "-arguments" in words and not call.raw and takes_text:
+        pass
+    elif call.kind == "custom":
         text = call.raw_arguments
         inner[ARGUMENTS[kind]] = text if takes_text else dumps({TEXT_ARGUMENT: text}).decode()
     elif "object" in words and call.input is not None:

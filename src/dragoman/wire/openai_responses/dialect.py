@@ -113,6 +113,9 @@ def _as_summary(part: Thinking, number: int, message_id: Callable[[], str]) -> T
     return _as_item(part, number, message_id).replace(form="summary")
 
 
+CLIENT_FIELDS = ("client_metadata",)
+"""Fields in which clients (Codex) tell OpenAI about themselves; no other host reads them."""
+
 STATE_FIELDS = StateFields(ORIGIN, thoughts="data", complete_thinking=_as_item)
 _SUMMARY_FIELDS = STATE_FIELDS._replace(complete_thinking=_as_summary)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
+from dragoman.wire.losses import UNSUPPORTED_FIELD
 from dragoman.wire.openai_responses import rules_items as items
 from dragoman.wire.openai_responses.content_types import CALLS, kind_of
 from dragoman.wire.openai_responses.dialect import TARGET
@@ -235,6 +236,13 @@ def _media(view: View) -> Iterator[Placed]:
 
 # --- all rules
 
+
+def w109_fields_are_known(view: View) -> Found:
+    """The request has no field that the host refuses."""
+    refused = view.target.fields.refused
+    yield from ((name, UNSUPPORTED_FIELD) for name in refused if name in view.body)
+
+
 OPENAI = ("openai", "azure")
 """Providers of the same service."""
 LLAMA = ("llama.cpp",)
@@ -288,6 +296,7 @@ RULES: tuple[Rule[View], ...] = (
     Rule(w36_settings_have_their_own_names, "error", "S"),
     Rule(w39_argument_names_are_short, "error", "E", OPENAI, ("tools.limits_argument_names",)),
     Rule(w121_choices_need_tools, "warning", "R"),
+    Rule(w109_fields_are_known, "error", "ET", ("xai", "mistral"), ("fields.refused",)),
 )
 
 RULEBOOK = Rulebook(RULES, lambda body, target, _path, _headers: View(body, target or TARGET))

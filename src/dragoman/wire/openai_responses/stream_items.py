@@ -284,7 +284,7 @@ def _text_field(wire: Item) -> str | None:
 
 def _fields(wire: Item) -> tuple[str, ...]:
     kind = wire.get("type")
-    if kind == "message" and wire.get("role") != "assistant":
+    if kind == "message" and (wire.get("role") or "assistant") != "assistant":
         return ()
     return _FIELDS.get(kind, ()) if type(kind) is str else ()
 
