@@ -81,7 +81,7 @@ What failed when they were first tried, and works now:
 _AGENTS = (
     ("GitHub Copilot CLI", "1.0.102",
      "reads and writes files over Chat, Responses and Anthropic, with every provider"),
-    ("gptme", "0.35.1", "by hand, over Chat: calls tools and answers; of parallel calls it runs one"),
+    ("gptme", "0.35.1", "by hand, over Chat: calls tools; of parallel calls it runs one"),
     ("mini-swe-agent", "2.4.6", "installs; not tried to the end"),
     ("aider", "0.86.2", "installs; not tried"),
     ("open-webui", "0.12.4", "installs; not tried"),
