@@ -57,3 +57,13 @@ def is_tried(library: Library, front: str, scenario: str) -> bool:
         return front in library.thinking
     # instructor asks the Responses API for a tool call only
     return not (scenario == "json" and front == RESPONSES)
+
+
+BEFORE = (
+    ("OpenAI Agents SDK (JavaScript)", "openai-chat",
+     "no thinking from Responses, Anthropic, Gemini and Ollama: it reads `reasoning` alone"),
+    ("pydantic-ai", "groq", "no thinking from these, for the same reason"),
+    ("OpenAI Agents SDK (JavaScript), pydantic-ai", "openai-responses",
+     "no thinking from Chat, Anthropic and Ollama: the summary was empty"),
+)  # fmt: skip
+"""What did not work before 2026-11-19: the library, the front, and what was missing."""
