@@ -235,11 +235,6 @@ class Front:
         return {} if name is None else {name: self.request_id}
 
     @property
-    def agent_name(self) -> str:
-        """The name of the special needs of this client; empty: it has none."""
-        return "" if self._agent is None else self._agent.name
-
-    @property
     def stream_maker(self) -> Callable[[Front], StreamEncoder] | None:
         """Creates the encoder of this client's streams; None: the dialect's usual encoder."""
         made = None if self.agent is None else self.agent.stream_encoder

@@ -26,7 +26,7 @@ def complete(encoded: Encoded, _response: Response, front: Front) -> None:
             body[key] = value
     if isinstance(usage := body.get("usage"), Mapping):
         body["usage"] = _complete_usage(usage)
-    field = "reasoning" if front.agent_name == _REASONING.name else None
+    field = "reasoning" if front.agent is _REASONING else None
     body["choices"] = [
         _complete_choice(choice, place, field) if isinstance(choice, Mapping) else choice
         for place, choice in enumerate(body["choices"])
