@@ -1,24 +1,25 @@
-"""Text and media blocks, which occur in messages and inside tool results."""
+"""Texts with their citations, and media: the blocks that tool results may hold, too."""
 
 from __future__ import annotations
 
 import binascii
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from msgspec import UNSET
 
 from dragoman.model.content import AnyPart
-from dragoman.model.frozen import EMPTY, FrozenDict
+from dragoman.model.frozen import EMPTY
 from dragoman.model.media import Audio, File, Image, Media, Video, sniff_base64
-from dragoman.model.parts import CacheHint, Opaque, Part, Refusal, Text
+from dragoman.model.parts import CacheHint, Citation, Opaque, Part, Refusal, Text
 from dragoman.model.tools import ResultPart
-from dragoman.wire.anthropic.content_citations import decode_citations, encode_citations
 from dragoman.wire.anthropic.dialect import NAME, Block
-from dragoman.wire.overlay import overlay_of, with_overlay
+from dragoman.wire.overlay import fields_of
 from dragoman.wire.reading import Reading
-from dragoman.wire.settings_table import text
+from dragoman.wire.rows import Row, Shape
+from dragoman.wire.settings_table import whole
 from dragoman.wire.tolerance import bare_text
 from dragoman.wire.writing import Writing
 
@@ -29,47 +30,28 @@ Encoders = dict[type[Part], Encoder]
 """Encoders by part class; an encoder returns `UNSET` if the part is left out."""
 
 
-# --- fields of any block: the cache hint, and unknown fields
+# --- the cache hint of any block
 
 _PLAIN_HINT = CacheHint()
 
 
-def decode_cache(block: Mapping[str, Any]) -> CacheHint | None:
-    """Decode a block's `cache_control`; None if it is missing or unknown."""
-    control = block.get("cache_control")
+def read_cache(control: Any, _reading: Any = None) -> CacheHint | None:
+    """Decode `cache_control`; None if it is unknown."""
     if not isinstance(control, dict) or control.get("type") != "ephemeral":
         return None
     ttl = control.get("ttl")
     return CacheHint(ttl) if type(ttl) is str else _PLAIN_HINT
 
 
-def encode_cache(hint: CacheHint) -> Block:
+def write_cache(hint: CacheHint, _writing: Any = None) -> Block:
     """Encode a hint as `cache_control`."""
     if hint.ttl is None:
         return {"type": "ephemeral"}
     return {"type": "ephemeral", "ttl": hint.ttl}
 
 
-def decode_common_fields(
-    block: Block, known: Collection[str]
-) -> tuple[CacheHint | None, FrozenDict]:
-    """The cache hint of a block, and the extras: all fields other than it and `known`."""
-    hint = decode_cache(block)
-    if hint is None:
-        return None, overlay_of(block, known, NAME)
-    return hint, overlay_of(block, known, NAME, {"cache_control": encode_cache(hint)})
-
-
-def with_common_fields(block: Block, part: Part) -> Block:
-    """The block with the part's cache hint and extras."""
-    return with_overlay(_with_cache(block, part), part.extras, NAME)
-
-
-def _with_cache(block: Block, part: Part) -> Block:
-    if part.cache is not None:
-        block["cache_control"] = encode_cache(part.cache)
-    return block
-
+CACHE = Row("cache_control", "cache", read_cache, write_cache, is_compared=True)
+"""The row of every block that may be cached."""
 
 # --- images and documents
 
@@ -79,77 +61,29 @@ _TEXTUAL = ("text/", "application/json", "application/xml")
 """Types sent as plain text. All other documents must be PDF."""
 
 
-def decode_image(block: Block, reading: Reading) -> Image | Opaque:
-    """Decode an image; opaque if its source is of an unknown type."""
-    place: Any = _decode_source(block.get("source"))
-    if place is None:
-        return decode_opaque(block, reading)
-    image = Image(**place, origin=reading.origin, cache=decode_cache(block))
-    extras = overlay_of(block, (), NAME, _image(image))
-    return image.replace(extras=extras) if extras else image
-
-
-def encode_image(image: Image, writing: Writing) -> Any:
-    """Encode an image block."""
-    if _is_foreign_upload(image, writing):
-        return UNSET
-    if image.detail not in {None, "auto"}:
+def _may_send(media: Media, writing: Writing) -> bool:
+    """Whether this is not a file uploaded to another provider; reports what is lost."""
+    if media.file_id is not None and writing.is_foreign(media):
+        writing.lose_here("a file uploaded to another provider is left out")
+        return False
+    if isinstance(media, Image) and media.detail not in {None, "auto"}:
         writing.lose_here("image detail is not supported", ".detail")
-    return with_overlay(_image(image), image.extras, NAME)
-
-
-def decode_document(block: Block, reading: Reading) -> File | Opaque:
-    """Decode a document; opaque if it consists of blocks, which a file can't hold."""
-    place: Any = _decode_document_source(block.get("source"))
-    if place is None:
-        return decode_opaque(block, reading)
-    name, cache = text(block.get("title")), decode_cache(block)
-    file = File(**place, name=name, origin=reading.origin, cache=cache)
-    extras = overlay_of(block, (), NAME, _document(file))
-    return file.replace(extras=extras) if extras else file
+    return True
 
 
 def encode_file(file: File, writing: Writing) -> Any:
     """Encode a document block, or an image block if the file is an image."""
-    if _is_foreign_upload(file, writing):
-        return UNSET
     mime = file.mime or _PDF
     is_binary = file.data is not None and mime != _PDF and not mime.startswith(_TEXTUAL)
     if not is_binary or writing.is_own(file):
-        return with_overlay(_document(file), file.extras, NAME)
+        return DOCUMENT.write(file, writing)
     if mime.startswith("image/"):
-        return _image(file)
+        return IMAGE.body(file, writing)
     writing.lose_here("only PDF and text documents can be sent inline")
     return UNSET
 
 
-def _is_foreign_upload(media: Media, writing: Writing) -> bool:
-    """Whether this is a file uploaded to another provider; reports the loss if so."""
-    if media.file_id is None or not writing.is_foreign(media):
-        return False
-    writing.lose_here("a file uploaded to another provider is left out")
-    return True
-
-
-def _image(media: Media) -> Block:
-    source = _encode_source(media, "image/png")
-    if media.data is not None and media.mime is not None:
-        found = sniff_base64(media.data)
-        if found is not None and found.startswith("image/"):
-            source["media_type"] = (
-                found  # W65: the actual type of the data counts, not the declared one
-            )
-    return _with_cache({"type": "image", "source": source}, media)
-
-
-def _document(file: File) -> Block:
-    block: Block = {"type": "document", "source": _encode_document_source(file)}
-    if file.name is not None:
-        block["title"] = file.name
-    return _with_cache(block, file)
-
-
-def _decode_source(source: Any) -> dict[str, str] | None:
+def _read_source(source: Any, _reading: Reading) -> dict[str, str] | None:
     """Decode a source to fields of `Media`; None if unknown."""
     if not isinstance(source, dict):
         return None
@@ -163,19 +97,23 @@ def _decode_source(source: Any) -> dict[str, str] | None:
     return None
 
 
-def _encode_source(media: Media, fallback: str) -> Block:
+def _write_source(media: Media, _writing: Writing, fallback: str = "image/png") -> Block:
     if media.data is not None:
-        mime = media.mime or sniff_base64(media.data) or fallback
-        return {"type": "base64", "media_type": mime, "data": media.data}
+        mime = media.mime
+        if not mime or fallback != _PDF:
+            found = sniff_base64(media.data) or ""
+            if not mime or found.startswith("image/"):
+                mime = found  # W65: the actual type of an image counts, not the declared one
+        return {"type": "base64", "media_type": mime or fallback, "data": media.data}
     if media.url is not None:
         return {"type": "url", "url": media.url}
     return {"type": "file", "file_id": media.file_id}
 
 
-def _decode_document_source(source: Any) -> dict[str, str] | None:
-    """Like `_decode_source`; plain text becomes the bytes of a text file."""
+def _read_document(source: Any, reading: Reading) -> dict[str, str] | None:
+    """Like `_read_source`; plain text becomes the bytes of a text file."""
     if not isinstance(source, dict) or source.get("type") != "text":
-        return _decode_source(source)
+        return _read_source(source, reading)
     written, mime = source.get("data"), source.get("media_type")
     if type(written) is not str or type(mime) is not str:
         return None
@@ -185,12 +123,12 @@ def _decode_document_source(source: Any) -> dict[str, str] | None:
     }
 
 
-def _encode_document_source(file: File) -> Block:
+def _write_document(file: File, writing: Writing) -> Block:
     if file.data is not None and file.mime is not None and file.mime.startswith(_TEXTUAL):
         written = _text_of(file.data)
         if written is not None:
             return {"type": "text", "media_type": _PLAIN_TEXT, "data": written}
-    return _encode_source(file, _PDF)
+    return _write_source(file, writing, _PDF)
 
 
 def _text_of(data: str) -> str | None:
@@ -201,36 +139,136 @@ def _text_of(data: str) -> str | None:
         return None
 
 
+_source = partial(Row, "source", "", is_required=True, is_compared=True, takes_owner=True)
+_media = partial(Shape, NAME, origin="*", allows=_may_send)
+IMAGE = _media("image", Image, _source(_read_source, _write_source), CACHE)
+DOCUMENT = _media(
+    "document", File, _source(_read_document, _write_document), Row("title", "name"), CACHE
+)
+"""A document of blocks is opaque, since a file can't hold them."""
+
+
+# --- citations: locations in documents or web pages that a text refers to
+
+Location = tuple[Shape[Citation], str | None]
+"""One type of citation, and the anchor that makes it valid.
+
+The anchor (an index into this very request, or an encrypted reference) means nothing in other
+dialects and can't be made up (W71). It stays in the extras; a citation without it is left out.
+"""
+
+
+def _at(kind: str, anchor: str, *rows: Row) -> tuple[str, Location]:
+    return kind, (Shape(NAME, kind, Citation, *rows, fixed={"kind": kind}), anchor)
+
+
+def _span(unit: str) -> tuple[Row, Row]:
+    return Row(f"start_{unit}", "start", whole), Row(f"end_{unit}", "end", whole)
+
+
+_TITLE, _QUOTE = Row("title", "title"), Row("cited_text", "quote")
+_DOCUMENT = "document_index", Row("document_title", "title"), _QUOTE
+_SOURCE = "search_result_index", Row("source", "url"), _TITLE, _QUOTE
+_FOUND, _SEAL = "web_search_result_location", "encrypted_index"
+SHOWN = "dragoman"
+"""Replaces the encrypted reference in another provider's citation shown to a client."""
+_LOCATIONS: dict[str, Location] = dict([
+    _at("char_location", *_DOCUMENT, *_span("char_index")),
+    _at("page_location", *_DOCUMENT, *_span("page_number")),
+    _at("content_block_location", *_DOCUMENT, *_span("block_index")),
+    _at("search_result_location", *_SOURCE, *_span("block_index")),
+    _at(_FOUND, _SEAL, Row("url", "url"), _TITLE, _QUOTE),
+])  # fmt: skip
+_UNKNOWN: Location = (Shape(NAME, None, Citation, Row("type", "kind", is_required=True)), None)
+_FIELDS = ("url", "title", "quote", "start", "end")
+
+
+def decode_citations(wire: Any, reading: Any = None) -> tuple[Citation, ...] | None:
+    """Decode the citations of a text; None unless there are some and all are well-formed."""
+    if not wire or not isinstance(wire, list) or not all(map(_is_well_formed, wire)):
+        return None
+    return tuple([_decode_citation(item, reading) for item in wire])
+
+
+def encode_citations(
+    citations: tuple[Citation, ...], writing: Writing, first: int = 0
+) -> list[Block]:
+    """Encode citations; those that the provider would refuse are left out.
+
+    `first` is the index of the first one in its text.
+    """
+    encoded: list[Block] = []
+    for index, citation in enumerate(citations, first):
+        place = f".citations[{index}]"
+        shape, anchor = _LOCATIONS.get(citation.kind, _UNKNOWN)
+        ours = fields_of(citation.extras, NAME)
+        if anchor in ours if anchor is not None else ours:
+            encoded.append(shape.write(citation, writing))
+            known = {row.field for row in shape.rows}
+            for name in _FIELDS:
+                if name not in known and getattr(citation, name) is not None:
+                    reason = "this citation type does not have this field"
+                    writing.lose_here(reason, f"{place}.{name}")
+        elif writing.is_response and citation.url is not None:
+            encoded.append(_shown(citation))
+        else:
+            writing.lose_here("a citation whose source is not in this request is left out", place)
+    return encoded
+
+
+def _is_well_formed(wire: Any) -> bool:
+    kind = wire.get("type") if isinstance(wire, dict) else None
+    if type(kind) is not str:
+        return False
+    _, anchor = _LOCATIONS.get(kind, _UNKNOWN)
+    return len(wire) > 1 if anchor is None else anchor in wire
+
+
+def _shown(citation: Citation) -> Block:
+    """Another dialect's URL citation in a form that clients can read, with a fake anchor."""
+    return {
+        "type": _FOUND,
+        "url": citation.url,
+        "title": citation.title,
+        "cited_text": citation.quote or "",
+        _SEAL: SHOWN,
+    }
+
+
+def _decode_citation(wire: Block, reading: Any) -> Citation:
+    shape, anchor = _LOCATIONS.get(wire["type"], _UNKNOWN)
+    made: Any = shape.read(wire, reading)
+    if anchor != _SEAL or wire[_SEAL] != SHOWN:
+        return made  # type: ignore[no-any-return]  # it has a type, so it can be read
+    url, title, quote = made.url or None, made.title or None, made.quote or None
+    return Citation(kind="url", url=url, title=title, quote=quote)  # made by a front
+
+
 # --- text blocks and unknown blocks
 
 _TEXT = frozenset({"type", "text"})
-FOREIGN_SIGNATURE = "another provider's signature is left out"
-_CITED_TEXT = _TEXT | {"citations"}
 
 
-def decode_text(block: Block, reading: Reading) -> Text | Opaque:
-    """Decode a text block and its citations."""
-    value = block.get("text")
-    if type(value) is not str:
-        return decode_opaque(block, reading)
-    if len(block) == len(_TEXT):
-        return Text(value)
-    citations = decode_citations(block.get("citations"))
-    cache, extras = decode_common_fields(block, _CITED_TEXT if citations else _TEXT)
-    origin = reading.origin if citations else None  # citations hold encrypted references: W71
-    return Text(value, citations, cache=cache, extras=extras, origin=origin)
-
-
-def encode_text(part: Text, writing: Writing) -> Block:
-    """Encode a text block."""
-    block: Block = {"type": "text", "text": part.text}
+def without_signature(part: Part, writing: Writing) -> bool:
+    """True; reports the signature, which texts and calls have in other dialects, as lost."""
     if part.signature is not None:
-        writing.lose_here(FOREIGN_SIGNATURE)
-    if part.citations:
-        citations = encode_citations(part.citations, writing)
-        if citations:
-            block["citations"] = citations
-    return with_common_fields(block, part)
+        writing.lose_here("another provider's signature is left out")
+    return True
+
+
+def _write_citations(citations: tuple[Citation, ...], writing: Writing) -> list[Block] | None:
+    return encode_citations(citations, writing) or None
+
+
+TEXT = Shape(
+    NAME, "text", Text,
+    Row("text", "text", is_required=True, delta="text_delta", grows="text"),
+    Row("citations", "citations", decode_citations, _write_citations,
+        delta="citations_delta", grows="citation"),
+    CACHE,
+    origin="citations", allows=without_signature,
+)  # fmt: skip
+"""Citations hold encrypted references, so a cited text keeps its origin (W71)."""
 
 
 def is_plain(part: Part) -> bool:
@@ -254,10 +292,10 @@ def text_or_blocks(blocks: list[Any]) -> str | list[Any]:
     return value if type(value) is str else blocks
 
 
-def encode_refusal(part: Refusal, writing: Writing) -> Block:
+def encode_refusal(part: Refusal, writing: Writing) -> Any:
     """Encode a refusal as text: requests have no refusals, and can't have empty turns (I15)."""
     writing.lose_here("a refusal is sent as text")
-    return with_common_fields({"type": "text", "text": part.text}, part)
+    return TEXT.write(Text(part.text, cache=part.cache, extras=part.extras), writing)
 
 
 def decode_unknown(block: Any, reading: Reading) -> Text | Opaque:
@@ -287,14 +325,14 @@ def encode_unsupported(part: Part, writing: Writing) -> Any:
 
 
 RESULT_DECODERS: dict[str, Callable[[Block, Reading], ResultPart]] = {
-    "text": decode_text,
-    "image": decode_image,
-    "document": decode_document,
+    "text": TEXT.read,
+    "image": IMAGE.read,
+    "document": DOCUMENT.read,
 }
 
 RESULT_ENCODERS: Encoders = {
-    Text: encode_text,
-    Image: encode_image,
+    Text: TEXT.write,
+    Image: IMAGE.write,
     File: encode_file,
     Audio: encode_unsupported,
     Video: encode_unsupported,

@@ -13,7 +13,7 @@ from dragoman.model.roles import Role
 from dragoman.model.tools import ToolResult
 from dragoman.wire.anthropic.content import decode_part, encode_parts
 from dragoman.wire.anthropic.content_blocks import (
-    decode_text,
+    TEXT,
     decode_unknown,
     is_plain,
     text_or_blocks,
@@ -32,7 +32,6 @@ from dragoman.wire.anthropic.tools import (
     encode_tool_choice,
     encode_tools,
 )
-from dragoman.wire.anthropic.tools_calls import PLAIN_ENCODERS
 from dragoman.wire.call_ids import CallIds, decode_calls
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.json_values import want
@@ -102,29 +101,6 @@ def _are_results(parts: tuple[AnyPart, ...]) -> bool:
     return bool(parts)
 
 
-def _encode_plain_message(message: Message, writing: Writing) -> Block | None:
-    """Encode a message that is only a text, a call or a result, as most are.
-
-    None if there may be more to it. `encode_message` gives the same result; without this
-    shortcut, encoding long conversations takes 1.9 times as long.
-    """
-    parts, extras, role = message.parts, message.extras, message.role
-    if (
-        len(parts) != 1
-        or message.name is not None
-        or role is _SYSTEM
-        or role is _DEVELOPER
-        or not (extras is EMPTY or _OWN_EXTRAS.isdisjoint(extras))
-    ):
-        return None
-    part, name = parts[0], "assistant" if role is _ASSISTANT else "user"
-    if type(part) is Text:
-        return {"role": name, "content": part.text} if is_plain(part) else None
-    encode = PLAIN_ENCODERS.get(type(part))
-    block = None if encode is None else encode(part, writing)
-    return None if block is None else {"role": name, "content": [block]}
-
-
 def encode_message(message: Message, writing: Writing) -> Any:
     """Encode a message: an object, unless the original was something else."""
     parts = message.parts
@@ -138,7 +114,8 @@ def encode_message(message: Message, writing: Writing) -> Any:
     if not parts and message.role is _SYSTEM:
         del wire["content"]
     _lose_name(message, writing)
-    return with_overlay(wire, message.extras, NAME)
+    extras = message.extras
+    return wire if extras is EMPTY else with_overlay(wire, extras, NAME)
 
 
 def _lose_name(message: Message, writing: Writing) -> None:
@@ -165,7 +142,7 @@ def decode_system(wire: Any) -> tuple[AnyPart, ...]:
 
 def _decode_system_block(block: Any, reading: Reading) -> Text | Opaque:
     if isinstance(block, dict) and block.get("type") == "text":
-        return decode_text(block, reading)
+        return TEXT.read(block, reading)
     return decode_unknown(block, reading)
 
 
@@ -290,9 +267,6 @@ def _encode_conversation(request: Request, writing: Writing) -> tuple[list[Any],
         writing.place = in_messages
     messages: list[Block] = []
     for index, message in enumerate(request.messages):
-        if (plain := _encode_plain_message(message, writing)) is not None:
-            messages.append(plain)
-            continue
         writing.message = index
         if not belongs_to_system_prompt(message):
             messages += _encode_nonempty(message, writing)

@@ -10,12 +10,10 @@ from dragoman.model.events import PartDelta
 from dragoman.model.jsontext import dumps
 from dragoman.model.parts import Citation, ServerToolCall, Text, Thinking
 from dragoman.model.tools import ToolCall
-from dragoman.wire.anthropic.content import encode_parts
-from dragoman.wire.anthropic.content_blocks import is_plain
-from dragoman.wire.anthropic.content_citations import encode_citations
+from dragoman.wire.anthropic.content import NOT_AN_OBJECT, encode_parts
+from dragoman.wire.anthropic.content_blocks import encode_citations, is_plain
 from dragoman.wire.anthropic.dialect import NAME, TARGET
 from dragoman.wire.anthropic.stream_arguments import Arguments, TextArguments, UntouchedArguments
-from dragoman.wire.anthropic.tools_calls import NOT_AN_OBJECT
 from dragoman.wire.framing import sse
 from dragoman.wire.lane.flows import Delta, Flow, around
 from dragoman.wire.overlay import fields_of

@@ -9,34 +9,22 @@ from dragoman.model.content import AnyPart
 from dragoman.model.events import PartDelta
 from dragoman.model.jsontext import loads
 from dragoman.model.parts import Opaque, ServerToolCall, Text, Thinking
-from dragoman.model.tools import ToolCall
-from dragoman.wire.anthropic.content import decode_part
-from dragoman.wire.anthropic.content_citations import decode_citations
+from dragoman.wire.anthropic.content import CALL, MCP_CALL, SERVER_CALL, THINKING, decode_part
+from dragoman.wire.anthropic.content_blocks import TEXT, decode_citations
 from dragoman.wire.anthropic.dialect import Block
 from dragoman.wire.lane.templates import Growth
 from dragoman.wire.reading import Reading
+from dragoman.wire.rows import mapping
 
+_SHAPES = (TEXT, THINKING, CALL, SERVER_CALL, MCP_CALL)
+_GROWING = [(shape, row) for shape in _SHAPES for row in shape.rows if row.delta]
+_BEGUN = [(shape, row) for shape, row in _GROWING if row.is_required]
 # The initial field of a block; some servers omit it or send null.
-_BEGINNINGS: dict[str, tuple[str, Any]] = {
-    "text": ("text", ""),
-    "thinking": ("thinking", ""),
-    "tool_use": ("input", {}),
-    "server_tool_use": ("input", {}),
-    "mcp_tool_use": ("input", {}),
-}
-TEXT_DELTAS = {
-    "text_delta": "text",
-    "thinking_delta": "thinking",
-    "input_json_delta": "partial_json",
-}
+_BEGINNINGS = {shape.tag: (row.wire, {} if row.read is mapping else "") for shape, row in _BEGUN}
+TEXT_DELTAS = {row.delta: row.grows for _, row in _BEGUN}
 """Delta types with text, and the field that holds it."""
-KNOWN_DELTAS = frozenset({*TEXT_DELTAS, "signature_delta", "citations_delta"})
-_GROWS: dict[type, str] = {
-    Text: "text_delta",
-    Thinking: "thinking_delta",
-    ToolCall: "input_json_delta",
-    ServerToolCall: "input_json_delta",
-}
+KNOWN_DELTAS = frozenset(row.delta for _, row in _GROWING)
+_GROWS: dict[type, str] = {shape.kind: row.delta for shape, row in _BEGUN}
 """Delta types with text by part class."""
 
 BARE_DELTA = frozenset({"type", "index", "delta", "obfuscation"})  # the last is padding: W18

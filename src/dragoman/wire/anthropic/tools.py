@@ -6,12 +6,15 @@ from typing import Any, Literal
 
 from dragoman.model.requests import AnyTool, Request
 from dragoman.model.tools import ServerTool, ToolChoice, ToolDefinition, make_definition
-from dragoman.wire.anthropic.content_blocks import decode_cache, encode_cache
+from dragoman.wire.anthropic.content_blocks import CACHE, read_cache, write_cache
 from dragoman.wire.anthropic.dialect import NAME, ORIGIN, Block, is_own
 from dragoman.wire.anthropic.tools_schemas import StrictSchemaLimits, anthropic_profiles
+from dragoman.wire.call_ids import CallIds
 from dragoman.wire.known_tools import KnownTools
 from dragoman.wire.overlay import overlay_of, with_overlay
 from dragoman.wire.overlay_edits import Places, with_digests, without_edited
+from dragoman.wire.reading import Reading
+from dragoman.wire.rows import Row, Shape, mapping
 from dragoman.wire.settings_table import flag, text
 from dragoman.wire.tolerance import is_odd_tool, odd_tool, payload_of
 from dragoman.wire.writing import Writing
@@ -61,19 +64,20 @@ def _decode_tool(wire: Any) -> AnyTool:
     name = wire.get("name") if isinstance(wire, dict) and kind in (None, _CUSTOM) else None
     if type(name) is not str:
         return odd_tool(wire, NAME)
-    schema = wire.get("input_schema")
-    tool = make_definition(
-        name,
-        text(wire.get("description")),
-        schema if isinstance(schema, dict) else None,
-        flag(wire.get("strict")),
-        cache=decode_cache(wire),
-        origin=ORIGIN,
-    )
-    extras = overlay_of(wire, (), NAME, _definition(tool))
-    return tool.replace(extras=extras) if extras else tool
+    return TOOL.read(wire, _READING)  # type: ignore[return-value]  # it has a name
 
 
+def _made_tool(_reading: Reading, name: str, **fields: Any) -> ToolDefinition:
+    return make_definition(name, origin=ORIGIN, **fields)
+
+
+TOOL = Shape(
+    NAME, None, ToolDefinition,
+    Row("name", "name", is_required=True), Row("description", "description"),
+    Row("input_schema", "parameters", mapping), Row("strict", "strict", flag), CACHE,
+    make=_made_tool,
+)  # fmt: skip
+_READING = Reading(ORIGIN, CallIds())
 _known = KnownTools(_decode_tool)
 
 
@@ -82,7 +86,7 @@ def _encode_tool(
 ) -> list[Any]:
     """Encode a tool, as a list; empty for another provider's built-in tool."""
     if isinstance(tool, ToolDefinition):
-        wire = _definition(tool)
+        wire = TOOL.body(tool, writing)
         if not is_own(tool.origin) or tool.kind == "custom":
             _encode_foreign(tool, wire, f"tools[{index}]", limits, writing)
         return [with_overlay(wire, tool.extras, NAME)]
@@ -90,19 +94,6 @@ def _encode_tool(
         return [_encode_server_tool(tool)]
     writing.lose(f"tools[{index}]", "another provider's built-in tool is left out")
     return []
-
-
-def _definition(tool: ToolDefinition) -> Block:
-    wire: Block = {"name": tool.name}
-    if tool.description is not None:
-        wire["description"] = tool.description
-    if tool.parameters is not None:
-        wire["input_schema"] = tool.parameters
-    if tool.strict is not None:
-        wire["strict"] = tool.strict
-    if tool.cache is not None:
-        wire["cache_control"] = encode_cache(tool.cache)
-    return wire
 
 
 def _encode_foreign(
@@ -120,9 +111,9 @@ def _encode_foreign(
 
 
 def _decode_server_tool(wire: Block, kind: str) -> ServerTool:
-    cache = decode_cache(wire)
+    cache = read_cache(wire.get("cache_control"))
     known = {"type"}
-    if cache is not None and wire["cache_control"] == encode_cache(cache):
+    if cache is not None and wire["cache_control"] == write_cache(cache):
         known.add("cache_control")
     payload = {key: value for key, value in wire.items() if key not in known}
     return ServerTool(kind, NAME, payload, cache)
@@ -133,7 +124,7 @@ def _encode_server_tool(tool: ServerTool) -> Any:
         return payload_of(tool)
     wire: Block = {"type": tool.name, **tool.payload}
     if tool.cache is not None and "cache_control" not in wire:
-        wire["cache_control"] = encode_cache(tool.cache)
+        wire["cache_control"] = write_cache(tool.cache)
     return wire
 
 
