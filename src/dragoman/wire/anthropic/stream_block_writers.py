@@ -14,6 +14,7 @@ from dragoman.wire.anthropic.content import NOT_AN_OBJECT, encode_parts
 from dragoman.wire.anthropic.content_blocks import encode_citations, is_plain
 from dragoman.wire.anthropic.dialect import NAME, TARGET
 from dragoman.wire.anthropic.stream_arguments import Arguments, TextArguments, UntouchedArguments
+from dragoman.wire.anthropic.stream_blocks import BEGUN
 from dragoman.wire.framing import sse
 from dragoman.wire.lane.flows import Delta, Flow, around
 from dragoman.wire.overlay import fields_of
@@ -34,12 +35,9 @@ _TEXT_START = (
     b'{"type":"content_block_start","index":%d,"content_block":{"type":"text","text":""}}\n\n'
 )
 _COMPLETE_TEXT_START = _TEXT_START.replace(b'"text":""', b'"text":"","citations":null')
-# The type of a delta and its field.
-_TEXT = (b"text_delta", b"text")
-_THINKING = (b"thinking_delta", b"thinking")
-_SIGNATURE = (b"signature_delta", b"signature")
-_ARGUMENTS = (b"input_json_delta", b"partial_json")
-_CITATION = (b"citations_delta", b"citation")
+_DELTAS = {shape.kind: (row.delta.encode(), row.grows.encode()) for shape, row in BEGUN}
+"""The type of a delta with text and its field, by part class."""
+_SIGNATURE, _CITATION = (b"signature_delta", b"signature"), (b"citations_delta", b"citation")
 MESSAGE_STOP = sse(b'{"type":"message_stop"}', "message_stop")
 
 
@@ -189,14 +187,19 @@ class UnknownThinkingWriter(WholeWriter):
             return super().end(index, whole)
         if not self._blocks(whole):
             return b""
-        writer = ThinkingWriter(whole, self.number, self._writing)
+        writer = TextWriter(whole, self.number, self._writing)
         return writer.begin(index) + writer.end(index, None)
 
 
 class TextWriter(BlockWriter):
-    """Writes text as it comes."""
+    """Writes a text or thinking as it comes, and a signature last (W67)."""
 
-    part: Text
+    part: Text | Thinking
+
+    def __init__(self, part: Text | Thinking, number: int, writing: BlockWriting) -> None:
+        super().__init__(part, number, writing)
+        self._delta = _DELTAS[Text if isinstance(part, Text) else Thinking]
+        self._signature = ""
 
     def begin(self, index: int) -> bytes:
         """The empty block, then a delta with the initial content."""
@@ -204,23 +207,32 @@ class TextWriter(BlockWriter):
         if is_plain(part):
             completed = self._writing.completed
             start = _TEXT_START if completed is None else _COMPLETE_TEXT_START
-            return start % index + self._grown(index, part.text, ())
-        (block,) = self._blocks(part.replace_unchecked(text="", citations=()))
-        return self._start(index, block) + self._grown(index, part.text, part.citations)
+            return start % index + self._grown(index, part.text)
+        if isinstance(part, Text):
+            (block,) = self._blocks(part.replace_unchecked(text="", citations=()))
+            return self._start(index, block) + self._grown(index, part.text, part.citations)
+        self._signature = part.signature or ""
+        (block,) = self._blocks(part.replace_unchecked(text="", signature=part.signature and ""))
+        return self._start(index, block) + self._grown(index, part.text)
 
     def grow(self, index: int, delta: PartDelta) -> bytes:
-        """More text and citations."""
-        return self._grown(index, delta.text or "", delta.citations)
+        """More text and citations; the signature is kept for the end."""
+        if isinstance(self.part, Text):
+            return self._grown(index, delta.text or "", delta.citations)
+        self._signature += delta.signature or ""
+        if delta.data:
+            self._lose(_LATE_DATA)
+        return self._grown(index, delta.text or "")
 
     def flow(self, index: int, like: Delta) -> Flow | None:
         """Wraps text in constant bytes."""
-        return Flow(like, around(*_edges(index, *_TEXT)), self.pieces)
+        return Flow(like, around(*_edges(index, *self._delta)), self.pieces)
 
-    def _grown(self, index: int, text: str, citations: tuple[Citation, ...]) -> bytes:
+    def _grown(self, index: int, text: str, citations: tuple[Citation, ...] = ()) -> bytes:
         written = b""
         if text:
             self.pieces.append(text)
-            written = block_delta(index, *_TEXT, text)
+            written = block_delta(index, *self._delta, text)
         for citation in self.cite(citations) if citations else ():
             written += block_delta(index, *_CITATION, citation)
         return written
@@ -242,52 +254,11 @@ class TextWriter(BlockWriter):
             if isinstance(unknown, (list, tuple)):  # citations that could not be decoded
                 for citation in unknown[self.cited :]:
                     written += block_delta(index, *_CITATION, citation)
-        return written + block_stop(index)
-
-
-class ThinkingWriter(BlockWriter):
-    """Writes thinking as it comes, and its signature last (W67)."""
-
-    part: Thinking
-
-    def __init__(self, part: Thinking, number: int, writing: BlockWriting) -> None:
-        super().__init__(part, number, writing)
-        self.pieces = [part.text]
-        self._signature = part.signature or ""
-
-    def begin(self, index: int) -> bytes:
-        """The empty block, then a delta with the initial content."""
-        part = self.part
-        signature = None if part.signature is None else ""
-        empty = part.replace_unchecked(text="", signature=signature)
-        (block,) = self._blocks(empty)
-        written = self._start(index, block)
-        return written + block_delta(index, *_THINKING, part.text) if part.text else written
-
-    def grow(self, index: int, delta: PartDelta) -> bytes:
-        """More thinking; the signature is kept for the end."""
-        self._signature += delta.signature or ""
-        if delta.data:
-            self._lose(_LATE_DATA)
-        if not delta.text:
-            return b""
-        self.pieces.append(delta.text)
-        return block_delta(index, *_THINKING, delta.text)
-
-    def flow(self, index: int, like: Delta) -> Flow | None:
-        """Wraps text in constant bytes."""
-        return Flow(like, around(*_edges(index, *_THINKING)), self.pieces)
-
-    def end(self, index: int, final: AnyPart | None) -> bytes:
-        """The signature, and the stop."""
-        written = b""
-        rest = None if final is None else self.rest(final, self._lose)
-        if isinstance(rest, Thinking):
+        elif isinstance(rest, Thinking):
             self._signature = rest.signature or self._signature
             if rest.data is not None:
                 self._lose(_LATE_DATA)
-            if rest.text:
-                written = block_delta(index, *_THINKING, rest.text)
+            written = self._grown(index, rest.text)
         if self._signature:
             written += block_delta(index, *_SIGNATURE, self._signature)
         return written + block_stop(index)
@@ -344,13 +315,13 @@ class CallWriter(BlockWriter):
 
     def flow(self, index: int, like: Delta) -> Flow | None:
         """Wraps the sendable arguments in constant bytes."""
-        send = self._arguments.sender(*_edges(index, *_ARGUMENTS))
+        send = self._arguments.sender(*_edges(index, *_DELTAS[ToolCall]))
         return Flow(like, send, self.pieces)
 
     def _more(self, index: int, piece: str) -> bytes:
         self.pieces.append(piece)
         sendable = self._arguments.feed(piece)
-        return block_delta(index, *_ARGUMENTS, sendable) if sendable else b""
+        return block_delta(index, *_DELTAS[ToolCall], sendable) if sendable else b""
 
     def end(self, index: int, final: AnyPart | None) -> bytes:
         """The rest of the arguments, and the stop."""
@@ -363,7 +334,7 @@ class CallWriter(BlockWriter):
         if more:
             written = self._more(index, more)
         if last := self._arguments.finish(is_cut_off=self._is_cut_off):
-            written += block_delta(index, *_ARGUMENTS, last)
+            written += block_delta(index, *_DELTAS[ToolCall], last)
         if self._is_cut_off or self._arguments.is_cut:
             self._writing.has_cut_calls = True
         elif self._arguments.is_changed and self._arguments.is_complete:
@@ -391,7 +362,7 @@ def writer_of(part: AnyPart, number: int, writing: BlockWriting) -> BlockWriter:
         if writing.origin_of(part) is None:
             return UnknownThinkingWriter(part, number, writing)
         is_supported = encode_parts((part,), writing, number)  # reports the loss if not
-        return (ThinkingWriter if is_supported else BlockWriter)(part, number, writing)
+        return (TextWriter if is_supported else BlockWriter)(part, number, writing)
     if isinstance(part, ServerToolCall):
         is_supported = encode_parts((part,), writing, number)
         return (CallWriter if is_supported else BlockWriter)(part, number, writing)

@@ -18,13 +18,14 @@ from dragoman.wire.rows import mapping
 
 _SHAPES = (TEXT, THINKING, CALL, SERVER_CALL, MCP_CALL)
 _GROWING = [(shape, row) for shape in _SHAPES for row in shape.rows if row.delta]
-_BEGUN = [(shape, row) for shape, row in _GROWING if row.is_required]
+BEGUN = [(shape, row) for shape, row in _GROWING if row.is_required]
+"""The rows of text, thinking and arguments, which a block begins with and which grow."""
 # The initial field of a block; some servers omit it or send null.
-_BEGINNINGS = {shape.tag: (row.wire, {} if row.read is mapping else "") for shape, row in _BEGUN}
-TEXT_DELTAS = {row.delta: row.grows for _, row in _BEGUN}
+_BEGINNINGS = {shape.tag: (row.wire, {} if row.read is mapping else "") for shape, row in BEGUN}
+TEXT_DELTAS = {row.delta: row.grows for _, row in BEGUN}
 """Delta types with text, and the field that holds it."""
 KNOWN_DELTAS = frozenset(row.delta for _, row in _GROWING)
-_GROWS: dict[type, str] = {shape.kind: row.delta for shape, row in _BEGUN}
+_GROWS: dict[type, str] = {shape.kind: row.delta for shape, row in BEGUN}
 """Delta types with text by part class."""
 
 BARE_DELTA = frozenset({"type", "index", "delta", "obfuscation"})  # the last is padding: W18
