@@ -14,6 +14,7 @@ from msgspec import Struct
 from dragoman.gateway.large_bodies import aside
 from dragoman.gateway.responses import state_errors
 from dragoman.gateway.responses.items import reference_in, size_of
+from dragoman.gateway.responses.state_errors import NOT_KEPT
 from dragoman.gateway.responses.store import ENDED, ResponseStore
 
 if TYPE_CHECKING:
@@ -104,7 +105,8 @@ class StateResolver:
         """Returns the items of one response, and the id of its predecessor."""
         found = None if self._responses is None else await self._responses.load(id)
         if found is None:
-            raise state_errors.no_previous(id)
+            kept = NOT_KEPT if self._responses is None else self._responses.retention
+            raise state_errors.no_previous(id, kept)
         if found.status not in _CONTINUABLE:
             status = found.status if found.status in ENDED else "in_progress"
             raise state_errors.unfinished(id, status)

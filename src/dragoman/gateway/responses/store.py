@@ -77,6 +77,11 @@ class ResponseStore:
         self._histories = histories
         self._key = key
 
+    @property
+    def retention(self) -> str:
+        """See `Histories.retention`."""
+        return self._histories.retention
+
     def identity(self, id: str) -> SessionIdentity:
         """Returns the session of a response. Ids never become paths: stores use a digest."""
         return SessionIdentity(chat=id, user=self._key, scope=RESPONSES)
