@@ -15,7 +15,14 @@ from dragoman.gateway.config.routing import Route
 from dragoman.gateway.endpoints import RESPONSES
 from dragoman.gateway.exchange import Exchange, Stamp
 from dragoman.gateway.inbound import InboundRequest
-from dragoman.gateway.large_bodies import aside, translated_aside
+from dragoman.gateway.large_bodies import (
+    LARGE,
+    MANY,
+    aside,
+    aside_if_large,
+    has_more_values,
+    translated_aside,
+)
 from dragoman.gateway.responses import state_errors
 from dragoman.gateway.responses.connections import Connection
 from dragoman.gateway.responses.context import ResolvedState, StateReferences, StateResolver
@@ -33,6 +40,8 @@ _value: Final = msgspec.json.Decoder().decode
 _OURS: Final = (*sorted(_STATE), "stream_id")
 """Fields for the gateway that are not sent upstream."""
 _UNSTORED = Stamp(says={"store": False}, is_firm=False)
+_SETTLED: Final = frozenset({"state.store"})
+"""Settings that the gateway carries out itself, wherever the response is from."""
 _SEALED = "reasoning.encrypted_content"
 _NO_BACKGROUND = "`background` is not supported over a WebSocket"
 _MUST_STORE = "background responses are always stored: `store` can't be false"
@@ -149,6 +158,7 @@ class Creation:
         self.found = found
         self.state = state
         self.stores = False
+        self._size = LARGE + 1
         self.is_background = body.get("background") is True
         self.is_warming = state.connection is not None and (
             body.get("generate") is False or not found.whole
@@ -175,6 +185,7 @@ class Creation:
         if await _is_foreign(wanted, state):
             return None
         made = cls(body, wanted, await resolver.resolve(wanted), state)
+        made._size = len(raw) if not has_more_values(raw, MANY) else LARGE + 1
         await made._decide(inbound.gateway, client_request.losses, len(raw))
         return made
 
@@ -192,8 +203,10 @@ class Creation:
             self.stores = self.stores and is_fitting and size <= gateway.recent.most_input
         if self.is_background:
             self._expect_background(may=may and gateway.histories is not None)
-        self.client_request = await aside(
-            lambda: ClientRequest(RESPONSES, dumps(self._sent()), headers=None)
+        is_alone = not self.found.before and not self.wanted.references
+        self.client_request = await aside_if_large(
+            self._size if is_alone else LARGE + 1,
+            lambda: ClientRequest(RESPONSES, dumps(self._sent()), headers=None),
         )
         self.client_request.losses = losses
 
@@ -238,7 +251,8 @@ class Creation:
     def exchange(self, inbound: InboundRequest, sink: Any) -> Exchange:
         """Returns the exchange that produces the response."""
         is_kept = self.stores or self.state.connection is not None
-        stamp = Stamp(self.id if is_kept else None, self.says)
+        settled = _SETTLED if self.stores else frozenset()
+        stamp = Stamp(self.id if is_kept else None, self.says, settled=settled)
         return Exchange(self.client_request, sink, inbound.gateway.translations, stamp=stamp)
 
     def stored_request(self, created_at: float) -> StoredRequest:
@@ -263,12 +277,12 @@ class Creation:
         else:
             await answer(inbound, exchange)
 
-    async def keep(self, given: dict[str, Any]) -> None:
-        """Stores a response, and adds it to its conversation and connection."""
+    async def keep(self, given: dict[str, Any], size: int) -> None:
+        """Stores a response of that many bytes; adds it to its conversation and connection."""
         store = self.state.responses
         if self.stores and store is not None and not store.is_deleted(self.id):
-            asked = await aside(self.stored_request, time())
-            await store.add(self.id, asked, given)
+            asked = await aside_if_large(self._size, self.stored_request, time())
+            await store.add(self.id, asked, given, size=self._size + size)
         await self.join(given)
 
     async def join(self, given: dict[str, Any]) -> None:
