@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from dragoman.gateway.config.settings import GatewayConfig, Hop, RouteSettings, ServerSettings
 from dragoman.gateway.recent_responses import MAX_IDLE, RecentStorage
+from dragoman.gateway.serving import Worker
 from dragoman.gateway.state import Gateway
 from dragoman.gateway.summary import summary
 from dragoman.history.identity import SessionIdentity
@@ -176,6 +177,8 @@ def test_where_nothing_is_kept_the_error_says_so(*, is_off: bool) -> None:
             with pytest.raises(openai.BadRequestError, match="stores no responses") as failure:
                 created(client, "x", previous_response_id=f"resp_dgm{'0' * 32}")
             assert failure.value.code == "previous_response_not_found"
+            with pytest.raises(openai.BadRequestError, match="Send the full input"):
+                created(client, "x", previous_response_id=got.id)
 
 
 def test_a_cache_comes_first() -> None:
@@ -215,6 +218,15 @@ def test_the_start_says_what_is_kept() -> None:
     assert "workers share no memory" in line(workers=2)
     assert "none" in line(response_memory=0)
     assert "in the history store" in line(history="memory:", workers=2)
+
+
+def test_one_of_several_workers_keeps_nothing() -> None:
+    """Whatever a configuration that is reloaded later says about their number."""
+    config = GatewayConfig(server=ServerSettings(log="off"))
+    assert Worker(config).gateway.recent.is_on
+    worker = Worker(config, number=2)
+    worker.gateway.apply(config)
+    assert not worker.gateway.recent.is_on
 
 
 async def test_a_configuration_changes_the_limits() -> None:
