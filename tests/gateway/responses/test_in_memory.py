@@ -302,6 +302,23 @@ async def _expect_limits(storage: RecentStorage) -> None:
         assert sum(own) <= size
 
 
+@pytest.mark.parametrize("size", [1, 6000])
+async def test_a_key_gets_a_quarter_and_all_get_no_more_than_all(size: int) -> None:
+    """One that stores much pushes out its own; together they push out the oldest."""
+    storage = RecentStorage(60_000, 50.0, max_number=12)
+    keys = (None, "ana", "bob", "eva", "ida", "leo")
+    for key in keys:
+        for number in range(20):
+            identity = SessionIdentity(chat=str(number), user=key)
+            await storage.append(identity, [Entry("1", b"x" * size, 0.0)])
+            await _expect_limits(storage)
+        kept = [each.identity for each in await storage.sessions()]
+        assert identity in kept
+        if key is not None:
+            assert 1 <= sum(each.user == key for each in kept) <= 3
+    assert {each.user for each in kept} == ({*keys[2:]} if size == 1 else {*keys[1:]})
+
+
 async def test_a_conversation_in_progress_stays_whole() -> None:
     """Reading uses a session: what others add pushes out what nobody reads, and time too."""
     now = [0.0]
