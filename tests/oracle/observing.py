@@ -20,7 +20,10 @@ Case = tuple[str, str, str, bytes, str | None]
 Observation = dict[str, str]
 """What was seen in each section, as text."""
 
-_MADE_ID = re.compile(r"(?<![0-9A-Za-z])((?:[a-z]{1,8}[-_])+)?[0-9a-f]{26}(?![0-9a-f])")
+_MADE_ID = re.compile(
+    r"(?<![0-9A-Za-z])((?:[a-z]{1,8}[-_])+)?[0-9a-f]{26}(?![0-9a-f])"
+    r"|(?<=ZHJhZ29tYW4x)[0-9A-Za-z+/]{8}|(?<=_dragoman_)[0-9a-f]{16}"  # digests of what has them
+)
 _LENGTH = struct.Struct("<I")
 _NOW = 1.79e9
 _PIECE = 61
@@ -199,7 +202,7 @@ class Observer:
         for at in range(0, len(raw), _PIECE):
             events += self._try("events", decoder.feed, raw[at : at + _PIECE]) or ()
         events += self._try("events at the end", decoder.close) or ()
-        stored = [json.loads(msgspec.json.encode(each, enc_hook=dict)) for each in events]
+        stored = [msgspec.to_builtins(each, enc_hook=dict) for each in events]
         whole, extras = _parted(json.dumps(stored).encode())
         self._seen["events"] = self._seen.get("events", "") + _shown(whole)
         self._seen["events extras"] = _shown(extras)
