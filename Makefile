@@ -91,6 +91,8 @@ torture: $(VENV)/.dev ## kill histories and agents at random moments (minutes), 
 	@DRAGOMAN_PROFILE=torture $(PYTEST) $(wildcard tests/history/storage/test_damage_*.py) tests/history/test_attack.py tests/history/storage/test_files_killed.py
 	@echo "==> torturing the agents"
 	@DRAGOMAN_PROFILE=torture $(PYTEST) tests/agent/test_crash.py --durations=0
+	@echo "==> changing every value of every body"
+	@DRAGOMAN_PROFILE=torture $(PYTEST) -m thorough tests/wire/test_every_place.py
 	@echo "==> torturing (corpus tier: extended)"
 	@DRAGOMAN_PROFILE=torture DRAGOMAN_TIER=extended $(PYTEST) -m hypothesis
 

@@ -12,6 +12,8 @@ DragomanError
 │   ├ ConnectError                      .retryable
 │   ├ TimeoutError (also builtins.TimeoutError)
 │   └ StreamInterrupted                 .partial holds the response received so far
+│       ├ ResponseTooLarge              it exceeded the limit in bytes
+│       └ StreamSilent                  it stayed open, and brought only comments
 ├ ProviderError                         .provider .host .model .status .code .param .request_id
 │                                       .retryable .retry_after .partial .detail
 │   ├ AuthenticationError
@@ -78,9 +80,11 @@ __all__ = [
     "QuotaExceeded",
     "RateLimited",
     "Refused",
+    "ResponseTooLarge",
     "ServerError",
     "StoreError",
     "StreamInterrupted",
+    "StreamSilent",
     "TimeoutError",
     "ToolError",
     "ToolRetry",
@@ -230,6 +234,14 @@ class StreamInterrupted(TransportError):
     def __init__(self, message: str, *, partial: Any = None, sent: bool | None = True) -> None:
         super().__init__(message, sent=sent)
         self.partial = partial
+
+
+class StreamSilent(StreamInterrupted):
+    """A stream stayed open, and brought only comments or blank lines for too long."""
+
+
+class ResponseTooLarge(StreamInterrupted):
+    """A response, streamed or not, exceeded the limit in bytes; it may never have ended."""
 
 
 class ProviderError(_Remote, DragomanError):

@@ -192,7 +192,7 @@ class Exchange(UpstreamTask):
         reply = await upstream.open(endpoint, encoded, model, timeouts)
         self.response_began = perf_counter()
         try:
-            await self._answer(upstream, model, reply, encoded)
+            await self._answer(upstream, model, reply, encoded, upstream.limits(timeouts))
         finally:
             await reply.close()
 
@@ -232,8 +232,9 @@ class Exchange(UpstreamTask):
         return without_fields(given, name, names) if names else given
 
     async def _answer(
-        self, upstream: Upstream, model: str | None, reply: Reply, encoded: Encoded
-    ) -> None:
+        self, upstream: Upstream, model: str | None, reply: Reply, encoded: Encoded,
+        limits: Timeouts,
+    ) -> None:  # fmt: skip
         dialect = upstream.dialect(model)
         client_request = self.client_request
         self._is_same_dialect = dialect.name == client_request.front.name
@@ -246,9 +247,9 @@ class Exchange(UpstreamTask):
         if self.filters is not None or self.filtered is not None:
             self.passes = False
         if not self.client_request.stream:
-            await self._whole(upstream, dialect, reply, encoded)
+            await self._whole(upstream, dialect, reply, encoded, limits)
         elif self.passes:
-            await self._pass_stream(upstream, model, reply, encoded)
+            await self._pass_stream(upstream, model, reply, encoded, limits)
         else:
             incoming = Incoming(
                 reply,
@@ -256,17 +257,18 @@ class Exchange(UpstreamTask):
                 encoded.context,
                 provider=upstream.provider_name,
                 most=MAX_RESPONSE_BYTES,
+                silence=limits.between_events,
             )
             await self._stream(incoming, upstream, model)
 
     # --- complete responses
 
     async def _whole(
-        self, upstream: Upstream, dialect: Any, reply: Reply, encoded: Encoded
+        self, upstream: Upstream, dialect: Any, reply: Reply, encoded: Encoded, limits: Timeouts
     ) -> None:
         body = reply.whole() if isinstance(reply, DirectReply) else None
         if body is None:
-            body = await read_body(reply, MAX_RESPONSE_BYTES)
+            body = await read_body(reply, MAX_RESPONSE_BYTES, limits.attempt)
         if self.passes:
             found = summary_of(dialect, body)
             if found is not None:
@@ -324,7 +326,12 @@ class Exchange(UpstreamTask):
     # --- streams
 
     async def _pass_stream(
-        self, upstream: Upstream, model: str | None, reply: Reply, encoded: Encoded
+        self,
+        upstream: Upstream,
+        model: str | None,
+        reply: Reply,
+        encoded: Encoded,
+        limits: Timeouts,
     ) -> None:
         dialect = upstream.dialect(model)
         pieces = reply.chunks()
@@ -336,6 +343,7 @@ class Exchange(UpstreamTask):
             again = Incoming(
                 _Replayed(reply, first), dialect, encoded.context,
                 provider=upstream.provider_name, most=MAX_RESPONSE_BYTES,
+                silence=limits.between_events,
             )  # fmt: skip
             await self._stream(again, upstream, model)
             return
@@ -348,7 +356,7 @@ class Exchange(UpstreamTask):
             **_request_id_headers(reply),
             **self.loss_headers(),
         }
-        passage = Passage(self.sink, passing, keep, counted)
+        passage = Passage(self.sink, passing, keep, counted, limits.between_events)
         await self.sink.begin(headers)
         try:
             failure = await passage.forward(first, pieces)

@@ -21,7 +21,9 @@ from dragoman.errors import (
     QuotaExceeded,
     RateLimited,
     Refused,
+    ResponseTooLarge,
     ServerError,
+    StreamSilent,
     TimeoutError,  # noqa: A004 - ours
     TransportError,
     WireError,
@@ -91,6 +93,12 @@ def _transport_failure(error: TransportError) -> ProviderError:
         return error.__cause__
     if isinstance(error, TimeoutError):
         return ServerError("the provider timed out", status=_GATEWAY_TIMEOUT)
+    if isinstance(error, StreamSilent):
+        msg = "the provider kept its stream open without sending anything of the response"
+        return ServerError(msg, status=_GATEWAY_TIMEOUT, code="stream_silent", retryable=False)
+    if isinstance(error, ResponseTooLarge):
+        msg = "the provider's response exceeds the size limit"
+        return ServerError(msg, status=_BAD_GATEWAY, code="response_too_large", retryable=False)
     passes = getattr(error, "retryable", True)
     return ServerError("the provider could not be reached", status=_BAD_GATEWAY, retryable=passes)
 

@@ -14,7 +14,7 @@ from functools import cached_property
 from math import ceil
 from typing import Any, NamedTuple, Protocol
 
-from dragoman.errors import DragomanError, ProviderError, ServerError
+from dragoman.errors import DragomanError, ProviderError, ServerError, StreamInterrupted
 from dragoman.model.events import (
     NOT_STARTED,
     ChoiceFinish,
@@ -30,6 +30,7 @@ from dragoman.model.requests import Request
 from dragoman.model.responses import Choice, Response
 from dragoman.model.usage import FinishReason
 from dragoman.wire.context import Context
+from dragoman.wire.cut_calls import ends_within_part
 from dragoman.wire.dialect import Dialect, dialect, is_dialect
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.error_classification import decode_failure
@@ -38,6 +39,7 @@ from dragoman.wire.front_settings import client_settings
 from dragoman.wire.fronts import StateFields
 from dragoman.wire.lane.flows import Delta, Flow, FlowingEncoder, general_path, inner_flow
 from dragoman.wire.losses import Loss, Repair
+from dragoman.wire.stream_encoding import INTERRUPTED
 from dragoman.wire.streams import StreamEncoder
 
 _JSON = "application/json"
@@ -251,11 +253,13 @@ class Front:
     def response(self, response: Response) -> Encoded:
         """The complete body for a response.
 
-        Raises the error of a failed response if the dialect can't express failure in a response;
-        pass it to `error`.
+        Raises the error of a failed response if the dialect can't express failure in a response,
+        and `StreamInterrupted` if it ends within a call or a thought; pass it to `error`.
         """
         if not self.form.says_failures and any(map(_has_failed, response.choices)):
             raise _failure(response.extras)
+        if ends_within_part(response):
+            raise StreamInterrupted(INTERRUPTED.message, partial=response)
         stamp = {
             "id": self.response_id or response.id or self.id,
             "model": response.model or self.request.model,

@@ -127,6 +127,12 @@ async def deleted(request: web.Request) -> web.Response:
     return web.json_response({"deleted": 1})
 
 
+@routes.get(_PREFIX + "ui/api/tags")
+async def tagged(request: web.Request) -> web.Response:
+    names = sorted({name for row in mock(request).rows for name in row.get("tags", ())})
+    return web.json_response({"tags": [{"name": name, "conversations": 1} for name in names]})
+
+
 @routes.post(_PREFIX + "ui/api/conversations/{id}/fork")
 async def forked(request: web.Request) -> web.Response:
     made, name = mock(request), request.match_info["id"]

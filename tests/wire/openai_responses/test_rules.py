@@ -65,8 +65,8 @@ def _user(**part: Any) -> dict[str, Any]:
     return {"role": "user", "content": [part]}
 
 
-def _image(url: str) -> dict[str, Any]:
-    return {"type": "input_image", "image_url": url, "detail": "auto"}
+def _image(url: str, detail: str = "auto") -> dict[str, Any]:
+    return {"type": "input_image", "image_url": url, "detail": detail}
 
 
 def _file(data: str) -> dict[str, Any]:
@@ -132,6 +132,18 @@ ROWS: dict[str, list[Row]] = {
             _said(_call(), _output("c", [_image("data:image/png,hi")])),
             "input[2].output[0].image_url",
             _said(_call(), _output("c", [_image("https://example.com/a.png")])),
+        ),
+    ],
+    "shape_image_details": [
+        (
+            _said(_user(**_image("https://a.org/b.png", "finest"))),
+            "input[1].content[0].detail",
+            _said(_user(**_image("https://a.org/b.png", "original"))),
+        ),
+        (
+            _said(_call(), _output("c", [_image("https://a.org/b.png", "ultra_high")])),
+            "input[2].output[0].detail",
+            _said(_call(), _output("c", [_image("https://a.org/b.png", "low")])),
         ),
     ],
     "shape_file_data": [
@@ -348,6 +360,21 @@ ROWS: dict[str, list[Row]] = {
     "w36_settings_have_their_own_names": [
         (_said(max_tokens=99), "max_tokens", _said(max_output_tokens=99)),
         (_said(response_format={"type": "text"}), "response_format", _said(text={})),
+    ],
+    "w121_choices_need_tools": [
+        (
+            _said(tool_choice="auto"),
+            "tool_choice",
+            _said(tool_choice="auto", tools=[{"type": "function", "name": "f"}]),
+        ),
+        (
+            _said(parallel_tool_calls=False),
+            "parallel_tool_calls",
+            _said(
+                {"type": "additional_tools", "role": "developer", "tools": []},
+                parallel_tool_calls=False,
+            ),
+        ),
     ],
     "w39_argument_names_are_short": [
         (

@@ -47,6 +47,8 @@ FIELDS: Mapping[str, Check] = {
     "cache_size": checks.size,
     "traffic": checks.text,
     "traffic_rows": checks.whole(100, _MAX_ROWS),
+    "titles": checks.text,
+    "prompts": checks.text,
     "keep_bodies": checks.whole(0, _MAX_KEPT_BYTES),
     "path_prefix": checks.path_prefix,
 }
@@ -61,7 +63,7 @@ def read_server(document: Document, environ: Mapping[str, str]) -> ServerSetting
     """The server's settings: the environment overrides the file, the file the defaults."""
     values = document.fields(("server",), document.data.get("server", {}), FIELDS)
     for name in ("keys", "history", "cache"):
-        if "@" in values.get(name, ""):
+        if checks.may_hold_password(values.get(name, "")):
             text = f"this may contain a password: use DRAGOMAN_{name.upper()} instead"
             document.warn(("server", name), text)
     return ServerSettings(**{**values, **_from_environment(document, environ)})

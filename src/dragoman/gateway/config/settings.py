@@ -90,6 +90,11 @@ class ServerSettings(_Settings, frozen=True, kw_only=True):
     the port; `off`: none."""
     traffic_rows: int = 100_000
     """Number of recent requests to keep; the oldest are dropped."""
+    titles: str | None = None
+    """The model that writes the titles of the web page's conversations; None: none does."""
+    prompts: str | None = None
+    """Folder of the web page's prompts; None: that of `dragoman templates`, if only this machine
+    is served; `off`: none."""
     keep_bodies: int = 0
     """Bytes of each request and response body to keep for the web page; 0: none."""
     path_prefix: str = ""

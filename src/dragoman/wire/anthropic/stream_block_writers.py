@@ -100,6 +100,11 @@ class BlockWriter(SentPart):
         return True
 
     @property
+    def waits(self) -> bool:
+        """Whether the block must not end before another part begins or the response ends."""
+        return False
+
+    @property
     def length(self) -> int:
         """The number of characters of text written."""
         return sum(map(len, self.pieces))
@@ -308,6 +313,20 @@ class CallWriter(BlockWriter):
         """Whether the arguments are complete."""
         return self._arguments.is_complete
 
+    @property
+    def waits(self) -> bool:
+        """Whether only the end of the response tells if it is complete: a free text."""
+        return isinstance(self._arguments, TextArguments)
+
+    @property
+    def _is_cut_off(self) -> bool:
+        """Whether the response was cut off within this call."""
+        writing = self._writing
+        if not writing.is_cut_off or self.may_end or writing.is_own(self.part):
+            return False
+        has_begun = not self.waits and any(piece.strip() for piece in self.pieces)
+        return has_begun or self.number == writing.last
+
     def begin(self, index: int) -> bytes:
         """The call without arguments: `input` is an empty object in the start event (W67)."""
         part = self.part
@@ -345,9 +364,11 @@ class CallWriter(BlockWriter):
             self._lose(CORRECTED)
         if more:
             written = self._more(index, more)
-        if last := self._arguments.finish():
+        if last := self._arguments.finish(is_cut_off=self._is_cut_off):
             written += block_delta(index, *_ARGUMENTS, last)
-        if self._arguments.is_changed and self._arguments.is_complete:
+        if self._is_cut_off or self._arguments.is_cut:
+            self._writing.has_cut_calls = True
+        elif self._arguments.is_changed and self._arguments.is_complete:
             self._lose("text after the end of the arguments object is left out")
         elif self._arguments.is_changed:
             self._writing.part = self.number

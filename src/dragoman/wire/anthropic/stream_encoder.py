@@ -41,10 +41,11 @@ from dragoman.wire.anthropic.stream_block_writers import (
     writer_of,
 )
 from dragoman.wire.anthropic.stream_blocks import KNOWN_DELTAS, TEXT_DELTAS
+from dragoman.wire.cut_calls import LEFT_OUT, finish_beside
 from dragoman.wire.framing import is_event_name
 from dragoman.wire.lane.flows import Delta, Flow
 from dragoman.wire.losses import Loss
-from dragoman.wire.stream_encoding import CORRECTED, HELD_BACK, EventEncoder
+from dragoman.wire.stream_encoding import CORRECTED, HELD_BACK, EventEncoder, is_carrier
 
 _ASSISTANT = Role.ASSISTANT
 _AT_START = frozenset({"type", "role", "id", "model", "content", "usage"})
@@ -106,6 +107,7 @@ class StreamEncoder(EventEncoder):
         return {"delta": delta, "usage": usage}
 
     def _choice_finish(self, event: events.ChoiceFinish) -> bytes:
+        self._writing.is_cut_off = event.finish.is_cut_off
         return super()._choice_finish(event) + self._message_start()
 
     def _end(self) -> bytes:
@@ -133,10 +135,11 @@ class StreamEncoder(EventEncoder):
         message = make_message(_ASSISTANT, refusals, origin=self._start.origin)
         end = self._finish
         if end is None:
-            return Choice(0, message)
+            return Choice(0, message, finish_beside(None, self._writing))
         finish: FinishReason | None = end.finish
         if end.finish_raw is None or not is_own(self._start.origin):
             finish = finish_beside_calls(finish, self._has_calls)
+        finish = finish_beside(finish, self._writing)
         return Choice(0, message, finish, end.finish_raw, end.logprobs)
 
     # --- its parts
@@ -255,6 +258,16 @@ class _Queued:
         self.waiting: list[PartDelta] = []
 
     @property
+    def is_bare_call(self) -> bool:
+        """Whether it is a call that nothing was sent of, and that has no arguments."""
+        return self.writer is None and not self.waiting and not self.has_head
+
+    @property
+    def waits(self) -> bool:
+        """Whether only another part or the end of the response tells that it is complete."""
+        return self.writer is not None and self.writer.waits
+
+    @property
     def may_end(self) -> bool:
         """Whether the block may end when another part has begun."""
         return self.is_stopped or (self.writer is not None and self.writer.may_end)
@@ -263,15 +276,17 @@ class _Queued:
 class BlockQueue:
     """Writes parts as blocks, one at a time (W66)."""
 
-    __slots__ = ("_index", "_is_open", "_number", "_parts", "_queue", "_writing")
+    __slots__ = ("_index", "_is_finished", "_is_open", "_last", "_number", "_parts", "_queue",
+                 "_writing")  # fmt: skip
 
     def __init__(self, writing: BlockWriting) -> None:
         self._writing = writing
         self._queue: deque[_Queued] = deque()
         self._parts: dict[Hashable, _Queued] = {}
         self._number = 0  # index of the next part
+        self._last = -1  # index of the latest part that is content
         self._index = 0  # index of the open or next block
-        self._is_open = False
+        self._is_open = self._is_finished = False
 
     @property
     def open_index(self) -> int | None:
@@ -289,8 +304,9 @@ class BlockQueue:
 
     def skip(self) -> int:
         """Count a part that is not written as a block; returns its index."""
+        self._last = self._number
         self._number += 1
-        return self._number - 1
+        return self._last
 
     def start(self, key: Hashable, part: AnyPart) -> bytes:
         """Start a part."""
@@ -357,12 +373,20 @@ class BlockQueue:
 
     def finish(self) -> bytes:
         """Write everything that is left."""
+        self._is_finished, self._writing.last = True, self._last
+        for queued in [each for each in self._queue if each.number == self._last]:
+            if queued.is_bare_call and self._writing.is_cut_off:
+                self._writing.has_cut_calls = True
+                self._lose(queued, LEFT_OUT)
+                self._queue.remove(queued)
         for queued in self._queue:
             queued.is_stopped = True
         return self._advance()
 
     def _add(self, key: Hashable, part: AnyPart) -> _Queued:
         self._number += 1
+        if not is_carrier(key):
+            self._last = self._number - 1
         return self._append(key, _Queued(self._number - 1, part))
 
     def _append(self, key: Hashable, queued: _Queued) -> _Queued:
@@ -375,10 +399,13 @@ class BlockQueue:
         while self._queue:
             first = self._queue[0]
             is_last = len(self._queue) == 1
-            if is_last and not first.has_head and not first.is_stopped:
+            is_latest = first.number == self._last and not self._is_finished
+            if is_latest and not first.has_head and not first.is_stopped:
                 break
             written.append(self._write(first))
             if (is_last and not first.is_stopped) or not first.may_end:
+                break
+            if is_latest and first.waits:
                 break
             written.append(self._end(first))
         return b"".join(written)

@@ -9,12 +9,11 @@ from dragoman.model.events import StreamError
 from dragoman.model.responses import Response
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.front import AgentForm, Front, FrontForm
+from dragoman.wire.json_values import is_integer
 from dragoman.wire.openai_chat.dialect import NAME, chunk_fields
 from dragoman.wire.openai_chat.request import asks_for_usage
 from dragoman.wire.openai_chat.stream_encoder import StreamEncoder
 from dragoman.wire.openai_chat.usage_frames import WithoutUsage
-
-_NO_COUNTS = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
 
 
 def complete(encoded: Encoded, _response: Response, front: Front) -> None:
@@ -26,7 +25,7 @@ def complete(encoded: Encoded, _response: Response, front: Front) -> None:
         if not body.get(key):
             body[key] = value
     if isinstance(usage := body.get("usage"), Mapping):
-        body["usage"] = {**_NO_COUNTS, **{k: v for k, v in usage.items() if v is not None}}
+        body["usage"] = _complete_usage(usage)
     body["choices"] = [
         _complete_choice(choice, place) if isinstance(choice, Mapping) else choice
         for place, choice in enumerate(body["choices"])
@@ -34,6 +33,14 @@ def complete(encoded: Encoded, _response: Response, front: Front) -> None:
 
 
 # What a provider sent in an odd form stands in the body as it was kept: frozen. So these copy.
+
+
+def _complete_usage(usage: Mapping[str, Any]) -> dict[str, Any]:
+    made = {key: value for key, value in usage.items() if value is not None}
+    prompt, completion = (made.setdefault(f"{name}_tokens", 0) for name in ("prompt", "completion"))
+    if is_integer(prompt) and is_integer(completion):
+        made.setdefault("total_tokens", prompt + completion)
+    return made
 
 
 def _complete_choice(choice: Mapping[str, Any], place: int) -> dict[str, Any]:

@@ -232,6 +232,14 @@ def c2_answers_have_their_thinking(view: View) -> Found:
             yield path, "this model requires its thinking to be sent back, even if empty"
 
 
+def c5_answers_say_something(view: View) -> Found:
+    """An assistant message has a text, a call or another field: strict servers refuse it empty."""
+    for path, message in view.with_role("assistant"):
+        said = {key for key, value in message.items() if value not in (None, "", [], ())}
+        if said <= {"role", "name"}:
+            yield f"{path}.content", "an empty answer may be refused; leave the message out"
+
+
 def c4_forced_tools_drop_thinking(view: View) -> Found:
     """When a tool is forced, OpenRouter silently turns thinking off."""
     is_requested = (

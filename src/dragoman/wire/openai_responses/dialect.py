@@ -22,6 +22,7 @@ from dragoman.wire.fronts import StateFields
 from dragoman.wire.openai_responses.settings_shared import OF_TOOLS, SETTINGS
 from dragoman.wire.openai_responses.tools_provider import FORMS
 from dragoman.wire.openai_responses.tools_provider_calls import CALLS
+from dragoman.wire.openai_settings import IMAGE_DETAILS
 from dragoman.wire.target import Target
 
 NAME: Final = "openai-responses"
@@ -87,9 +88,9 @@ TARGET = Target(
     unsupported_part_fields=_UNSUPPORTED,
     ids=IdFlags(max_length=64),  # W22
     tools=ToolFlags(limits_argument_names=True),  # W39
-    turns=TurnFlags(answers_any_call=True),  # W29
+    turns=TurnFlags(answers_any_call=True, refuses_empty_answers=False),  # W29
     sampling=SamplingFlags(min_output_tokens=16),
-    media=MediaFlags(kinds=("image", "file")),
+    media=MediaFlags(kinds=("image", "file"), details=IMAGE_DETAILS),
     state=StateFlags(
         verifies_items=True,  # W21, W23, W24, W25, W28
         fields=("previous_response_id", "conversation", "prompt", "store"),
