@@ -377,7 +377,8 @@ def _with_address(part: Any) -> Any:
     if not isinstance(part, Media):
         return part
     changes: dict[str, Any] = {}
-    if part.file_id is not None and part.file_id.startswith(ADDRESSES):
+    # Gemini has addresses for ids of its own.
+    if part.file_id is not None and is_own(part.origin) and part.file_id.startswith(ADDRESSES):
         changes = {"url": part.file_id, "file_id": None}
     fields = dict(fields_of(part.extras, NAME))
     for key in _MEDIA:
