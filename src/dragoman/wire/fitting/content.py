@@ -146,10 +146,14 @@ def _problem(part: Media, target: Target) -> str | None:
         return f"{kind}: not supported by this model"
     if isinstance(part, Image) and part.url is not None and not target.media.takes_image_urls:
         return "image URLs are not supported; send the data instead (W105)"
+    is_stored = part.url is not None and part.url.startswith(_BUCKETS)
+    if is_stored and not target.media.takes_bucket_urls:
+        return f"{kind}: this provider can't fetch it from a cloud's storage"
     return None
 
 
 _NEAREST = "sent as the nearest detail that this host knows"
+_BUCKETS = ("gs:", "s3:")
 _DETAILS = ("low", "medium", "high", "ultra_high", "original")
 """The values of `Image.detail` that providers have, from coarse to fine, besides `auto`."""
 
