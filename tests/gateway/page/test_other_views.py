@@ -138,6 +138,20 @@ def test_the_lens_says_that_it_leaves_out_messages(
     assert page.locator(".lens-row", has_text="Question 0").count() == 0
 
 
+def test_the_lens_says_what_it_cannot_read(looking: Looking) -> None:
+    """Messages that are damaged in the store are not left out without a word."""
+    page = looking.page
+
+    def with_damage(route: Any) -> None:
+        body = route.fetch().json()
+        route.fulfill(json=body | {"damaged": 2})
+
+    page.route("**/ui/api/lens", with_damage)
+    looking.go("#/lens?left=openai-chat&right=anthropic", ".recent-list button")
+    page.locator(".recent-list button").first.click()
+    page.get_by_text("2 messages of this conversation can").wait_for()
+
+
 # --- keys
 
 
