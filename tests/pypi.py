@@ -1,4 +1,4 @@
-"""Third-party libraries from PyPI, each set of them at pinned versions in an environment of its own.
+"""Third-party libraries from PyPI, at pinned versions, each in an environment of its own.
 
 They are installed into a temporary folder; `DRAGOMAN_TEST_PYPI` names one that is kept.
 """

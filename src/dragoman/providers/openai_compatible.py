@@ -5,7 +5,7 @@ from __future__ import annotations
 from dragoman.providers.facts.open_models import TEMPLATES
 from dragoman.providers.openrouter import SELECTORS
 from dragoman.providers.provider import Provider
-from dragoman.wire.flags import IdFlags, SamplingFlags, ToolFlags, TurnFlags
+from dragoman.wire.flags import IdFlags, MediaFlags, SamplingFlags, ToolFlags, TurnFlags
 from dragoman.wire.target import Target
 
 PROVIDER = Provider(
@@ -16,6 +16,7 @@ PROVIDER = Provider(
             is_described=False,
             ids=IdFlags(max_length=256),
             tools=ToolFlags(takes_text=False),
+            media=MediaFlags(takes_bucket_urls=True),  # LiteLLM's proxy
             turns=TurnFlags(
                 takes_developer=False,  # W13
             ),

@@ -266,7 +266,7 @@ class Codec:
     def _encoded(self, request: Request, target: Target, *, strict: bool) -> Encoded:
         problem = missing_conversation(request, target) if target.is_strict else None
         if problem is not None:
-            raise WireError(problem, dialect=self.name, path=self.messages_field)
+            raise InvalidInputError(problem)
         own = self._functions
         encoded = encoded_for(request, target, own.encode_request, steps=own.steps, strict=strict)
         is_sent = request.messages and target.is_strict

@@ -137,6 +137,8 @@ class Description(NamedTuple):
     """The kinds of provider tools, and how they are written in this dialect."""
     tool_offers: str | None = None
     """The module that has `OFFERS`, if tools are offered other than in a list; else None."""
+    carried: str | None = None
+    """The module that has `CARRIED`, if its clients carry other dialects' content; else None."""
     provider_calls: CallForms | None = None
     """How calls of provider tools are decoded, and shown to its clients."""
 

@@ -311,6 +311,8 @@ class MediaFlags(Flags, frozen=True, kw_only=True):
     dialect can express."""
     takes_image_urls: bool = demand(True, "W105")
     """Whether images may be given by URL, not only as data."""
+    takes_bucket_urls: bool = demand(False, relaxed=True)
+    """Whether media may be given by their address in a cloud's storage (`gs://`, `s3://`)."""
     details: tuple[str, ...] | None = demand(("auto", "low", "high"), relaxed=None)
     """The values of `Image.detail` that it knows, from coarse to fine; None: any."""
     url_parts: tuple[str, ...] = ()

@@ -309,17 +309,26 @@ def test_cache_hints_within_the_limit_take_the_lane() -> None:
 def test_fields_of_instructions_belong_to_the_head() -> None:
     """Cache hints and names in system messages before the conversation."""
     part = {"type": "text", "text": "Brief.", "cache_control": {"type": "ephemeral", "ttl": "1h"}}
-    said: list[dict[str, Any]] = [{"content": [part, part]}, {"content": "Brief.", "name": "n"}]
+    hint = {"cache_control": {"type": "ephemeral"}}
+    said: list[dict[str, Any]] = [
+        {"content": [part, part]},
+        {"content": "Brief.", "name": "n"},
+        {"content": "Brief.", **hint},
+    ]
     for more in (*said, {"content": []}):
         for target in lanes.TARGETS:
             found = lanes.difference(_raw({"role": "system", **more}, _HI), "openai-chat", target)
             assert not isinstance(found, str), found
-    hint = {"cache_control": {"type": "ephemeral"}}
-    raw = _raw(
-        {"role": "system", "content": "Brief.", **hint}, {**_HI, **hint}, {**_HI, "name": "n"}
-    )
-    assert not lanes.took_lane(raw)  # two losses that concern the whole message
-    assert lanes.took_lane(_raw({"role": "system", "content": "Brief.", **hint}, {**_HI, **hint}))
+    assert lanes.took_lane(_raw({"role": "system", "content": "Brief.", **hint}, _HI))
+
+
+def test_a_hint_on_a_message_is_that_of_its_part() -> None:
+    """The lane leaves such messages to the general path, and takes those after them."""
+    hinted = {**_HI, "cache_control": {"type": "ephemeral"}}
+    for messages in ([hinted], [_HI, hinted], [hinted, {"role": "assistant", "content": "A"}, _HI]):
+        for target in lanes.TARGETS:
+            found = lanes.difference(_raw(*messages), "openai-chat", target)
+            assert not isinstance(found, str), found
 
 
 # --- the body

@@ -363,6 +363,13 @@ ROWS: dict[str, list[Row]] = {
             _said(reasoning={"effort": "low"}, tool_choice="auto"),
         )
     ],
+    "c5_answers_say_something": [
+        (
+            _said({"role": "assistant", "content": ""}),
+            "messages[1].content",
+            _said({"role": "assistant", "content": "x"}),
+        )
+    ],
     "w121_choices_need_tools": [
         (_said(tool_choice="auto", tools=[]), "tool_choice", _said(tool_choice="auto")),
         (

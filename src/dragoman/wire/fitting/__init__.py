@@ -18,6 +18,7 @@ from dragoman.model.requests import Request
 from dragoman.wire.context import NOTHING, CallForm, Context
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.fitting.cache_hints import has_hints_outside, with_accepted_hints
+from dragoman.wire.fitting.carried import told_of, with_carried_content
 from dragoman.wire.fitting.content import (
     with_accepted_media,
     with_known_details,
@@ -116,7 +117,7 @@ MESSAGES: tuple[Step[Messages], ...] = (
     ),
     Step(
         with_accepted_media,
-        ("media.kinds", "media.takes_image_urls"),
+        ("media.kinds", "media.takes_image_urls", "media.takes_bucket_urls"),
         lambda seen, _: seen.has_media,
     ),
     Step(with_known_details, ("media.details",), lambda seen, _: seen.has_media),
@@ -369,6 +370,10 @@ def encoded_for(
     calls: dict[str, CallForm] = {}
     places = None
     seen = Contents(request.messages)
+    given = request.messages
+    request, origins = with_carried_content(request, target, seen)
+    if request.messages is not given:
+        seen = Contents(request.messages)
     if request.tools or seen.has_media:
         request, places = with_offered_tools(request, target, seen, calls, mapped)
         request = with_provider_tools(request, target, mapped, calls)
@@ -390,6 +395,9 @@ def encoded_for(
     if done.has_extra_fields:
         told = encoded.losses
         encoded.losses += unsupported_field_losses(request.system, request.messages, target, told)
+    if origins:
+        encoded.losses = told_of(encoded.losses, origins)
+        encoded.repairs = told_of(encoded.repairs, origins)
     if places is not None:
         encoded.losses = placed_back(encoded.losses, places)
         encoded.repairs = placed_back(encoded.repairs, places)

@@ -183,7 +183,9 @@ TARGET = Target(
         refuses_call_first=True,  # W77
         doubts_empty_text=True,  # W76; recordings show that Google accepts them
     ),
-    media=MediaFlags(details=("auto", "low", "medium", "high", "ultra_high")),
+    media=MediaFlags(
+        takes_bucket_urls=True, details=("auto", "low", "medium", "high", "ultra_high")
+    ),
     state=StateFlags(fields=("cached_content", "continuation_token", "store")),
     cache=CacheFlags(
         max_hints=0,  # cached content is referred to by name, not marked on parts

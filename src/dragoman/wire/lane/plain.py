@@ -169,15 +169,13 @@ SPELLED = SPELLED_USER | SPELLED_ANSWER | SPELLED_CALL | SPELLED_RESULT
 CACHED = CACHED_USER | CACHED_ANSWER | CACHED_CALL | CACHED_RESULT
 NAMED_USER = 1 << 40
 """A user message with a name."""
-HINTED_USER = 1 << 41
-"""A user message with a cache hint on the whole message, as only Chat routers have it."""
 UNSIGNED_CALL = 1 << 46
 """An unsigned call where others are signed: some targets check."""
 SPELLED_OTHERWISE = 1 << 47
 """Other spellings of field names, kept within the dialect and unknown to its writer."""
 UNSHOWN = UNSIGNED_CALL | SPELLED_OTHERWISE
 """What no skeleton contains."""
-MARKS = tuple(1 << bit for bit in (*range(16, 38), 40, 41))
+MARKS = tuple(1 << bit for bit in (*range(16, 38), 40))
 ATTACHED = 1 << 39
 """An image, audio or file; replaced by its form's bit (`FIRST_FORM`) once that is known."""
 FIRST_FORM = 1 << 48
@@ -190,7 +188,7 @@ LONG_IDS = 1 << 58
 ODD_IDS = 1 << 59
 VOUCHED = 1 << 60
 """A message with calls that gets a placeholder for a signature, which the target requires."""
-ABOUT_MESSAGES = NAMED_RESULT | PREFIX | NAMED_USER | HINTED_USER | VOUCHED
+ABOUT_MESSAGES = NAMED_RESULT | PREFIX | NAMED_USER | VOUCHED
 """Marks that are reported for the whole message."""
 
 Mark = tuple[int, int, int]

@@ -21,7 +21,6 @@ from dragoman.wire.lane.plain import (
     EMPTY_BEFORE_CALLS,
     FAILED_RESULT,
     FIRST_FORM,
-    HINTED_USER,
     LONG_IDS,
     MARKS,
     NAMED_RESULT,
@@ -223,7 +222,7 @@ def _id(number: int, shape: int) -> str:
 def _may_have(turn: Turn, kind: int) -> bool:
     if kind & _OF_RESULTS:
         return type(turn) is (FailedResult if kind == FAILED_RESULT else Result)
-    if kind in (CACHED_USER, SPELLED_USER, NAMED_USER, HINTED_USER):
+    if kind in (CACHED_USER, SPELLED_USER, NAMED_USER):
         return type(turn) is User
     if not isinstance(turn, Assistant):
         return False

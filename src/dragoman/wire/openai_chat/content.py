@@ -68,7 +68,7 @@ def encode_cache(
 _FLAT = ("flat", "document_url")
 """Overlay words for Mistral's formats."""
 _AUDIO_FIELDS = ("data", "format")
-_ADDRESSES = ("http:", "https:", "gs:", "s3:", "file:")
+ADDRESSES = ("http:", "https:", "gs:", "s3:", "file:")
 
 
 def decode_address(url: str) -> dict[str, Any]:
@@ -146,7 +146,7 @@ def decode_audio(wire: dict[str, Any], origin: Origin | None) -> AnyPart | None:
     source = wire.get("input_audio")
     if isinstance(source, str):  # Mistral accepts base64 or a URL
         extras = _extras(wire, "input_audio", (), ("flat",))
-        if source.startswith(_ADDRESSES):
+        if source.startswith(ADDRESSES):
             return Audio(url=source, origin=origin, **extras)
         return Audio(data=source, **extras)
     if not is_object(source) or not isinstance(data := source.get("data"), str):
@@ -206,7 +206,7 @@ def decode_file(wire: dict[str, Any], origin: Origin | None) -> AnyPart | None:
     known = (key, "filename") if isinstance(name, str) else (key,)
     if not isinstance(data, str):
         fields: dict[str, Any] = {"file_id": file_id, "origin": origin}
-    elif data.startswith(("data:", *_ADDRESSES)):
+    elif data.startswith(("data:", *ADDRESSES)):
         fields = decode_address(data)
         if "url" in fields:
             fields["origin"] = origin
@@ -232,7 +232,7 @@ def decode_file_url(wire: dict[str, Any], origin: Origin | None) -> AnyPart | No
     source, name = wire.get("file_url"), wire.get("file_name")
     if not is_object(source) or not isinstance(url := source.get("url"), str):
         return None
-    is_url = url.startswith(("data:", *_ADDRESSES))
+    is_url = url.startswith(("data:", *ADDRESSES))
     fields: dict[str, Any] = decode_address(url) if is_url else {"data": url}
     wire = {key: value for key, value in wire.items() if key != "file_name" or _text(name) is None}
     words = ("file_url",) if is_url else ("file_url", "bare")

@@ -83,7 +83,7 @@ def encode_reasoning(parts: list[Thinking], body: dict[str, Any]) -> None:
             texts.setdefault(field, []).append(part.text)
     body.update({field: "\n".join(pieces) for field, pieces in texts.items()})
     if details:
-        body[DETAILS] = [_encode_detail(piece) for part in details for piece in _pieces(part)]
+        body[DETAILS] = [encode_detail(piece) for part in details for piece in pieces(part)]
         if shown := [
             part.text for part in details if part.text and SHOWN in words_of(part.extras, NAME)
         ]:
@@ -133,7 +133,7 @@ def decode_detail(wire: Any, origin: Origin | None) -> Thinking | None:
     )
 
 
-def _pieces(part: Thinking) -> Iterator[Thinking]:
+def pieces(part: Thinking) -> Iterator[Thinking]:
     """Split a part into details: a detail is readable or encrypted, never both."""
     if part.data is None or not part.text:
         yield part
@@ -143,7 +143,8 @@ def _pieces(part: Thinking) -> Iterator[Thinking]:
         yield Thinking("", part.data, "redacted", item_id=part.item_id)
 
 
-def _encode_detail(part: Thinking) -> dict[str, Any]:
+def encode_detail(part: Thinking) -> dict[str, Any]:
+    """Encode thinking as one of `reasoning_details`."""
     form: _Form = "full" if part.form == "redacted" else part.form
     if part.data is not None:
         form = "redacted"

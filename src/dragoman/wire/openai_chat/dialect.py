@@ -116,6 +116,7 @@ DESCRIPTION = Description(
     documents=_documents,
     provider_tools=FORMS,
     provider_calls=CALLS,
+    carried="dragoman.wire.openai_chat.carried",
     messages=MessageForm(
         roles=frozenset({"system", "developer", "user", "assistant", "tool", "function"}),
         own_roles=frozenset({"developer", "tool", "function"}),

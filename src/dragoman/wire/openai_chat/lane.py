@@ -14,7 +14,6 @@ from dragoman.wire.lane.plain import (
     CACHED_CALL,
     CACHED_USER,
     EMPTY_BEFORE_CALLS,
-    HINTED_USER,
     NAMED_RESULT,
     NAMED_USER,
     PREFIX,
@@ -51,6 +50,7 @@ from dragoman.wire.lane.plain import (
     encode,
     loads,
 )
+from dragoman.wire.openai_chat.carried import FORMATS
 from dragoman.wire.openai_chat.summary import summary
 
 _decode = Decoder(list[System | Developer | User | Assistant | Result]).decode
@@ -128,7 +128,6 @@ class _Document(Struct, tag_field="type", tag="document_url", forbid_unknown_fie
 class _UserMessage(Struct, tag_field="role", tag="user", forbid_unknown_fields=True, gc=False):
     content: str | list[_Text | _Image | _Audio | _Video | _File | _Document]
     name: str | UnsetType = UNSET
-    cache_control: _Ephemeral | UnsetType = UNSET
 
 
 class _SystemMessage(System, tag="system", forbid_unknown_fields=True, gc=False):
@@ -223,8 +222,6 @@ def _read_user(message: _UserMessage, number: int, marks: list[Mark]) -> Turn:
     content: Any = message.content
     if message.name is not UNSET:
         marks.append((NAMED_USER, number, 0))
-    if message.cache_control is not UNSET:
-        marks.append((HINTED_USER, number, 0))
     if type(content) is str:
         return User(content)
     parts: list[Text | Attachment] = []
@@ -335,6 +332,8 @@ def _thinking_kinds(message: _AssistantMessage) -> list[str]:
 
 
 def _detail_kind(detail: _TextDetail | _EncryptedDetail) -> str:
+    if detail.format in FORMATS:
+        raise NotPlain  # another dialect has it
     seal = detail.signature if isinstance(detail, _TextDetail) else detail.data
     if seal == "" or (isinstance(seal, str) and seal.startswith(ENVELOPE)):
         raise NotPlain
@@ -386,7 +385,6 @@ _FIELDS: dict[int, dict[str, Any]] = {
     EMPTY_BEFORE_CALLS: {"content": ""},
     NAMED_RESULT: {"name": "f"},
     NAMED_USER: {"name": "f"},
-    HINTED_USER: {"cache_control": {"type": "ephemeral"}},
     PREFIX: {"prefix": False},
     SPELLED_ANSWER: {"refusal": None, "annotations": []},
 }

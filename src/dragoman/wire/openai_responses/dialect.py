@@ -54,6 +54,7 @@ DESCRIPTION = Description(
     shared_tool_settings=OF_TOOLS,
     provider_tools=FORMS,
     tool_offers="dragoman.wire.openai_responses.tools_offers",
+    carried="dragoman.wire.openai_responses.carried",
     provider_calls=CALLS,
     messages=MessageForm(
         roles=frozenset({"system", "developer", "user", "assistant"}),

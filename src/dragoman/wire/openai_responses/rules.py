@@ -295,8 +295,8 @@ RULES: tuple[Rule[View], ...] = (
     Rule(w36_tools_are_flat, "error", "S"),
     Rule(w36_settings_have_their_own_names, "error", "S"),
     Rule(w39_argument_names_are_short, "error", "E", OPENAI, ("tools.limits_argument_names",)),
-    Rule(w121_choices_need_tools, "warning", "R"),
     Rule(w109_fields_are_known, "error", "ET", ("xai", "mistral"), ("fields.refused",)),
+    Rule(w121_choices_need_tools, "warning", "R"),
 )
 
 RULEBOOK = Rulebook(RULES, lambda body, target, _path, _headers: View(body, target or TARGET))

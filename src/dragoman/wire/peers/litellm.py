@@ -5,19 +5,18 @@ The blocks are Anthropic's. `reasoning_content` beside them has the same text, j
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from msgspec.structs import replace
 
 from dragoman.model.messages import Message
-from dragoman.model.parts import Origin, Thinking
+from dragoman.model.parts import Thinking
 from dragoman.model.roles import Role
+from dragoman.wire.openai_chat.carried import decode_block
 from dragoman.wire.overlay import fields_of
 
 FIELD = "thinking_blocks"
 _CHAT = "openai-chat"
-_HERE = Origin(dialect="anthropic")
 
 
 def with_thinking_blocks(message: Message) -> Message:
@@ -25,7 +24,7 @@ def with_thinking_blocks(message: Message) -> Message:
     if message.role is not Role.ASSISTANT:
         return message
     blocks = fields_of(message.extras, _CHAT).get(FIELD)
-    found = [_thinking(block) for block in blocks] if isinstance(blocks, list) else []
+    found = [decode_block(block) for block in blocks] if isinstance(blocks, list) else []
     signed = [part for part in found if part is not None]
     if not signed or len(signed) != len(found):
         return message
@@ -38,18 +37,6 @@ def with_thinking_blocks(message: Message) -> Message:
     return replace(
         message, parts=(*signed, *others), extras={**extras, _CHAT: fields} if fields else extras
     )
-
-
-def _thinking(block: Any) -> Thinking | None:
-    if not isinstance(block, Mapping):
-        return None
-    text, signature, data = (block.get(key) for key in ("thinking", "signature", "data"))
-    if block.get("type") == "redacted_thinking" and isinstance(data, str):
-        return Thinking("", data, "redacted", origin=_HERE)
-    if block.get("type") != "thinking" or not isinstance(text, str):
-        return None
-    signed = signature if isinstance(signature, str) else None
-    return Thinking(text, signature=signed, origin=_HERE)
 
 
 def thinking_blocks(message: Message) -> list[dict[str, Any]]:
