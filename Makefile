@@ -118,6 +118,7 @@ docs: $(DOCS)/.docs ## build the documentation site into build/site; warnings an
 	@echo "==> building build/site"
 	@$(DOCS)/bin/mkdocs --quiet build
 	@$(DOCS)/bin/python docs/site/check_links.py build/site
+	@$(DOCS)/bin/python docs/site/check_search.py build/site
 
 docs-serve: $(DOCS)/.docs ## show the documentation site, and build it again when a page changes
 	@echo "==> building, then serving on http://127.0.0.1:8000 (Ctrl-C stops it)"

@@ -1,11 +1,14 @@
-"""The documentation site's own code: navigation, links out of docs/, llms.txt, its link check.
+"""The documentation site's own code: navigation, links out of docs/, llms.txt, its checks.
 
 `make docs` builds the site and runs the check on it; these tests need no mkdocs.
 """
 
 from __future__ import annotations
 
+import json
+import re
 import runpy
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +19,7 @@ import dragoman
 SITE = Path(__file__).resolve().parent.parent / "docs" / "site"
 HOOKS: dict[str, Any] = runpy.run_path(str(SITE / "hooks.py"))
 CHECK: dict[str, Any] = runpy.run_path(str(SITE / "check_links.py"))
+SEARCH: dict[str, Any] = runpy.run_path(str(SITE / "check_search.py"))
 
 
 def test_the_version_is_the_package_s() -> None:
@@ -130,3 +134,33 @@ def test_the_check_reads_llms_text_and_styles(tmp_path: Path) -> None:
         "x.css: loads from elsewhere",
         "llms.txt: b/",
     ]
+
+
+def test_the_search_check_wants_sections_that_exist() -> None:
+    """Whoever renames a heading sees it here, before `make docs` asks the search itself."""
+    for place in SEARCH["FIRST"].values():
+        page, _, wanted = place.partition("#")
+        source = SITE.parent / f"{page.rstrip('/')}.md"
+        heads = re.findall(r"^##+ (.+)$", source.read_text("utf-8"), re.MULTILINE)
+        slugs = {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
+        assert not wanted or wanted in slugs, place
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
+def test_the_search_check_names_what_comes_first(tmp_path: Path) -> None:
+    """It asks the worker of the site's theme; here a small one that finds one page for all."""
+    worker = tmp_path / "assets/javascripts/workers/search.1.min.js"
+    worker.parent.mkdir(parents=True)
+    worker.write_text(
+        """let found;
+        addEventListener("message", ({ data: { type, data } }) => {
+          if (type === 0) found = data.docs;
+          postMessage({ data: { items: [found] } });
+        });"""
+    )
+    (tmp_path / "search").mkdir()
+    index = {"config": {}, "docs": [{"location": "guides/costs/"}]}
+    (tmp_path / "search" / "search_index.json").write_text(json.dumps(index))
+    told = list(SEARCH["problems"](tmp_path, "node"))
+    assert len(told) == len(SEARCH["FIRST"]) - 1
+    assert "search for 'mcp': guides/costs/; not guides/mcp-client/" in told

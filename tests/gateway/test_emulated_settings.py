@@ -112,7 +112,7 @@ def test_other_texts_stay_texts(text: str, stream: bool) -> None:
         ("gemini", {"messages": [{"role": "user", "content": [{
             "type": "image_url",
             "image_url": {"url": "data:image/png;base64,aGk=", "detail": "original"},
-        }]}]}, "messages[0].parts[0]"),
+        }]}]}, "messages[0].parts[0].detail"),
     ],
 )  # fmt: skip
 def test_the_nearest_value_is_a_repair(to: str, fields: dict[str, Any], path: str) -> None:

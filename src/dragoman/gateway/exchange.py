@@ -55,7 +55,7 @@ from dragoman.wire.whole_frames import WholeFrames
 
 _NOT_HERE = (
     "The request refers to a previous response, a conversation or an item that is not stored here,"
-    " and the model's provider does not store any."
+    " and the model's provider does not store any. Send the full input instead."
 )
 _SNIFFED_BYTES = 256
 _ERROR = re.compile(rb'"error"\s*:\s*[^n\s]|event:\s*error')

@@ -81,7 +81,7 @@ def _place(place: Place, environ: Mapping[str, str]) -> str:
         return f"{place.name} (a model in this process)"
     kind = place.provider.name
     named = "" if kind == place.name else f" ({kind})"
-    if place.base_url is None and is_own_server(place.provider):
+    if place.is_presumed:
         return f"{place.name}{named} at {place.provider.base_url}, if running"
     where = f" at {place.base_url}" if place.base_url else ""
     return f"{place.name}{named}{where}: {_key(place, environ)}"

@@ -193,5 +193,6 @@ def routes() -> list[dict[str, Any]]:
         {"name": "default", "model": "*", "hops": [hop("anthropic", None), hop("openai", "gpt-5")], "budgets": [], "requests": 48210, "errors": 31, "p50": 0.84},
         {"name": "cheap", "model": "small", "hops": [hop("groq", "llama-4", healthy=False, failures=7, last_error="Overloaded", resting_until=NOW + 60), hop("local", "smollm2", weight=2)],
          "budgets": [{"kind": "cost", "amount": "10", "period": "day", "used": "9.1"}], "requests": 1204, "errors": 88, "p50": 0.31},
+        {"name": "ollama", "model": "ollama:*", "hops": [hop("ollama", None, healthy=False, presumed=True, unreachable="ConnectError")], "budgets": [], "requests": 0, "errors": 0, "p50": None},
         {"name": "coding", "model": "code-*", "hops": [hop("openai", "gpt-5", healthy=False, failures=12, last_error="RateLimited")], "budgets": [], "requests": 77, "errors": 77, "p50": None},
     ]  # fmt: skip

@@ -17,6 +17,7 @@ from dragoman.model.messages import Message
 from dragoman.providers.registry import provider
 from tests.gateway.page.browsing import Looking, opened, until
 from tests.gateway.page.flows import WIDTHS, Flow, flowing
+from tests.gateway.page.mock_data import PICTURE
 from tests.gateway.page.pages import ECHO, page_at
 
 pytestmark = pytest.mark.slow
@@ -156,6 +157,68 @@ def test_a_provider_that_does_not_run_is_not_healthy(chromium: Any, screen: dict
         assert "down" in cards.nth(0).locator("header").inner_text().lower()
         assert "ConnectError" in cards.nth(0).inner_text()
         assert "healthy" in cards.nth(1).locator("header").inner_text()
+
+
+def test_a_local_server_that_nobody_configured_is_not_an_outage(looking: Looking) -> None:
+    """It may run or not; only what someone configured is down."""
+    page = looking.go("#/keys", ".hops")
+    ollama, coding = (page.locator(".card", has_text=name) for name in ("ollama", "coding"))
+    assert ollama.locator("header .tag").inner_text() == "not running"
+    assert ollama.get_by_text("ConnectError").count() == 0
+    assert coding.locator("header .tag").inner_text() == "down"
+
+
+# --- what is on the screen
+
+
+_BOXES = """(items) => items.map((item) => {
+  const { left, right } = item.getBoundingClientRect();
+  return [left, right];
+})"""
+
+
+def boxes(page: Any, selector: str) -> list[tuple[float, float]]:
+    """The left and right edges of elements."""
+    return [tuple(each) for each in page.locator(selector).evaluate_all(_BOXES)]
+
+
+def test_pictures_keep_their_size_and_long_tags_their_button(flow: Flow) -> None:
+    """A small picture is not enlarged; of a long tag the text is cut, not the button beside it."""
+    page = flow.start("Seen")
+    page.set_input_files(
+        "input[type=file]", {"name": "dot.png", "mimeType": "image/png", "buffer": PICTURE}
+    )
+    flow.say("What is in this picture?", "Seen")
+    page.wait_for_selector("img.picture")
+    [(left, right)] = boxes(page, "img.picture")
+    assert right - left == 10
+    page.get_by_role("button", name="Conversation", exact=True).click()
+    page.get_by_role("menuitem", name="Tags").click()
+    page.get_by_label("New tag").fill("a tag whose name is as long as it may be")
+    page.keyboard.press("Enter")
+    [(_, chip)], [(_, icon)] = boxes(page, "ul.chips .chip"), boxes(page, "ul.chips .chip .icon")
+    assert icon < chip
+
+
+def test_one_goes_on_writing_after_choosing_a_prompt(looking: Looking) -> None:
+    """The focus is in the message, not on the button that opened the prompts."""
+    page = looking.go("", ".composer")
+    page.get_by_role("button", name="Prompts").click()
+    page.locator(".prompt:not(:disabled)").first.wait_for()
+    page.keyboard.press("Escape")
+    until(page, "document.activeElement.matches('.composer > textarea')")
+
+
+def test_a_notification_is_above_the_dialog_that_it_is_about(looking: Looking) -> None:
+    """Why a conversation can't be deleted is not behind the question whether to delete it."""
+    page = looking.go("#/talk/c1", "#m-m1999")
+    page.route("**/conversations/c1", lambda route: route.fulfill(status=500, body="{}"))
+    page.get_by_role("button", name="Conversation", exact=True).click()
+    page.get_by_role("menuitem", name="Delete").click()
+    page.get_by_role("button", name="Delete", exact=True).click()
+    page.locator(".toast.error").wait_for()
+    assert page.locator(".toasts").evaluate("(one) => one.matches(':popover-open')")
+    looking.complaints.clear()  # the status of 500
 
 
 # --- texts

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from dragoman.gateway.config.settings import GatewayConfig, Hop, RouteSettings, ServerSettings
 from dragoman.gateway.recent_responses import MAX_IDLE, RecentStorage
+from dragoman.gateway.serving import Worker
 from dragoman.gateway.state import Gateway
 from dragoman.gateway.summary import summary
 from dragoman.history.identity import SessionIdentity
@@ -176,6 +177,8 @@ def test_where_nothing_is_kept_the_error_says_so(*, is_off: bool) -> None:
             with pytest.raises(openai.BadRequestError, match="stores no responses") as failure:
                 created(client, "x", previous_response_id=f"resp_dgm{'0' * 32}")
             assert failure.value.code == "previous_response_not_found"
+            with pytest.raises(openai.BadRequestError, match="Send the full input"):
+                created(client, "x", previous_response_id=got.id)
 
 
 def test_a_cache_comes_first() -> None:
@@ -215,6 +218,15 @@ def test_the_start_says_what_is_kept() -> None:
     assert "workers share no memory" in line(workers=2)
     assert "none" in line(response_memory=0)
     assert "in the history store" in line(history="memory:", workers=2)
+
+
+def test_one_of_several_workers_keeps_nothing() -> None:
+    """Whatever a configuration that is reloaded later says about their number."""
+    config = GatewayConfig(server=ServerSettings(log="off"))
+    assert Worker(config).gateway.recent.is_on
+    worker = Worker(config, number=2)
+    worker.gateway.apply(config)
+    assert not worker.gateway.recent.is_on
 
 
 async def test_a_configuration_changes_the_limits() -> None:
@@ -288,6 +300,23 @@ async def _expect_limits(storage: RecentStorage) -> None:
         number, size = storage.share_of(key)
         assert len(own) <= number
         assert sum(own) <= size
+
+
+@pytest.mark.parametrize("size", [1, 6000])
+async def test_a_key_gets_a_quarter_and_all_get_no_more_than_all(size: int) -> None:
+    """One that stores much pushes out its own; together they push out the oldest."""
+    storage = RecentStorage(60_000, 50.0, max_number=12)
+    keys = (None, "ana", "bob", "eva", "ida", "leo")
+    for key in keys:
+        for number in range(20):
+            identity = SessionIdentity(chat=str(number), user=key)
+            await storage.append(identity, [Entry("1", b"x" * size, 0.0)])
+            await _expect_limits(storage)
+        kept = [each.identity for each in await storage.sessions()]
+        assert identity in kept
+        if key is not None:
+            assert 1 <= sum(each.user == key for each in kept) <= 3
+    assert {each.user for each in kept} == ({*keys[2:]} if size == 1 else {*keys[1:]})
 
 
 async def test_a_conversation_in_progress_stays_whole() -> None:

@@ -18,7 +18,7 @@ from dragoman.wire.dialect import dialect
 from dragoman.wire.front import Front, front_form
 
 ANTHROPIC = dialect("anthropic")
-[CLAUDE_CODE] = front_form(ANTHROPIC).agents.values()
+CLAUDE_CODE = front_form(ANTHROPIC).agents[b"claude-cli/"]
 _SAID, _SIGNED, _LONE = Text("Hello."), Text("Hello.", signature="c2ln"), Text("", signature="c2ln")
 TRAILING = {
     "a signed text": (_SIGNED,),

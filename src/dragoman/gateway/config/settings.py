@@ -13,6 +13,7 @@ from dragoman.gateway.config.problems import Problem
 from dragoman.model.frozen import EMPTY
 from dragoman.providers.price import Price
 from dragoman.providers.provider import Provider
+from dragoman.providers.readiness import is_own_server
 from dragoman.transport.protocol import Timeouts
 
 DEFAULT_PORT = 8421
@@ -126,6 +127,11 @@ class Place(_Settings, frozen=True, kw_only=True):
     timeouts: Timeouts = Timeouts()
     retries: int = 2
     """Retries here before the route's next hop is tried."""
+
+    @property
+    def is_presumed(self) -> bool:
+        """Whether it is a server on this machine at its usual address: it may not run."""
+        return self.provider is not None and self.base_url is None and is_own_server(self.provider)
 
     def key(self, environ: Mapping[str, str]) -> str | None:
         """The API key in the variable `key_env`; None: use the provider's usual variables."""

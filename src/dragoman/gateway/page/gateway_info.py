@@ -42,8 +42,7 @@ async def info(call: PageCall) -> Any:
         "has_history": call.page.is_lasting,
         "is_remembered": server.history is not None,
         "dialects": [each.name for each in found],
-        "targets": [{"id": each.name, "label": each.about} for each in found]
-        + [{"id": each.name, "label": each.name} for each in providers()],
+        "targets": _targets(),
         "fronts": sorted({each.front for each in EXACT.values()}),
         "formats": formats(),
         "default_model": _default(gateway),
@@ -53,6 +52,13 @@ async def info(call: PageCall) -> Any:
         "writes_titles": server.titles is not None,
         "keeps_bodies": server.keep_bodies > 0,
     }
+
+
+def _targets() -> list[dict[str, str]]:
+    """What the lens compares: dialects, and the providers with another name."""
+    named = {each.name: each.about for each in sorted(descriptions(), key=lambda each: each.name)}
+    named |= {each.name: each.name for each in providers() if each.name not in named}
+    return [{"id": name, "label": label} for name, label in named.items()]
 
 
 def formats() -> list[dict[str, str]]:

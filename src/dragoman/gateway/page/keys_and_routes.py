@@ -186,6 +186,7 @@ def _hop(gateway: Gateway, hop: Hop) -> dict[str, Any]:
         "model": hop.model,
         "weight": hop.weight,
         "healthy": wait == 0,
+        "presumed": place.is_presumed and not gateway.config.routes,
         "failures": 0 if known is None else known.times,
         "last_error": None if known is None else known.error,
         "resting_until": time() + wait if wait else None,

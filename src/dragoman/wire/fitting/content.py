@@ -152,6 +152,7 @@ def _problem(part: Media, target: Target) -> str | None:
     return None
 
 
+_NEAREST = "sent as the nearest detail that this host knows"
 _BUCKETS = ("gs:", "s3:")
 _DETAILS = ("low", "medium", "high", "ultra_high", "original")
 """The values of `Image.detail` that providers have, from coarse to fine, besides `auto`."""
@@ -168,8 +169,12 @@ def with_known_details(messages: Messages, target: Target, notes: list[Note]) ->
             return part
         if f"{type(part).__name__}.detail" in target.unsupported_part_fields:
             return part  # there is no such field, which is reported with the others
-        notes.append(Loss(f"{path}.detail", "sent as the nearest detail that this host knows"))
-        return part.replace(detail=_nearest_detail(part.detail, known))
+        nearest = _nearest_detail(part.detail, known)
+        if nearest is None:
+            notes.append(Loss(f"{path}.detail", "this image detail is not supported"))
+        else:
+            notes.append(Repair(f"{path}.detail", "I14", "retyped", _NEAREST))
+        return part.replace(detail=nearest)
 
     return with_changed_content_too(messages, fitted)
 

@@ -111,11 +111,12 @@ function Routes() {
 
 function Route({ route }) {
   const well = route.hops.filter((hop) => hop.healthy !== false).length;
-  const [kind, text] = well === route.hops.length ? ['good', 'healthy'] : well ? ['warn', 'degraded'] : ['bad', 'down'];
+  const isAbsent = route.hops.every((hop) => hop.presumed && hop.unreachable); // nobody said that it runs
+  const [kind, text] = well === route.hops.length ? ['good', 'healthy'] : isAbsent ? ['', 'not running'] : well ? ['warn', 'degraded'] : ['bad', 'down'];
   return html`<li class="card"><header><h3 class="clip grow">${route.name || route.model}</h3><span class=${`tag ${kind}`}>${text}</span></header>
     <p class="muted">Model <code>${route.model}</code>${route.requests !== undefined && route.requests !== null ? ` · ${plural(route.requests, 'request')}, ${plural(route.errors ?? 0, 'error')}, p50 ${seconds(route.p50)}` : ''}</p>
-    <ol class="hops" aria-label="Hops, in order">${route.hops.map((hop) => html`<li><span><span class=${`dot ${hop.healthy === false ? 'bad' : ''}`}></span><span class="hidden">${hop.healthy === false ? 'failing' : 'healthy'}</span></span><span>${hop.place}${hop.model ? html` · <code>${hop.model}</code>` : ''}</span><span class="muted">${hop.weight > 1 ? `weight ${hop.weight}` : hop.provider !== hop.place ? hop.provider : ''}</span>
-      ${hop.unreachable && html`<span class="muted why">Does not answer when asked for its models: ${hop.unreachable}</span>`}
+    <ol class="hops" aria-label="Hops, in order">${route.hops.map((hop) => html`<li><span><span class=${`dot ${isAbsent ? 'off' : hop.healthy === false ? 'bad' : ''}`}></span><span class="hidden">${isAbsent ? 'not running' : hop.healthy === false ? 'failing' : 'healthy'}</span></span><span>${hop.place}${hop.model ? html` · <code>${hop.model}</code>` : ''}</span><span class="muted">${hop.weight > 1 ? `weight ${hop.weight}` : hop.provider !== hop.place ? hop.provider : ''}</span>
+      ${hop.unreachable && !isAbsent && html`<span class="muted why">Does not answer when asked for its models: ${hop.unreachable}</span>`}
       ${hop.healthy === false && hop.failures > 0 && html`<span class="muted why">${plural(hop.failures, 'failure')}${hop.last_error ? `, last: ${hop.last_error}` : ''}${hop.resting_until ? `; lowest priority until ${when(hop.resting_until)}` : ''}</span>`}</li>`)}</ol>
     ${(route.budgets ?? []).map((budget) => html`<${Meter} budget=${budget} />`)}</li>`;
 }

@@ -40,7 +40,7 @@ function Choose({ info }) {
 /** The choice stored in the URL: dialects and filters, never content. */
 function useChoice(info) {
   const { query } = useStore(place);
-  const targets = [...new Set(info.targets.map((one) => one.id))];
+  const targets = info.targets.map((one) => one.id);
   const known = (id, otherwise) => (targets.includes(id) ? id : otherwise);
   const choice = { left: known(query.left, targets[0]), right: known(query.right, targets[1] ?? targets[0]), rules: (query.rules ?? '').split(',').filter(Boolean), only: query.only ?? '' };
   const choose = (change) => { const next = { ...choice, ...change }; restate('lens', '', { left: next.left, right: next.right, rules: next.rules.join(','), only: next.only }); };
@@ -59,7 +59,7 @@ function Comparison({ info, source }) {
       .then(setFound).catch((problem) => { if (problem.name !== 'AbortError') { setError(problem.message); setFound(null); } });
     return () => control.abort();
   }, [source, choice.left, choice.right]);
-  const targets = [...new Map(info.targets.map((one) => [one.id, one])).values()].map((one) => ({ value: one.id, text: brief(one.label ?? one.id) }));
+  const targets = info.targets.map((one) => ({ value: one.id, text: brief(one.label ?? one.id) }));
   const link = () => copy(new URL(address('lens', '', { left: choice.left, right: choice.right, rules: choice.rules.join(','), only: choice.only }), location.href).href).then((done) => done && toast('Link copied. It contains the dialects and filters, not the conversation.'));
   return html`<div class="view">
     <div class="toolbar">
@@ -105,7 +105,7 @@ function Sides({ found, choice, choose, source, onRules }) {
 
 function Head({ side, view, choice, source, onRules }) {
   const snippet = (form) => () => ask('snippet', { method: 'POST', body: { ...wanted(source), left: choice.left, right: choice.right, side, form } }).then(({ text }) => copy(text)).then((done) => done && toast('Copied.')).catch(failed);
-  return html`<div class="side-name"><strong>${view.target}</strong><span class="muted">${view.dialect} · <code>${view.path}</code></span><span class="acts">
+  return html`<div class="side-name"><strong>${view.target}</strong><span class="muted">${view.dialect !== view.target && `${view.dialect} `}${view.path && html`<code>${view.path}</code>`}</span><span class="acts">
     <${Button} kind="plain small" text="Rules" label=${`Rules for ${view.target}`} onClick=${() => onRules(view.target)} />
     <${Menu} icon="copy" kind="plain small" label=${`Copy the ${side} side`} items=${[{ text: 'Copy as JSON', action: snippet('json') }, { text: 'Copy as curl', action: snippet('curl') }, { text: 'Copy as Python', action: snippet('python') }]} />
   </span></div>`;

@@ -29,7 +29,7 @@ export function TagButtons({ tag, onChange }) {
   const names = useTags();
   if (!names.length && !tag) return null;
   const all = tag && !names.includes(tag) ? [tag, ...names] : names;
-  return html`<div class="chips tag-filter" role="group" aria-label="Tags">${all.map((one) => html`<button key=${one} type="button" class="chip" aria-pressed=${one === tag} onClick=${() => onChange(one === tag ? '' : one)}>${visible(one)}</button>`)}</div>`;
+  return html`<div class="chips tag-filter" role="group" aria-label="Tags">${all.map((one) => html`<button key=${one} type="button" class="chip" aria-pressed=${one === tag} onClick=${() => onChange(one === tag ? '' : one)}><span class="clip">${visible(one)}</span></button>`)}</div>`;
 }
 
 /** The same where there is little room. */
@@ -50,8 +50,8 @@ export function TagDialog({ id, tags, onDone, onClose }) {
   const save = () => ask(`conversations/${encodeURIComponent(id)}`, { method: 'PATCH', body: { tags: added() } }).then(() => { onDone?.(added()); changed(); onClose(); }).catch(failed);
   const more = known.filter((one) => !has(one));
   return html`<${Dialog} title="Tags" onClose=${onClose} actions=${html`<${Button} text="Cancel" onClick=${onClose} /><${Button} kind="primary" text="Save" onClick=${save} />`}>
-    ${own.length > 0 && html`<ul class="chips" aria-label="Tags of this conversation">${own.map((one) => html`<li key=${one}><button type="button" class="chip" aria-pressed="true" aria-label=${`Remove ${one}`} onClick=${() => setOwn(own.filter((each) => each !== one))}>${visible(one)}<${Icon} name="close" /></button></li>`)}</ul>`}
+    ${own.length > 0 && html`<ul class="chips" aria-label="Tags of this conversation">${own.map((one) => html`<li key=${one}><button type="button" class="chip" aria-pressed="true" aria-label=${`Remove ${one}`} onClick=${() => setOwn(own.filter((each) => each !== one))}><span class="clip">${visible(one)}</span><${Icon} name="close" /></button></li>`)}</ul>`}
     <label class="field"><span>New tag</span><input autofocus maxlength=${LONGEST} value=${text} disabled=${own.length >= MOST} onInput=${(event) => setText(event.target.value)} onKeyDown=${(event) => { if (event.key === 'Enter' && !event.isComposing) { event.preventDefault(); text.trim() ? add() : save(); } }} /></label>
-    ${more.length > 0 && html`<div class="chips" role="group" aria-label="Other tags">${more.slice(0, 100).map((one) => html`<button key=${one} type="button" class="chip" disabled=${own.length >= MOST} onClick=${() => setOwn([...own, one])}>${visible(one)}</button>`)}</div>`}
+    ${more.length > 0 && html`<div class="chips" role="group" aria-label="Other tags">${more.slice(0, 100).map((one) => html`<button key=${one} type="button" class="chip" disabled=${own.length >= MOST} onClick=${() => setOwn([...own, one])}><span class="clip">${visible(one)}</span></button>`)}</div>`}
   </${Dialog}>`;
 }

@@ -52,6 +52,7 @@ export function Talk() {
     },
   });
   const [prompts, setPrompts] = useState(null);
+  useEffect(() => prompts && (() => input.current?.focus()), [prompts]); // after the dialog gave the focus back
   const openPrompts = () => import('./prompts.js').then(({ Prompts }) => setPrompts({ Prompts })).catch(failed);
   const usePrompt = ({ text, system, model: wanted, settings }) => {
     draft.patch({ text });
@@ -69,7 +70,7 @@ export function Talk() {
         onSend=${(text, given) => request({ text, files: given })} onUp=${() => thread.current.reveal(shown.messages.findLast((one) => one.role === 'user')?.id)} />
       ${drop.over && html`<div class="drop-hint" aria-hidden="true">Drop to attach</div>`}
     </section>
-    ${prompts && html`<${prompts.Prompts} text=${draft.value.text} system=${options.system} onUse=${usePrompt} onClose=${() => { setPrompts(null); input.current?.focus(); }} />`}
+    ${prompts && html`<${prompts.Prompts} text=${draft.value.text} system=${options.system} onUse=${usePrompt} onClose=${() => setPrompts(null)} />`}
     ${sent && html`<${sent.SentDrawer} conversation=${shown.id} view=${sent.view} onClose=${() => setSent(null)} />`}
   </div>`;
 }

@@ -61,9 +61,14 @@ export function failed(error) { if (error.name !== 'AbortError') toast(error.mes
 export function Announcements() {
   const shown = useStore(toasts);
   const said = useStore(announcement);
+  const box = useRef(null);
+  useLayoutEffect(() => { // above the dialog that was opened last
+    if (box.current.matches(':popover-open')) box.current.hidePopover();
+    if (shown.length) box.current.showPopover();
+  }, [shown]);
   return html`<${Fragment}>
     <div class="hidden" role="status" aria-live="polite">${said}</div>
-    <div class="toasts" role="region" aria-label="Notifications" aria-live="polite">
+    <div class="toasts" ref=${box} popover="manual" role="region" aria-label="Notifications" aria-live="polite">
       ${shown.map((one) => html`<div key=${one.id} class=${`toast ${one.kind}`} role=${one.kind === 'error' ? 'alert' : null}>
         <span>${one.text}</span>
         <button class="plain small" aria-label="Dismiss" onClick=${() => dismiss(one)}><${Icon} name="close" /></button>
@@ -118,7 +123,6 @@ export function Dialog({ title, onClose, drawer = false, wide = false, actions, 
   </dialog>`;
 }
 
-/** A button that opens a menu of actions. Arrow keys move through it, Escape closes it. `items` may be a function. */
 /** Shows a menu above everything else, beside its button, on the side with more room. */
 function raise(list, button) {
   list.showPopover();
@@ -128,6 +132,7 @@ function raise(list, button) {
   list.style.left = `${Math.max(8, button.right - list.offsetWidth)}px`;
 }
 
+/** A button that opens a menu of actions. Arrow keys move through it, Escape closes it. `items` may be a function. */
 export function Menu({ icon = 'more', label, text, kind = 'plain', items }) {
   const [open, setOpen] = useState(false);
   const ref = useRef(null);
