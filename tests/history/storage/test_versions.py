@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Generator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -27,7 +26,6 @@ from dragoman.history.storage.postgres.link import Link
 from dragoman.history.storage.protocol import MAIN, Row, Session, Storage
 from dragoman.history.storage.redis import RedisStorage
 from dragoman.history.storage.sealed import SealedStorage
-from dragoman.history.storage.sqlite import SQLiteStorage
 from dragoman.history.transfer import export, import_lines
 from tests.environment import PATIENCE
 from tests.history.conftest import Backend
@@ -268,28 +266,6 @@ async def _without_proofs(storage: Storage) -> None:
 # --- stores that can't be written to
 
 
-async def test_a_read_only_file_of_version_1_is_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A write says why it fails."""
-    storage = SQLiteStorage(tmp_path / "a.db")
-    await plant(storage, OLD, rows(1))
-    connect = sqlite3.connect
-
-    def read_only(path: Path, **named: Any) -> Any:
-        return connect(f"file:{path}?mode=ro", uri=True, **named)
-
-    monkeypatch.setattr(sqlite3, "connect", read_only)
-    await storage.open()
-    await expect_golden(storage, 1)
-    with pytest.raises(StoreError, match="read-only"):
-        await storage.append(WHO, [entry("a")])
-    await expect_golden(storage, 1)
-    await storage.close()
-    monkeypatch.undo()
-    assert state(storage, OLD)[0][0] == 1
-
-
 async def test_a_replica_of_version_1_is_read() -> None:
     """It continues when its primary is upgraded."""
     with backend_postgres.schema() as schema:
@@ -312,7 +288,7 @@ _PROCESSES, _WRITES = 4, 3
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("kind", ["sqlite", "files", "postgres", "redis"])
+@pytest.mark.parametrize("kind", ["files", "postgres", "redis"])
 def test_processes_that_upgrade_at_once(kind: str, tmp_path: Path) -> None:
     """It is done once; all that each of them has written is there, and nothing else."""
     with _place(kind, tmp_path) as where:
@@ -338,7 +314,7 @@ def test_processes_that_upgrade_at_once(kind: str, tmp_path: Path) -> None:
 
 @contextmanager
 def _place(kind: str, tmp_path: Path) -> Generator[str]:
-    if kind in {"sqlite", "files"}:
+    if kind == "files":
         yield str(tmp_path / "store")
         return
     with backend_redis.fresh_prefix() if kind == "redis" else backend_postgres.schema() as where:
@@ -370,8 +346,6 @@ def killed_at(step: int, kind: str, where: str) -> bool:
 
 
 def _stored(kind: str, where: str) -> Storage:
-    if kind == "sqlite":
-        return SQLiteStorage(Path(where), blocking=True)
     if kind == "files":
         return FileStorage(Path(where), blocking=True)
     if kind == "redis":
@@ -394,9 +368,7 @@ async def _append(storage: Storage, count: Callable[..., None]) -> None:
     if isinstance(storage, RedisStorage):
         _count_round_trips(count)
     await storage.open()
-    if isinstance(storage, SQLiteStorage):
-        storage._opened.set_trace_callback(count)
-    elif isinstance(storage, PostgresStorage):
+    if isinstance(storage, PostgresStorage):
         executed = Link._executed
 
         async def counted(self: Link, *arguments: Any, **named: Any) -> Any:
@@ -433,52 +405,6 @@ async def _check_after(storage: Storage) -> int:
     await expect_golden(storage, 1, *["on"] * (held - 17))
     await storage.close()
     return held
-
-
-@pytest.mark.thorough
-def test_killed_at_any_statement_a_file_is_at_one_version_or_the_other(tmp_path: Path) -> None:
-    """The next write upgrades it."""
-    path = tmp_path / "a.db"
-    asyncio.run(plant(SQLiteStorage(path), OLD, rows(1)))
-    _kill_at_every_step("sqlite", str(path))
-
-
-@pytest.mark.thorough
-def test_killed_at_any_statement_a_session_has_a_tally_or_none(tmp_path: Path) -> None:
-    """A file of version 2 from before checksums existed: its first write counts its rows."""
-    path = tmp_path / "a.db"
-    asyncio.run(_restore_bare(path))
-    told: list[bool] = []
-    while killed_at(len(told) + 1, "sqlite", str(path)):
-        held = asyncio.run(_check_after(_stored("sqlite", str(path))))
-        told.append(asyncio.run(_has_tally(path)))
-        assert told[-1] is (held == 18)  # with the message, or not at all
-    assert told
-    assert not any(told)
-    assert asyncio.run(_check_after(_stored("sqlite", str(path)))) == 18
-    assert asyncio.run(_has_tally(path))
-
-
-async def _restore_bare(path: Path) -> None:
-    """Create a file as version 2 first wrote it: without any checksums."""
-    storage = SQLiteStorage(path)
-    await storage.open()
-    await storage.restore(OLD, rows(1))
-    await storage.close()
-    with closing(sqlite3.connect(path)) as db, db:
-        db.execute("UPDATE heads SET chain = NULL")
-        db.execute("UPDATE messages SET checksum = NULL, chain = NULL")
-
-
-async def _has_tally(path: Path) -> bool:
-    storage = SQLiteStorage(path)
-    await storage.open()
-    session = await head(storage, WHO)
-    found = await all_rows(storage)
-    await storage.close()
-    assert all(row.checksum is None for row in found[:17])
-    assert all(row.checksum is not None for row in found[17:])
-    return session.chain is not None
 
 
 @pytest.mark.thorough
