@@ -317,7 +317,7 @@ def _count_statements(count: Callable[[], None]) -> None:
         count()
         return sqlite3.Connection.execute(self, *arguments)
 
-    Connection.execute = execute  # type: ignore[method-assign]
+    setattr(Connection, "execute", execute)  # noqa: B010 - types don't allow more
 
 
 if __name__ == "__main__":

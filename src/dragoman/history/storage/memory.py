@@ -171,8 +171,9 @@ def takes(which: Filter, stored: Stored) -> bool:
         return False
     if which.until is not None and stored.at >= which.until:
         return False
-    names = dict(zip(FIELDS, stored.names, strict=True))
-    return all(names[field] == name for field, name in columns_of(which).items())
+    return all(
+        stored.names[FIELDS.index(field)] == name for field, name in columns_of(which).items()
+    )
 
 
 def _seq(row: Row) -> int:
