@@ -86,7 +86,7 @@ _BEYOND_REPAIR = {  # it is unknown whose they are
     ("messages", "rowid"),
 }
 _SHARES = 8
-BEYOND = ("not exist", "don't exist", "newer")
+BEYOND = ("to no session", "newer")
 """What no repair reaches: rows whose session is gone, and what another version has written."""
 KINDS = {
     **dict.fromkeys(_WAYS, 1000 if IN_FULL else 12 if IN_SHORT else 30),

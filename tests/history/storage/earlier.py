@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.history.storage.protocol import Row, Session
+from tests.history.storage.backend_postgres import URL
 
 SQLITE = """
 CREATE TABLE sessions (
@@ -133,3 +134,107 @@ def _plant_session(db: Any, number: int, session: Session, rows: Sequence[Row]) 
 
 def _marks(values: Sequence[Any]) -> str:
     return ", ".join("?" * len(values))
+
+
+# --- PostgreSQL
+
+_MADE = "(number integer PRIMARY KEY, applied_at timestamptz NOT NULL DEFAULT now())"
+POSTGRES = (
+    """
+    CREATE TABLE our.sessions (
+        id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+        digest text COLLATE "C" NOT NULL CONSTRAINT sessions_by_digest UNIQUE,
+        agent text COLLATE "C", chat text COLLATE "C", "user" text COLLATE "C",
+        "group" text COLLATE "C", scope text COLLATE "C",
+        version bigint NOT NULL,
+        last_seq bigint NOT NULL,
+        created_at double precision NOT NULL,
+        updated_at double precision NOT NULL,
+        active integer NOT NULL DEFAULT 0,
+        indexed bigint NOT NULL DEFAULT 0,
+        forks bigint[] NOT NULL DEFAULT '{}',
+        "window" text
+    ) WITH (fillfactor = 50)""",
+    'CREATE INDEX sessions_by_user ON our.sessions (left("user", 256))',
+    "CREATE INDEX sessions_by_chat ON our.sessions (left(chat, 256))",
+    'CREATE INDEX sessions_by_group ON our.sessions (left("group", 256))',
+    """
+    CREATE TABLE our.messages (
+        session bigint NOT NULL,
+        seq bigint NOT NULL,
+        branch integer NOT NULL,
+        at double precision NOT NULL,
+        id text COLLATE "C" NOT NULL,
+        model text COLLATE "C",
+        input bigint, output bigint, cache_read bigint, cache_write bigint,
+        thinking bigint, reported_total bigint,
+        body text NOT NULL,
+        PRIMARY KEY (session, branch, seq)
+    )""",
+    "CREATE UNIQUE INDEX messages_by_id ON our.messages (session, id)",
+    """
+    CREATE TABLE our.texts (
+        session bigint NOT NULL,
+        seq bigint NOT NULL,
+        branch integer NOT NULL,
+        at double precision NOT NULL,
+        words text[] COLLATE "C" NOT NULL,
+        PRIMARY KEY (session, branch, seq)
+    )""",
+    "CREATE INDEX texts_by_word ON our.texts USING gin (words)",
+    """
+    CREATE TABLE our.aside (
+        digest text COLLATE "C" NOT NULL,
+        "user" text COLLATE "C",
+        seq bigint NOT NULL,
+        branch integer NOT NULL,
+        at double precision NOT NULL,
+        id text COLLATE "C" NOT NULL,
+        reason text NOT NULL,
+        body text NOT NULL
+    )""",
+    "ALTER TABLE our.sessions RENAME TO heads",
+    "ALTER TABLE our.heads ADD windows text, ADD chain text, ADD seal text",
+    "ALTER TABLE our.messages ADD checksum text, ADD chain text",
+)
+
+
+def plant_postgres(schema: str, sessions: Sequence[tuple[Session, Sequence[Row]]]) -> None:
+    """Create a schema."""
+    import psycopg
+
+    def run(template: str, values: Sequence[Any] = ()) -> None:
+        db.execute(template.replace("our.", f'"{schema}".').encode(), values or None)
+
+    with psycopg.connect(URL) as db:
+        db.execute(f'CREATE SCHEMA "{schema}"'.encode())
+        run(f"CREATE TABLE our.dragoman_migrations {_MADE}")
+        for statement in POSTGRES:
+            run(statement)
+        for number in (1, 2):
+            run("INSERT INTO our.dragoman_migrations (number) VALUES (%s)", (number,))
+        for number, (session, rows) in enumerate(sessions, 1):
+            mark = f" {shape_of(session)}" if session.forks else ""
+            values = [
+                session.identity.digest, *session.identity.columns, session.version,
+                session.last_seq, session.created_at, session.updated_at, session.active,
+                _text(session.window), _text(session.windows), f"{session.chain}{mark}",
+                _text(session.seal), [[f.number, f.parent, f.at] for f in session.forks],
+            ]  # fmt: skip
+            marks = ", ".join(["%s"] * len(values))
+            run(f"INSERT INTO our.heads ({_HEAD}, forks) VALUES ({marks})", values)
+            for row in rows:
+                columns = [
+                    number, row.branch, row.seq, row.id, row.at, row.model, *counts_of(row),
+                    row.checksum, row.chain, _text(row.body),
+                ]  # fmt: skip
+                marks = ", ".join(["%s"] * len(columns))
+                run(f"INSERT INTO our.messages ({_MESSAGE}) VALUES ({marks})", columns)
+
+
+def _text(body: bytes | None) -> str | None:
+    if body is None:
+        return None
+    text = body.decode()
+    assert "\0" not in text
+    return text

@@ -20,12 +20,13 @@ from dragoman.errors import Corrupt, StoreError
 from dragoman.history.identity import SessionIdentity
 from dragoman.history.records import message_of
 from dragoman.history.storage.integrity import Tally, protected
+from dragoman.history.storage.postgres import PostgresStorage
 from dragoman.history.storage.protocol import MAIN, Row, Session, Storage
 from dragoman.history.storage.sqlite import SQLiteStorage
 from dragoman.history.storage.sqlite.connection import Connection
 from tests.environment import PATIENCE
 from tests.history.golden import SESSION, WHO, rows
-from tests.history.storage import earlier
+from tests.history.storage import backend_postgres, earlier
 from tests.history.storage.making import NOON, entry, head, texts
 
 OTHER = SessionIdentity(chat="other", user="Ana")
@@ -59,7 +60,18 @@ def _file(tmp_path: Path) -> Generator[str]:
     yield str(tmp_path / "a.db")
 
 
+@contextmanager
+def _schema(_tmp_path: Path) -> Generator[str]:
+    with backend_postgres.schema() as name:
+        yield name
+
+
 KINDS = {
+    "postgres": Kind(
+        _schema,
+        earlier.plant_postgres,
+        lambda where: PostgresStorage(backend_postgres.URL, schema=where, connections=2),
+    ),
     "sqlite": Kind(
         _file,
         lambda where, sessions: earlier.plant_sqlite(Path(where), sessions),
@@ -317,6 +329,17 @@ def _count_statements(count: Callable[[], None]) -> None:
         count()
         return sqlite3.Connection.execute(self, *arguments)
 
+    async def executed(self: Any, *arguments: Any, **named: Any) -> Any:
+        count()
+        return await of_postgres(self, *arguments, **named)
+
+    try:
+        from psycopg import AsyncConnection
+    except ImportError:
+        pass
+    else:
+        of_postgres = AsyncConnection.execute
+        setattr(AsyncConnection, "execute", executed)  # noqa: B010 - as below
     setattr(Connection, "execute", execute)  # noqa: B010 - types don't allow more
 
 

@@ -127,7 +127,7 @@ async def postgres() -> AsyncGenerator[Dropping]:
 
         async def drop(storage: Storage) -> None:
             assert isinstance(storage, PostgresStorage)
-            pids = [each[0].info.backend_pid for each in storage._connections._pool.ready]
+            pids = [each[0].info.backend_pid for each in storage.shelf.connections._pool.ready]
             assert pids
             ended = "SELECT pg_terminate_backend(pid, 5000) FROM unnest(%s::int[]) AS pid"
             await backend_postgres.asked(schema, ended, (pids,))

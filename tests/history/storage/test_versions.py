@@ -17,12 +17,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from dragoman.errors import StoreError
 from dragoman.history.records import message_of, read_line, row_line
 from dragoman.history.storage.files import FileStorage
 from dragoman.history.storage.integrity import checksum_of, tally_of
-from dragoman.history.storage.postgres import PostgresStorage
-from dragoman.history.storage.postgres.link import Link
 from dragoman.history.storage.protocol import MAIN, Row, Session, Storage
 from dragoman.history.storage.redis import RedisStorage
 from dragoman.history.storage.sealed import SealedStorage
@@ -30,7 +27,7 @@ from dragoman.history.transfer import export, import_lines
 from tests.environment import PATIENCE
 from tests.history.conftest import Backend
 from tests.history.golden import KEYS, MESSAGES, SESSION, VERSIONS, WHO, lines, rows
-from tests.history.storage import backend_postgres, backend_redis
+from tests.history.storage import backend_redis
 from tests.history.storage.making import WINDOW, bare, entry, head
 from tests.history.storage.version_1 import is_refused, plant, state
 
@@ -210,7 +207,7 @@ async def test_concurrent_upgrades(backend: Backend) -> None:
 # --- a store of version 2 from before there were checksums
 
 
-@pytest.mark.parametrize("name", ["postgres", "redis"])
+@pytest.mark.parametrize("name", ["redis"])
 @pytest.mark.parametrize(
     "change",
     [
@@ -247,13 +244,6 @@ async def test_the_first_write_counts_rows_without_checksums(
 
 async def _without_proofs(storage: Storage) -> None:
     """Remove what the current version writes beside the messages."""
-    if isinstance(storage, PostgresStorage):
-        schema = storage._settings.schema
-        await backend_postgres.asked(schema, "UPDATE our.heads SET chain = NULL")
-        await backend_postgres.asked(
-            schema, "UPDATE our.messages SET chain = NULL, checksum = NULL"
-        )
-        return
     assert isinstance(storage, RedisStorage)
     keys, digest = storage._keys, WHO.digest
     client: Any = storage._opened.client
@@ -263,32 +253,13 @@ async def _without_proofs(storage: Storage) -> None:
         await client.hset(keys.of(digest, "records"), str(row.seq), line)
 
 
-# --- stores that can't be written to
-
-
-async def test_a_replica_of_version_1_is_read() -> None:
-    """It continues when its primary is upgraded."""
-    with backend_postgres.schema() as schema:
-        await plant(PostgresStorage(backend_postgres.URL, schema=schema), OLD, rows(1))
-        url = f"{backend_postgres.URL}?options=-c%20default_transaction_read_only%3Don"
-        async with backend_postgres.opened(schema, url) as storage:
-            await expect_golden(storage, 1)
-            with pytest.raises(StoreError, match="read-only"):
-                await storage.append(WHO, [entry("a")])
-            await expect_golden(storage, 1)
-            assert state(storage, OLD)[0][0] == 1
-            async with backend_postgres.opened(schema) as primary:
-                await primary.append(WHO, [entry("on")], branch=2)
-            await expect_golden(storage, 1, "on")
-
-
 # --- upgraded by several processes at once
 
 _PROCESSES, _WRITES = 4, 3
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("kind", ["files", "postgres", "redis"])
+@pytest.mark.parametrize("kind", ["files", "redis"])
 def test_processes_that_upgrade_at_once(kind: str, tmp_path: Path) -> None:
     """It is done once; all that each of them has written is there, and nothing else."""
     with _place(kind, tmp_path) as where:
@@ -317,7 +288,7 @@ def _place(kind: str, tmp_path: Path) -> Generator[str]:
     if kind == "files":
         yield str(tmp_path / "store")
         return
-    with backend_redis.fresh_prefix() if kind == "redis" else backend_postgres.schema() as where:
+    with backend_redis.fresh_prefix() as where:
         yield where
 
 
@@ -348,9 +319,7 @@ def killed_at(step: int, kind: str, where: str) -> bool:
 def _stored(kind: str, where: str) -> Storage:
     if kind == "files":
         return FileStorage(Path(where), blocking=True)
-    if kind == "redis":
-        return RedisStorage(backend_redis.URL, prefix=where)
-    return PostgresStorage(backend_postgres.URL, schema=where, connections=2)
+    return RedisStorage(backend_redis.URL, prefix=where)
 
 
 def _append_until_killed(step: int, kind: str, where: str) -> None:
@@ -368,14 +337,6 @@ async def _append(storage: Storage, count: Callable[..., None]) -> None:
     if isinstance(storage, RedisStorage):
         _count_round_trips(count)
     await storage.open()
-    if isinstance(storage, PostgresStorage):
-        executed = Link._executed
-
-        async def counted(self: Link, *arguments: Any, **named: Any) -> Any:
-            count()
-            return await executed(self, *arguments, **named)
-
-        Link._executed = counted  # type: ignore[method-assign]
     await storage.append(WHO, [entry("on")], branch=2)
 
 
@@ -405,14 +366,6 @@ async def _check_after(storage: Storage) -> int:
     await expect_golden(storage, 1, *["on"] * (held - 17))
     await storage.close()
     return held
-
-
-@pytest.mark.thorough
-def test_killed_at_any_statement_a_schema_is_at_one_version_or_the_other() -> None:
-    """As above; the server rolls back what was not committed."""
-    with backend_postgres.schema() as name:
-        asyncio.run(plant(_stored("postgres", name), OLD, rows(1)))
-        _kill_at_every_step("postgres", name)
 
 
 @pytest.mark.thorough

@@ -16,18 +16,14 @@ from dragoman.history.storage.chain import ChainStorage
 from dragoman.history.storage.files import FileStorage
 from dragoman.history.storage.memory import MemoryStorage
 from dragoman.history.storage.postgres import PostgresStorage
-from dragoman.history.storage.postgres.schema import MIGRATIONS as POSTGRES
 from dragoman.history.storage.protocol import MAIN, Row, Session, Storage
 from dragoman.history.storage.redis import RedisStorage
 from dragoman.history.storage.sealed import SealedStorage
 from dragoman.history.storage.sealed.binding import message_bound, window_bound
 from dragoman.history.storage.sqlite import SQLiteStorage
-from dragoman.model.usage import Usage
-from tests.history.storage import backend_postgres, backend_redis
-from tests.history.storage.backend_postgres import sql
+from tests.history.storage import backend_redis
 
 _LINE_2, _LINE_1 = b'{"dragoman":2,', b'{"dragoman":1,'
-_MADE = "(number integer PRIMARY KEY, applied_at timestamptz NOT NULL DEFAULT now())"
 
 
 async def plant(storage: Storage, session: Session, rows: Sequence[Row]) -> None:
@@ -39,10 +35,8 @@ async def plant(storage: Storage, session: Session, rows: Sequence[Row]) -> None
             await each.restore(session, rows)
         elif isinstance(each, FileStorage):
             _plant_file(each, session, rows)
-        elif isinstance(each, SQLiteStorage):
-            pytest.skip("SQLite has no stores of version 1: see test_migration.py")
-        elif isinstance(each, PostgresStorage):
-            _plant_postgres(each, session, rows)
+        elif isinstance(each, (SQLiteStorage, PostgresStorage)):
+            pytest.skip("it has no stores of version 1: see test_migration.py")
         else:
             _plant_redis(each, session, rows)
 
@@ -61,9 +55,8 @@ _REFUSED: dict[type, Callable[[Any], bool]] = {
     MemoryStorage: lambda _: True,
     # It reads the first line and the last, and rejects those of a newer version.
     FileStorage: lambda found: any(line.startswith(_LINE_2) for line in (found[0], found[-1])),
-    # Opening, it rejects a number above 1; once open, every call fails without `sessions`.
     SQLiteStorage: lambda _: True,
-    PostgresStorage: lambda found: found[0] > 1 and "sessions" not in found[1],
+    PostgresStorage: lambda _: True,
     # Whatever it does begins with one of the two, as hashes.
     RedisStorage: lambda found: found == [b"string", b"string"],
 }
@@ -80,8 +73,6 @@ def _parts(storage: Storage) -> list[Any]:
 def _state(storage: Any, session: Session) -> Any:
     if isinstance(storage, FileStorage):
         return _file(storage, session).read_bytes().rstrip(b"\n").split(b"\n")
-    if isinstance(storage, PostgresStorage):
-        return _asked_postgres(storage)
     if isinstance(storage, RedisStorage):
         import redis
 
@@ -108,74 +99,6 @@ def _plant_file(storage: FileStorage, session: Session, rows: Sequence[Row]) -> 
 def _as_version_1(line: bytes) -> bytes:
     assert line.startswith(_LINE_2)
     return _LINE_1 + line.removeprefix(_LINE_2)
-
-
-# --- databases
-
-
-def _plant_postgres(storage: PostgresStorage, session: Session, rows: Sequence[Row]) -> None:
-    import psycopg
-
-    def run(template: str, values: Sequence[Any] = ()) -> None:
-        db.execute(sql(template, schema), values or None)
-
-    schema = storage._settings.schema
-    window = None if session.window is None else session.window.decode()
-    with psycopg.connect(backend_postgres.URL) as db:
-        db.execute(f'CREATE SCHEMA "{schema}"'.encode())
-        run(f"CREATE TABLE our.dragoman_migrations {_MADE}")
-        for statement in POSTGRES[0]:
-            run(statement)
-        run("INSERT INTO our.dragoman_migrations (number) VALUES (1)")
-        names = _SESSION.replace("id, ", "", 1) + ", forks"
-        forks = [[fork.number, fork.parent, fork.at] for fork in session.forks]
-        values = [session.identity.digest, *session.identity.columns, *_numbers(session), window]
-        run(_insert("our.sessions", names, "%s"), [*values, forks])
-        for row in rows:
-            run(_insert("our.messages", _MESSAGE, "%s"), [*_columns(row), row.body.decode()])
-
-
-def _asked_postgres(storage: PostgresStorage) -> list[Any]:
-    import psycopg
-
-    schema = storage._settings.schema
-    with psycopg.connect(backend_postgres.URL) as db:
-        query = "SELECT tablename FROM pg_tables WHERE schemaname = %s"
-        tables = {name for (name,) in db.execute(query, (schema,)).fetchall()}
-        found = db.execute(sql("SELECT max(number) FROM our.dragoman_migrations", schema))
-        [(number,)] = found.fetchall()
-    return [number, tables]
-
-
-_SESSION = (
-    'id, digest, agent, chat, "user", "group", scope, version, last_seq, created_at, updated_at,'
-    ' active, "window"'
-)
-_MESSAGE = (
-    "session, branch, seq, id, at, model, input, output, cache_read, cache_write, thinking,"
-    " reported_total, body"
-)
-
-
-def _insert(table: str, columns: str, mark: str) -> str:
-    marks = ", ".join([mark] * len(columns.split(", ")))
-    return f"INSERT INTO {table} ({columns}) VALUES ({marks})"  # noqa: S608 - constants
-
-
-def _numbers(session: Session) -> list[Any]:
-    times = [session.created_at, session.updated_at]
-    return [session.version, session.last_seq, *times, session.active]
-
-
-def _columns(row: Row) -> list[Any]:
-    used = row.usage
-    counts = [None] * 6 if used is None else _counts(used)
-    return [1, row.branch, row.seq, row.id, row.at, row.model, *counts]
-
-
-def _counts(used: Usage) -> list[int | None]:
-    counts = [used.input, used.output, used.cache_read, used.cache_write, used.thinking]
-    return [*counts, used.reported_total]
 
 
 # --- Redis

@@ -18,7 +18,7 @@ from typing import TypeGuard, cast
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
-from dragoman.errors import Conflict, Corrupt, InvalidInputError, NotFound
+from dragoman.errors import Conflict, Corrupt, InvalidInputError, NotFound, StoreError
 from dragoman.history.identity import SessionIdentity
 from dragoman.history.storage import repairing, soundness
 from dragoman.history.storage.heads import (
@@ -49,6 +49,7 @@ from dragoman.history.storage.protocol import (
     Seal,
     Session,
     Total,
+    branches_of,
     conflict,
     expect_query,
     placed,
@@ -167,7 +168,12 @@ class Ledger:
 
     async def count(self, identity: SessionIdentity, branch: int | None = None) -> int:
         """See `Storage.count`."""
-        return await self.shelf.count(identity.digest, branch)
+        if branch is not None:
+            return await self.shelf.count(identity.digest, [branch])
+        session = await self.session(identity)
+        if session is None:
+            return 0
+        return await self.shelf.count(identity.digest, branches_of(session))
 
     async def rewrite(
         self,
@@ -274,14 +280,15 @@ class Ledger:
         born: int | None = None
         lost: LostReply | None = None
         for _ in range(_TRIES):
-            stored = await self.shelf.get(digest)
+            getting = self.shelf.get(digest)
+            stored = await (getting if lost is None else _unless_it_fails(getting, lost))
             if stored is None or (lost is not None and _birth(stored) != born):
                 return None if lost is None else 0
             born = _birth(stored)
             try:
                 [gone] = await self.shelf.remove([(digest, stored.stamp)])
             except LostReply as error:
-                if lost is not None:
+                if lost is not None or not error.is_repeatable:
                     raise
                 lost = error
             else:
@@ -409,35 +416,46 @@ class Ledger:
     ) -> Head | None:
         """Writes a change, or returns `None` if the head is no longer the one `before`."""
         stamp = self._stamp()
-        recent: tuple[int, ...] = ()
-        old, born, held = 0, stamp, None
-        if before is not None:
-            _, old, born, recent, held = before
-        if recent and recent[-1] >> _COUNTER == stamp >> _COUNTER:
-            recent = (*recent[:-1], stamp)
-        else:
-            others = [each for each in recent if each >> _COUNTER != stamp >> _COUNTER]
-            recent = (*others[1 - _WRITERS :], stamp)
-        session = cast("Head", before).session if change is None else change.head
-        head = Head(session, stamp, born, recent, held if lease is UNSET else lease)
+        if before is None:
+            before = Head(cast("Change", change).head, 0, stamp)
+        head = Head(
+            before.session if change is None else change.head,
+            stamp,
+            before.born,
+            _with_latest(before.recent, stamp),
+            before.lease if lease is UNSET else lease,
+        )
         stored = stored_of(head)
         if is_damaged:
             stored = without_checksum(stored)
-        lost: LostReply | None = None
+        try:
+            return head if await self.shelf.commit(before.stamp, stored, change) else None
+        except LostReply as error:
+            lost = error
+        return head if await self._committed_after(lost, before.stamp, stored, change) else None
+
+    async def _committed_after(
+        self, lost: LostReply, old: int, stored: Stored, change: Change | None
+    ) -> bool:
+        """Finds out whether a commit was done whose reply was lost; sends it again if not."""
         for _ in range(_LOST_TRIES):
+            there = await _unless_it_fails(self.shelf.get(stored.digest), lost)
+            if there is not None and stored.stamp in _recent(there):
+                return True
+            if old != (0 if there is None else there.stamp):
+                return False  # the lost attempt can't be done any more either
+            if not lost.is_repeatable:
+                break
             try:
-                done = await self.shelf.commit(old, stored, change)
+                if await self.shelf.commit(old, stored, change):
+                    return True
             except LostReply as error:
                 lost = error
-            else:
-                if done or lost is None:
-                    return head if done else None
-            there = await self.shelf.get(stored.digest)
-            if there is not None and stamp in _recent(there):
-                return head
-            if old != (0 if there is None else there.stamp):
-                return None  # the lost attempt can't be done any more either
-        raise cast("LostReply", lost)
+            except Conflict:
+                raise  # what was sent first was not done
+            except StoreError:
+                break
+        raise lost
 
     def _stamp(self) -> int:
         if self._forks != _forks[0]:
@@ -544,7 +562,7 @@ class Ledger:
         return [
             (session, row)
             for session in await self.sessions(which)
-            for branch in (MAIN, *(fork.number for fork in session.forks))
+            for branch in branches_of(session)
             for row in await self.rows(session.identity, branch=branch)
         ]
 
@@ -582,6 +600,23 @@ _EMPTY = str(Tally(0, 0, 0))
 
 def _is_searching(shelf: object) -> TypeGuard[Searching]:
     return hasattr(shelf, "search")
+
+
+def _with_latest(recent: tuple[int, ...], stamp: int) -> tuple[int, ...]:
+    """The latest commits of writers, with another one."""
+    if recent and recent[-1] >> _COUNTER == stamp >> _COUNTER:
+        return (*recent[:-1], stamp)
+    others = [each for each in recent if each >> _COUNTER != stamp >> _COUNTER]
+    return (*others[1 - _WRITERS :], stamp)
+
+
+async def _unless_it_fails(asked: Awaitable[Stored | None], lost: LostReply) -> Stored | None:
+    """What a shelf has now; if it can't tell, the outcome of the lost write stays unknown."""
+    try:
+        return await asked
+    except StoreError:
+        pass
+    raise lost
 
 
 def _recent(stored: Stored) -> tuple[int, ...]:

@@ -110,12 +110,14 @@ class MemoryShelf:
         kept = self._rows.get(digest)
         return [] if kept is None else [kept.by_id[id] for id in ids if id in kept.by_id]
 
-    async def count(self, digest: str, branch: int | None) -> int:
+    async def count(self, digest: str, branches: Sequence[int] | None) -> int:
         """See `Shelf.count`."""
         kept = self._rows.get(digest)
         if kept is None:
             return 0
-        return len(kept.by_id if branch is None else kept.branches.get(branch, ()))
+        if branches is None:
+            return len(kept.by_id)
+        return sum(len(kept.branches.get(branch, ())) for branch in branches)
 
     async def records(self, digest: str) -> list[Record]:
         """See `Shelf.records`."""

@@ -454,6 +454,11 @@ def placed(entry: Entry, seq: int, branch: int) -> Row:
     )  # fmt: skip
 
 
+def branches_of(session: Session) -> tuple[int, ...]:
+    """The numbers of a session's branches."""
+    return (MAIN, *[fork.number for fork in session.forks])
+
+
 def conflict(expected: int, actual: int) -> Conflict:
     """The error for a session that was changed by another writer."""
     msg = (

@@ -29,10 +29,15 @@ from dragoman.history.storage.protocol import (
     Seal,
     Session,
     Storage,
+    branches_of,
 )
 from dragoman.history.storage.shelf import Change, Record, Shelf
 
 _PAGE = 500
+_MISPLACED = (
+    "its names don't match its key, so it can't be found under both; run `dragoman history repair`"
+    " with its names"
+)
 
 
 def salvaged(stored: Stored, identity: SessionIdentity) -> Head:
@@ -119,7 +124,7 @@ async def _problems_with(storage: Storage, shelf: Shelf, stored: Stored) -> list
         session = head_of(stored).session
     except Corrupt as error:
         if identity_of(stored) is None:
-            return [f"{where}: its names are damaged; open it by its names to repair it"]
+            return [f"{where}: {_MISPLACED}"]
         return [f"{where}: {error}"]
     found: list[str] = []
     try:
@@ -136,8 +141,5 @@ async def _problems_with(storage: Storage, shelf: Shelf, stored: Stored) -> list
 async def _without_place(shelf: Shelf, session: Session) -> int:
     """The number of records that no branch leads to."""
     digest = session.identity.digest
-    reached = [
-        await shelf.count(digest, branch)
-        for branch in (MAIN, *(fork.number for fork in session.forks))
-    ]
-    return max(await shelf.count(digest, None) - sum(reached), 0)
+    reached = await shelf.count(digest, branches_of(session))
+    return max(await shelf.count(digest, None) - reached, 0)

@@ -39,7 +39,12 @@ class Record(NamedTuple):
 
 
 class LostReply(StoreError):  # noqa: N818 - named as in `dragoman.errors`
-    """The connection broke during a commit: nobody knows yet whether it was done."""
+    """The connection broke during a commit, or it took too long: was it done?"""
+
+    def __init__(self, message: str, *, is_repeatable: bool = True) -> None:
+        super().__init__(message)
+        self.is_repeatable = is_repeatable
+        """Whether to send it again, if it was not done."""
 
 
 class Shelf(Protocol):
@@ -91,8 +96,8 @@ class Shelf(Protocol):
         """The rows with these ids, as far as they exist."""
         ...
 
-    async def count(self, digest: str, branch: int | None) -> int:
-        """The number of rows on a branch, or of all records, readable or not."""
+    async def count(self, digest: str, branches: Sequence[int] | None) -> int:
+        """The number of rows on these branches, or of all records, readable or not."""
         ...
 
     async def records(self, digest: str) -> list[Record]:

@@ -8,6 +8,7 @@ written with `?` for values and `our.` before tables; each database puts its own
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from math import isfinite
 from typing import Any
 
@@ -29,11 +30,17 @@ NAMED = (
     " WHERE s.digest = ? AND m.id = ?"
 )
 _SESSION = "m.session = (SELECT s.id FROM our.heads s WHERE s.digest = ?)"
-COUNT = f"SELECT count(*) FROM our.messages m WHERE {_SESSION}"
+_COUNT = f"SELECT count(*) FROM our.messages m WHERE {_SESSION}"
 ORPHANS = "SELECT count(*) FROM our.messages WHERE session NOT IN (SELECT id FROM our.heads)"
 ORPHANED = "{} messages belong to no session: its record is missing"
 _NO_USAGE = (None,) * 6
 _MAYBE = (str, type(None))
+
+
+@cache
+def with_percents(statement: str) -> str:
+    """A statement with `%s` for values, as psycopg takes it."""
+    return statement.replace("?", "%s")
 
 
 def rows_query(
@@ -50,6 +57,14 @@ def rows_query(
         clause += " LIMIT ?"
         values.append(limit)
     return f"SELECT {ROW} FROM our.messages m WHERE {clause}", values
+
+
+def count_query(digest: str, branches: Sequence[int] | None) -> tuple[str, list[Any]]:
+    """The statement for `Shelf.count`, and its values."""
+    if branches is None:
+        return _COUNT, [digest]
+    marks = ", ".join("?" * len(branches))
+    return f"{_COUNT} AND m.seq > 0 AND m.branch IN ({marks})", [digest, *branches]
 
 
 def list_query(where: str, limit: int | None) -> str:

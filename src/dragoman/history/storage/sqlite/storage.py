@@ -43,7 +43,7 @@ def _ours(statement: str) -> str:
 
 
 _NUMBERED = " AND typeof(m.seq) = 'integer'"  # other rows have no position
-_GET, _NAMED, _COUNT = _ours(sql.GET), _ours(sql.NAMED), _ours(sql.COUNT)
+_GET, _NAMED = _ours(sql.GET), _ours(sql.NAMED)
 _RECORDS = f"SELECT rowid, {sql.ROW} FROM messages m WHERE session = ?"
 _MAKE = (
     f"INSERT INTO heads ({sql.HEAD_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
@@ -213,13 +213,11 @@ class SQLiteShelf:
         """See `Shelf.named`."""
         return await self.read(_named, digest, ids)
 
-    async def count(self, digest: str, branch: int | None) -> int:
+    async def count(self, digest: str, branches: Sequence[int] | None) -> int:
         """See `Shelf.count`."""
-        if branch is None:
-            [(number,)] = await self.read(_fetched, _COUNT, (digest,))
-        else:
-            statement = f"{_COUNT} AND m.branch = ?{_NUMBERED}"
-            [(number,)] = await self.read(_fetched, statement, (digest, branch))
+        query, values = sql.count_query(digest, branches)
+        statement = _ours(query) + ("" if branches is None else _NUMBERED)
+        [(number,)] = await self.read(_fetched, statement, values)
         return int(number)
 
     async def records(self, digest: str) -> list[Record]:
