@@ -14,8 +14,12 @@ from hashlib import sha1
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
+from dragoman.history.records import row_line
 from dragoman.history.storage.protocol import Row, Session
 from tests.history.storage.backend_postgres import URL
+from tests.history.storage.backend_redis import URL as REDIS
 
 SQLITE = """
 CREATE TABLE sessions (
@@ -238,3 +242,46 @@ def _text(body: bytes | None) -> str | None:
     text = body.decode()
     assert "\0" not in text
     return text
+
+
+# --- Redis
+
+
+def plant_redis(prefix: str, sessions: Sequence[tuple[Session, Sequence[Row]]]) -> None:
+    """Create keys."""
+    import redis
+
+    with redis.Redis.from_url(REDIS) as client:
+        for session, rows in sessions:
+            _plant_keys(client, prefix, session, rows)
+
+
+def _plant_keys(client: Any, prefix: str, session: Session, rows: Sequence[Row]) -> None:
+    digest = session.identity.digest
+    at = f"{prefix}:{{{digest}}}"
+    head: dict[str, Any] = {
+        "identity": msgspec.json.encode(session.identity.columns),
+        "version": session.version,
+        "last_seq": session.last_seq,
+        "created_at": repr(session.created_at),
+        "updated_at": repr(session.updated_at),
+        "active": session.active,
+        "forks": max((fork.number for fork in session.forks), default=0),
+        "generation": "0123456789abcdef",
+        "token": "0123456789abcdef 16 17",
+        **{f"fork:{fork.number}": f"{fork.parent} {fork.at}" for fork in session.forks},
+    }
+    for name in ("window", "windows", "chain", "seal"):
+        if getattr(session, name) is not None:
+            head[name] = getattr(session, name)
+    if session.forks:
+        head["shape"] = shape_of(session)
+    client.hset(f"{at}:session", mapping=head)
+    client.lpush(f"{at}:done", "0123456789abcdef 16")
+    text = "kept in version 2 of the stored form; this keeps older ones off"
+    client.mset({f"{at}:head": text, f"{at}:rows": text})
+    client.zadd(f"{prefix}:sessions", {digest: 0})
+    for row in rows:
+        client.hset(f"{at}:records", str(row.seq), row_line(row, version=session.version))
+        client.hset(f"{at}:ids", row.id, f"{row.seq} {row.branch}")
+        client.zadd(f"{at}:branch:{row.branch}", {str(row.seq): row.seq})

@@ -9,7 +9,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Generator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,11 +22,12 @@ from dragoman.history.records import message_of
 from dragoman.history.storage.integrity import Tally, protected
 from dragoman.history.storage.postgres import PostgresStorage
 from dragoman.history.storage.protocol import MAIN, Row, Session, Storage
+from dragoman.history.storage.redis import RedisStorage
 from dragoman.history.storage.sqlite import SQLiteStorage
 from dragoman.history.storage.sqlite.connection import Connection
 from tests.environment import PATIENCE
 from tests.history.golden import SESSION, WHO, rows
-from tests.history.storage import backend_postgres, earlier
+from tests.history.storage import backend_postgres, backend_redis, earlier
 from tests.history.storage.making import NOON, entry, head, texts
 
 OTHER = SessionIdentity(chat="other", user="Ana")
@@ -66,7 +67,18 @@ def _schema(_tmp_path: Path) -> Generator[str]:
         yield name
 
 
+@contextmanager
+def _prefix(_tmp_path: Path) -> Generator[str]:
+    with backend_redis.fresh_prefix() as prefix:
+        yield prefix
+
+
 KINDS = {
+    "redis": Kind(
+        _prefix,
+        earlier.plant_redis,
+        lambda where: RedisStorage(backend_redis.URL, prefix=where),
+    ),
     "postgres": Kind(
         _schema,
         earlier.plant_postgres,
@@ -243,6 +255,23 @@ async def test_a_read_only_file_says_why_it_is_not_opened(
         assert db.execute("PRAGMA user_version").fetchone() == (2,)
 
 
+async def test_keys_of_version_1_are_refused_and_untouched() -> None:
+    """The error says what reads them."""
+    import redis
+
+    with backend_redis.fresh_prefix() as prefix, redis.Redis.from_url(backend_redis.URL) as client:
+        key = f"{prefix}:{{{WHO.digest}}}:head"
+        client.hset(key, mapping={"version": "16", "last_seq": "17"})
+        storage = RedisStorage(backend_redis.URL, prefix=prefix)
+        await storage.open()
+        for call in (storage.session(WHO), storage.append(WHO, [entry("a")])):
+            with pytest.raises(StoreError, match="November 2026"):
+                await call
+        assert client.hgetall(key) == {b"version": b"16", b"last_seq": b"17"}
+        assert list(client.scan_iter(f"{prefix}:*")) == [key.encode()]
+        await storage.close()
+
+
 async def test_a_program_that_has_the_file_open_can_do_no_harm(tmp_path: Path) -> None:
     """The program of November 2026 does not find what it reads or writes first."""
     path = tmp_path / "a.db"
@@ -333,13 +362,27 @@ def _count_statements(count: Callable[[], None]) -> None:
         count()
         return await of_postgres(self, *arguments, **named)
 
-    try:
+    async def sent(self: Any, *arguments: Any, **named: Any) -> Any:
+        count()
+        return await of_redis(self, *arguments, **named)
+
+    async def read(self: Any, *arguments: Any, **named: Any) -> Any:
+        answer = await from_redis(self, *arguments, **named)
+        count()
+        return answer
+
+    with suppress(ImportError):
         from psycopg import AsyncConnection
-    except ImportError:
-        pass
-    else:
+
         of_postgres = AsyncConnection.execute
         setattr(AsyncConnection, "execute", executed)  # noqa: B010 - as below
+    with suppress(ImportError):
+        from redis.asyncio import Connection as RedisConnection
+
+        of_redis = RedisConnection.send_packed_command
+        from_redis = RedisConnection.read_response
+        setattr(RedisConnection, "send_packed_command", sent)  # noqa: B010 - as below
+        setattr(RedisConnection, "read_response", read)  # noqa: B010 - as below
     setattr(Connection, "execute", execute)  # noqa: B010 - types don't allow more
 
 

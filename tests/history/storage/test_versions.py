@@ -3,31 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
 import subprocess
 import sys
-from collections.abc import Callable, Generator
-from contextlib import ExitStack, contextmanager
-from functools import partial
-from importlib import import_module
+from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
-from dragoman.history.records import message_of, read_line, row_line
+from dragoman.history.records import message_of, read_line
 from dragoman.history.storage.files import FileStorage
-from dragoman.history.storage.integrity import checksum_of, tally_of
+from dragoman.history.storage.integrity import checksum_of
 from dragoman.history.storage.protocol import MAIN, Row, Session, Storage
-from dragoman.history.storage.redis import RedisStorage
 from dragoman.history.storage.sealed import SealedStorage
 from dragoman.history.transfer import export, import_lines
 from tests.environment import PATIENCE
 from tests.history.conftest import Backend
 from tests.history.golden import KEYS, MESSAGES, SESSION, VERSIONS, WHO, lines, rows
-from tests.history.storage import backend_redis
 from tests.history.storage.making import WINDOW, bare, entry, head
 from tests.history.storage.version_1 import is_refused, plant, state
 
@@ -204,92 +197,37 @@ async def test_concurrent_upgrades(backend: Backend) -> None:
         await storage.close()
 
 
-# --- a store of version 2 from before there were checksums
-
-
-@pytest.mark.parametrize("name", ["redis"])
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda storage: storage.append(WHO, [entry("on")], branch=2),
-        lambda storage: storage.append(WHO, [entry("on"), entry("on")]),
-        lambda storage: storage.rewrite(WHO, replaced=rows(2)[:1], removed=["msg_16"]),
-        lambda storage: storage.fork(WHO, parent=0, at=1),
-        lambda storage: storage.set_aside(WHO, [1], "broken"),
-        lambda storage: storage.clear(WHO, at=1.0),
-    ],
-)
-async def test_the_first_write_counts_rows_without_checksums(
-    name: str, change: Callable[[Storage], Any]
-) -> None:
-    """It is readable before; then the session has a tally, and new messages have checksums."""
-    module = import_module(f"tests.history.storage.backend_{name}")
-    with module.place(Path()) as make:
-        storage = make()
-        await storage.open()
-        await storage.restore(SESSION[2], rows(2))
-        await _without_proofs(storage)
-        session = await head(storage, WHO)
-        assert session.chain is None
-        assert {row.checksum for row in await all_rows(storage)} == {None}
-        assert await problems(storage) == []
-        await change(storage)
-        session = await head(storage, WHO)
-        tally = tally_of(session)
-        assert tally is not None
-        assert tally.rows == await storage.count(WHO)
-        assert await problems(storage) == []
-        await storage.close()
-
-
-async def _without_proofs(storage: Storage) -> None:
-    """Remove what the current version writes beside the messages."""
-    assert isinstance(storage, RedisStorage)
-    keys, digest = storage._keys, WHO.digest
-    client: Any = storage._opened.client
-    await client.hdel(keys.of(digest, "session"), "chain", "shape")
-    for row in rows(2):
-        line = row_line(msgspec.structs.replace(row, checksum=None, chain=None))
-        await client.hset(keys.of(digest, "records"), str(row.seq), line)
-
-
 # --- upgraded by several processes at once
 
 _PROCESSES, _WRITES = 4, 3
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("kind", ["files", "redis"])
-def test_processes_that_upgrade_at_once(kind: str, tmp_path: Path) -> None:
+def test_processes_that_upgrade_at_once(tmp_path: Path) -> None:
     """It is done once; all that each of them has written is there, and nothing else."""
-    with _place(kind, tmp_path) as where:
-        asyncio.run(plant(_stored(kind, where), OLD, rows(1)))
-        command = [sys.executable, "-m", "tests.history.storage.test_versions", "0", kind, where]
-        with ExitStack() as running:
-            writers = [
-                running.enter_context(
-                    subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-                )
-                for _ in range(_PROCESSES)
-            ]
-            for writer in writers:
-                assert writer.stdout is not None
-                assert writer.stdout.readline() == b"open\n"
-            for writer in writers:
-                assert writer.stdin is not None
-                writer.stdin.close()
-            assert [writer.wait(PATIENCE) for writer in writers] == [0] * _PROCESSES
-        assert asyncio.run(_check_after(_stored(kind, where))) == 17 + _PROCESSES * _WRITES
-        assert is_refused(_stored(kind, where), OLD)
+    where = str(tmp_path / "store")
+    asyncio.run(plant(_stored(where), OLD, rows(1)))
+    command = [sys.executable, "-m", "tests.history.storage.test_versions", where]
+    with ExitStack() as running:
+        writers = [
+            running.enter_context(
+                subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+            )
+            for _ in range(_PROCESSES)
+        ]
+        for writer in writers:
+            assert writer.stdout is not None
+            assert writer.stdout.readline() == b"open\n"
+        for writer in writers:
+            assert writer.stdin is not None
+            writer.stdin.close()
+        assert [writer.wait(PATIENCE) for writer in writers] == [0] * _PROCESSES
+    assert asyncio.run(_check_after(_stored(where))) == 17 + _PROCESSES * _WRITES
+    assert is_refused(_stored(where), OLD)
 
 
-@contextmanager
-def _place(kind: str, tmp_path: Path) -> Generator[str]:
-    if kind == "files":
-        yield str(tmp_path / "store")
-        return
-    with backend_redis.fresh_prefix() as where:
-        yield where
+def _stored(where: str) -> Storage:
+    return FileStorage(Path(where), blocking=True)
 
 
 async def _append_with_others(storage: Storage) -> None:
@@ -302,63 +240,6 @@ async def _append_with_others(storage: Storage) -> None:
     await storage.close()
 
 
-# --- killed during the upgrade
-
-
-def killed_at(step: int, kind: str, where: str) -> bool:
-    """Append in a process that is killed at its nth statement; returns whether it was.
-
-    A new process, not a fork: this one has threads, whose locks a fork would inherit.
-    """
-    command = [sys.executable, "-m", "tests.history.storage.test_versions", str(step), kind, where]
-    ended = subprocess.run(command, check=False, timeout=PATIENCE, capture_output=True)
-    assert ended.returncode in {0, -signal.SIGKILL}, ended.stderr
-    return ended.returncode == -signal.SIGKILL
-
-
-def _stored(kind: str, where: str) -> Storage:
-    if kind == "files":
-        return FileStorage(Path(where), blocking=True)
-    return RedisStorage(backend_redis.URL, prefix=where)
-
-
-def _append_until_killed(step: int, kind: str, where: str) -> None:
-    left = [step]
-
-    def count(*_: Any) -> None:
-        left[0] -= 1
-        if left[0] == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    asyncio.run(_append(_stored(kind, where), count))
-
-
-async def _append(storage: Storage, count: Callable[..., None]) -> None:
-    if isinstance(storage, RedisStorage):
-        _count_round_trips(count)
-    await storage.open()
-    await storage.append(WHO, [entry("on")], branch=2)
-
-
-def _count_round_trips(count: Callable[..., None]) -> None:
-    """Call back before each command is sent to Redis, and before its answer is read."""
-    from redis.asyncio import Connection
-
-    sent, read = Connection.send_packed_command, Connection.read_response
-
-    async def sending(self: Any, *arguments: Any, **named: Any) -> Any:
-        count()
-        return await sent(self, *arguments, **named)
-
-    async def reading(self: Any, *arguments: Any, **named: Any) -> Any:
-        answer = await read(self, *arguments, **named)
-        count()
-        return answer
-
-    Connection.send_packed_command = sending  # type: ignore[method-assign]
-    Connection.read_response = reading  # type: ignore[method-assign]
-
-
 async def _check_after(storage: Storage) -> int:
     """Assert that the session is intact; returns how many messages it has."""
     await storage.open()
@@ -368,30 +249,5 @@ async def _check_after(storage: Storage) -> int:
     return held
 
 
-@pytest.mark.thorough
-def test_killed_at_any_round_trip_keys_are_at_one_version_or_the_other() -> None:
-    """As above; a script runs completely, even if its client is gone."""
-    with backend_redis.fresh_prefix() as prefix:
-        asyncio.run(plant(_stored("redis", prefix), OLD, rows(1)))
-        _kill_at_every_step("redis", prefix)
-
-
-def _kill_at_every_step(kind: str, where: str) -> None:
-    make = partial(_stored, kind, where)
-    refused: list[bool] = []
-    while killed_at(len(refused) + 1, kind, where):
-        asyncio.run(_check_after(make()))
-        refused.append(is_refused(make(), OLD))
-    assert refused == sorted(refused)  # once it is of version 2, it stays so
-    assert refused.count(False) > 6  # it was killed within
-    # Redis executes what it was sent, even if the client is gone.
-    held = asyncio.run(_check_after(make()))
-    assert held > 17 if kind == "redis" else held == 18
-    assert is_refused(make(), OLD)
-
-
-if __name__ == "__main__":  # a process that is killed (`killed_at`), or one of several
-    if sys.argv[1] == "0":
-        asyncio.run(_append_with_others(_stored(sys.argv[2], sys.argv[3])))
-    else:
-        _append_until_killed(int(sys.argv[1]), sys.argv[2], sys.argv[3])
+if __name__ == "__main__":  # one of several processes
+    asyncio.run(_append_with_others(_stored(sys.argv[1])))

@@ -44,10 +44,11 @@ class Earlier(NamedTuple):
     """The number of its messages."""
 
 
-def migrated(of: Earlier) -> Stored:
+def migrated(of: Earlier, stamp: int | None = None) -> Stored:
     """The head of a session, for its first commit; damaged if its columns are."""
     names = (of.agent, of.chat, of.user, of.group, of.scope)
-    stamp = secrets.randbits(62) + 1
+    if stamp is None:
+        stamp = secrets.randbits(62) + 1
     session = _session(of, names)
     if session is not None:
         return stored_of(Head(session, stamp, stamp))

@@ -110,10 +110,13 @@ async def problems_of(storage: Storage, shelf: Shelf) -> list[str]:
     """What is wrong with a store: see `Storage.verify`."""
     problems = await shelf.problems()
     after = ""
-    while page := await shelf.heads(EVERYTHING, _PAGE, after):
-        for stored in page:
-            problems += await _problems_with(storage, shelf, stored)
-        after = page[-1].digest
+    try:
+        while page := await shelf.heads(EVERYTHING, _PAGE, after):
+            for stored in page:
+                problems += await _problems_with(storage, shelf, stored)
+            after = page[-1].digest
+    except Corrupt as error:  # the sessions can't be listed
+        problems.append(str(error))
     return problems
 
 
@@ -129,7 +132,7 @@ async def _problems_with(storage: Storage, shelf: Shelf, stored: Stored) -> list
     found: list[str] = []
     try:
         found += [f"{where}: {each}" async for each in damage_in(storage, session)]
-        lost = await _without_place(shelf, session)
+        lost = await _without_place(storage, shelf, session)
     except Corrupt as error:
         found.append(f"{where}: {error}")
     else:
@@ -138,8 +141,12 @@ async def _problems_with(storage: Storage, shelf: Shelf, stored: Stored) -> list
     return found
 
 
-async def _without_place(shelf: Shelf, session: Session) -> int:
-    """The number of records that no branch leads to."""
+async def _without_place(storage: Storage, shelf: Shelf, session: Session) -> int:
+    """The number of records that no branch leads to; 0 if the session was changed meanwhile."""
     digest = session.identity.digest
     reached = await shelf.count(digest, branches_of(session))
-    return max(await shelf.count(digest, None) - reached, 0)
+    lost = await shelf.count(digest, None) - reached
+    if lost <= 0:
+        return 0
+    now = await storage.session(session.identity)
+    return lost if now is not None and now.version == session.version else 0

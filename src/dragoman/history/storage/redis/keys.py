@@ -24,18 +24,16 @@ class Keys:
         """One key of a session; the braces put all of them into one slot."""
         return f"{self._prefix}:{{{digest}}}:{what}"
 
-    def read(self, digest: str) -> list[str]:
-        """The keys for a reading script: those of version 2, and those of version 1."""
-        return [self.of(digest, what) for what in ("session", "records", "head", "rows", "ids")]
-
     def written(self, digest: str) -> list[str]:
-        """The keys for a writing script."""
-        own = (self.of(digest, "aside"), self.asides, self.of(digest, "done"))
-        return [*self.read(digest), self.sessions, *own]
+        """The keys for a script: those of a session, and those of the store."""
+        head, records, ids = (self.of(digest, what) for what in ("session", "records", "ids"))
+        earlier = (self.of(digest, what) for what in ("head", "done"))
+        aside, rows = self.of(digest, "aside"), self.of(digest, "rows")
+        return [head, records, ids, self.sessions, *earlier, aside, self.asides, rows]
 
     def heads(self) -> list[str]:
         """Patterns that match all heads."""
-        return [f"{self._prefix}:{{*}}:{what}" for what in ("session", "head")]
+        return [f"{self._prefix}:{{*}}:session"]
 
     def digest_of(self, head: str) -> str:
         """The digest in the name of a head."""
