@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from itertools import count
 from time import monotonic, time
 from typing import TypeGuard, cast
@@ -89,6 +90,7 @@ class Ledger:
         self._stamps = count()
         # A commit must be this writer's latest when its outcome is looked for.
         self._locks = None if shelf.is_blocking else SessionLocks(blocking=False)
+        self._is_watching = False
         self._watched: dict[str, tuple[tuple[int, int], float]] = {}
 
     @property
@@ -303,14 +305,15 @@ class Ledger:
         digest, identity = session.identity.digest, session.identity
         change = Change(session, [protected(row) for row in rows], is_emptied=True)
         is_damaged = soundness.is_damaged(session)  # then it stays so, until it is repaired
-        for _ in range(_TRIES):
-            stored = await self.shelf.get(digest)
-            there = None if stored is None else head_of(stored, identity)
-            if there is not None and there.session.version >= session.version:
-                return False
-            self._seen.pop(digest, None)
-            if await self._commit(there, change, is_damaged=is_damaged) is not None:
-                return True
+        async with self._turn(digest):
+            for _ in range(_TRIES):
+                stored = await self.shelf.get(digest)
+                there = None if stored is None else head_of(stored, identity)
+                if there is not None and there.session.version >= session.version:
+                    return False
+                self._seen.pop(digest, None)
+                if await self._commit(there, change, is_damaged=is_damaged) is not None:
+                    return True
         raise conflict(session.version, -1)
 
     async def set_aside(
@@ -324,18 +327,19 @@ class Ledger:
     ) -> int:
         """See `Storage.set_aside`; also moves records without a readable position."""
         digest = identity.digest
-        for _ in range(_TRIES):
-            stored = await self.shelf.get(digest)
-            if stored is None:
-                raise NotFound(NO_SESSION)
-            head = repairing.salvaged(stored, identity)
-            if expected is not None and head.session.version != expected:
-                raise conflict(expected, head.session.version)
-            records = await self.shelf.records(digest)
-            change = repairing.without(head.session, records, seqs, reason, seal)
-            self._seen.pop(digest, None)
-            if await self._commit(head._replace(stamp=stored.stamp), change) is not None:
-                return len(change.aside)
+        async with self._turn(digest):
+            for _ in range(_TRIES):
+                stored = await self.shelf.get(digest)
+                if stored is None:
+                    raise NotFound(NO_SESSION)
+                head = repairing.salvaged(stored, identity)
+                if expected is not None and head.session.version != expected:
+                    raise conflict(expected, head.session.version)
+                records = await self.shelf.records(digest)
+                change = repairing.without(head.session, records, seqs, reason, seal)
+                self._seen.pop(digest, None)
+                if await self._commit(head._replace(stamp=stored.stamp), change) is not None:
+                    return len(change.aside)
         raise conflict(expected or 0, -1)
 
     # --- commits
@@ -354,6 +358,10 @@ class Ledger:
             return await self._made(identity, expected, fence, change, at)
         async with self._locks.of(identity.digest):
             return await self._made(identity, expected, fence, change, at)
+
+    def _turn(self, digest: str) -> AbstractAsyncContextManager[None]:
+        """One commit per session at a time."""
+        return nullcontext() if self._locks is None else self._locks.of(digest)
 
     async def _made(
         self,
@@ -478,25 +486,23 @@ class Ledger:
             msg = "a lease needs an owner and a number of seconds greater than 0"
             raise InvalidInputError(msg)
         digest = identity.digest
-        for _ in range(_TRIES):
-            stored = await self.shelf.get(digest)
-            if stored is None:
-                raise NotFound(NO_SESSION)
-            head = head_of(stored, identity)
-            held = head.lease
-            if (
-                held is not None
-                and held.owner not in {"", owner}
-                and not self._is_over(digest, held)
-            ):
-                return None
-            # Random at first, so that a deleted session's lease is not valid for the next.
-            number = secrets.randbits(48) if held is None else held.number + 1
-            taken = Lease(owner, number, seconds)
-            if await self._commit(head, None, taken) is not None:
-                self._seen.pop(digest, None)
-                self._watched.pop(digest, None)
-                return taken
+        async with self._turn(digest):
+            for _ in range(_TRIES):
+                stored = await self.shelf.get(digest)
+                if stored is None:
+                    raise NotFound(NO_SESSION)
+                head = head_of(stored, identity)
+                held = head.lease
+                is_free = held is None or held.owner in {"", owner}
+                if not (is_free or self._is_over(digest, cast("Lease", held))):
+                    return None
+                # Random at first, so that a deleted session's lease is not valid for the next.
+                number = secrets.randbits(48) if held is None else held.number + 1
+                taken = Lease(owner, number, float(seconds))
+                if await self._commit(head, None, taken) is not None:
+                    self._seen.pop(digest, None)
+                    self._watched.pop(digest, None)
+                    return taken
         raise conflict(0, -1)
 
     def _is_over(self, digest: str, held: Lease) -> bool:
@@ -516,15 +522,48 @@ class Ledger:
         await self._leased(identity, lease, lease._replace(owner=""))
 
     async def _leased(self, identity: SessionIdentity, lease: Lease, wanted: Lease) -> Lease:
-        for _ in range(_TRIES):
-            stored = await self.shelf.get(identity.digest)
-            head = None if stored is None else head_of(stored, identity)
-            if head is None or head.lease is None or head.lease.number != lease.number:
-                raise Fenced
-            if await self._commit(head, None, wanted) is not None:
-                self._seen.pop(identity.digest, None)
-                return wanted
+        digest = identity.digest
+        async with self._turn(digest):
+            for _ in range(_TRIES):
+                stored = await self.shelf.get(digest)
+                head = None if stored is None else head_of(stored, identity)
+                if head is None or head.lease is None or head.lease.number != lease.number:
+                    raise Fenced
+                if await self._commit(head, None, wanted) is not None:
+                    self._seen.pop(digest, None)
+                    return wanted
         raise conflict(0, -1)
+
+    # --- the feed of changes
+
+    async def watch(self) -> None:
+        """Starts the feed of changes, for all programs that use the store. Idempotent."""
+        if not self._is_watching:
+            await self.shelf.watch()
+            self._is_watching = True
+
+    async def changes(
+        self, after: str = "", *, limit: int = 1000
+    ) -> tuple[list[tuple[str, Session | None]], str]:
+        """Sessions that changed after a cursor, oldest first, and the next cursor.
+
+        Each with its digest and as it is now, `None` if it was deleted; its new messages are those
+        above the last number that you have seen. A session may be told twice, but no change is
+        missed, whatever order transactions commit in. Begin with the empty cursor. The first call
+        starts the feed: list the sessions after it.
+        """
+        await self.watch()
+        digests, cursor = await self.shelf.changes(after, limit)
+        told: list[tuple[str, Session | None]] = []
+        for digest in dict.fromkeys(digests):
+            stored = await self.shelf.get(digest)
+            told.append((digest, None if stored is None else listed(stored)))
+        return told, cursor
+
+    async def prune(self, upto: str) -> None:
+        """Forgets the changes up to a cursor, once all that follow the feed are behind it."""
+        await self.watch()
+        await self.shelf.prune(upto)
 
     # --- many sessions
 

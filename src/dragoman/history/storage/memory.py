@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right, insort
 from collections.abc import Sequence
+from itertools import count
 from threading import RLock
 
 from dragoman.history.identity import FIELDS, escaped
@@ -45,6 +46,8 @@ class MemoryShelf:
         self._heads: dict[str, Stored] = {}
         self._rows: dict[str, _Kept] = {}
         self._aside: list[tuple[str | None, Row, str]] = []
+        self._feed: dict[str, int] | None = None
+        self._numbers = count(1)
 
     async def open(self) -> None:
         """Nothing to do."""
@@ -66,7 +69,13 @@ class MemoryShelf:
             if change is not None:
                 self._change(stored, change)
             self._heads[digest] = stored
+            if self._feed is not None:
+                self._told(self._feed, digest)
             return True
+
+    def _told(self, feed: dict[str, int], digest: str) -> None:
+        feed.pop(digest, None)
+        feed[digest] = next(self._numbers)  # the latest comes last
 
     def _change(self, stored: Stored, change: Change) -> None:
         kept = self._rows.get(stored.digest)
@@ -141,6 +150,8 @@ class MemoryShelf:
         if there is None or there.stamp != stamp:
             return None
         del self._heads[digest]
+        if self._feed is not None:
+            self._told(self._feed, digest)
         kept = self._rows.pop(digest, None)
         return 0 if kept is None else len(kept.by_id)
 
@@ -149,6 +160,25 @@ class MemoryShelf:
         with self._lock:
             self._aside = [each for each in self._aside if each[0] != escaped(user)]
         return ()
+
+    async def watch(self) -> None:
+        """See `Shelf.watch`."""
+        if self._feed is None:
+            self._feed = {}
+
+    async def changes(self, after: str, limit: int) -> tuple[Sequence[str], str]:
+        """See `Shelf.changes`."""
+        with self._lock:
+            feed, above = self._feed or {}, int(after or 0)
+            found = [(digest, number) for digest, number in feed.items() if number > above][:limit]
+        return [digest for digest, _ in found], str(found[-1][1]) if found else after
+
+    async def prune(self, upto: str) -> None:
+        """See `Shelf.prune`."""
+        with self._lock:
+            if self._feed is not None:
+                last = int(upto or 0)
+                self._feed = {digest: n for digest, n in self._feed.items() if n > last}
 
     async def problems(self) -> list[str]:
         """Nothing is shared with others, who could damage it."""

@@ -120,6 +120,21 @@ class Shelf(Protocol):
         """Erases what was set aside of a user, and traces of removed rows; returns what remains."""
         ...
 
+    async def watch(self) -> None:
+        """Starts the feed of changes, which costs nothing before. Idempotent."""
+        ...
+
+    async def changes(self, after: str, limit: int) -> tuple[Sequence[str], str]:
+        """The digests of sessions that were written after a cursor, and the next cursor.
+
+        A change is told when no other can follow that has a lower place.
+        """
+        ...
+
+    async def prune(self, upto: str) -> None:
+        """Removes the part of the feed up to a cursor."""
+        ...
+
     async def problems(self) -> list[str]:
         """Structural problems; sessions are checked by the ledger."""
         ...

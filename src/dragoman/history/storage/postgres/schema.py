@@ -114,6 +114,29 @@ CREATE TABLE IF NOT EXISTS our.dragoman_migrations (
 """
 
 
+_FEED = (
+    """
+CREATE TABLE IF NOT EXISTS our.feed (
+    written xid8 NOT NULL DEFAULT pg_current_xact_id(), digest text COLLATE "C" NOT NULL)""",
+    "CREATE INDEX IF NOT EXISTS feed_by_writing ON our.feed (written)",
+    """
+CREATE OR REPLACE FUNCTION our.fed() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+INSERT INTO our.feed (digest) VALUES (coalesce(new.digest, old.digest)); RETURN NULL; END $$""",
+    "DROP TRIGGER IF EXISTS feed ON our.heads",
+    """
+CREATE TRIGGER feed AFTER INSERT OR DELETE OR UPDATE OF stamp ON our.heads
+FOR EACH ROW EXECUTE FUNCTION our.fed()""",
+)
+
+
+async def make_feed(link: Link) -> None:
+    """Creates the feed of changes, and the trigger that fills it."""
+    [(table,)] = await link.fetch("SELECT to_regclass('our.feed')::text")
+    if table is None:
+        for statement in _FEED:
+            await link.run(statement)
+
+
 async def applied(link: Link) -> int:
     """The version of the tables, 0 without any; raises if this program does not support it."""
     if link.server < _OLDEST:

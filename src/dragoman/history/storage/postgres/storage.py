@@ -19,7 +19,7 @@ from dragoman.history.storage import sql
 from dragoman.history.storage.backend import expect_open
 from dragoman.history.storage.heads import Stored
 from dragoman.history.storage.ledger import Ledger
-from dragoman.history.storage.postgres import checking, committing, search
+from dragoman.history.storage.postgres import checking, committing, schema, search
 from dragoman.history.storage.postgres.schema import BEGINNING
 from dragoman.history.storage.postgres.settings import Settings, settings
 from dragoman.history.storage.postgres.values import name_of, record_of, row_of, text_of
@@ -43,6 +43,11 @@ _KEYS = {
     "day": "CASE WHEN m.at >= -62135596800 AND m.at < 253402300800 THEN"
     " to_char(to_timestamp(m.at) AT TIME ZONE 'UTC', 'YYYY-MM-DD') END",
 }
+# Numbers are given out before commits: told is what is older than all transactions in progress.
+_CHANGES = """
+SELECT digest, written::text FROM our.feed WHERE written >= %s::text::xid8
+AND written < pg_snapshot_xmin(pg_current_snapshot())
+ORDER BY feed.written, digest OFFSET %s LIMIT %s"""
 _INDEXED = {"user", "chat", "group"}
 _FREE_SPACE = (
     "free space in the tables' files until it is overwritten, and rows that an older transaction"
@@ -180,6 +185,24 @@ class PostgresShelf:
         await self.connections.write(_forgotten, escaped(user))
         return await self.connections.read_slowly(_vacuumed)
 
+    async def watch(self) -> None:
+        """See `Shelf.watch`."""
+        await self.connections.write(schema.make_feed)
+
+    async def changes(self, after: str, limit: int) -> tuple[Sequence[str], str]:
+        """See `Shelf.changes`."""
+        start, _, skip = (after or "0.0").partition(".")
+        found = await self.connections.read(_fetched, _CHANGES, (start, int(skip), limit))
+        if not found:
+            return [], after
+        last = found[-1][1]
+        same = sum(written == last for _, written in found) + (int(skip) if last == start else 0)
+        return [digest for digest, _ in found], f"{last}.{same}"
+
+    async def prune(self, upto: str) -> None:
+        """See `Shelf.prune`."""
+        await self.connections.write(_pruned, (upto or "0").partition(".")[0])
+
     async def problems(self) -> list[str]:
         """Problems of the tables, and of the server's durability settings."""
         return await self.connections.read_slowly(checking.problems)
@@ -231,6 +254,10 @@ async def _fetched(link: Link, statement: str, values: Sequence[Any]) -> list[tu
 
 async def _planned(link: Link, statement: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
     return await link.fetch(statement, values, plan=False)
+
+
+async def _pruned(link: Link, upto: str) -> None:
+    await link.run("DELETE FROM our.feed WHERE written < %s::text::xid8", (upto,))
 
 
 async def _forgotten(link: Link, user: str) -> None:

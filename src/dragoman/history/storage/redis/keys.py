@@ -19,6 +19,8 @@ class Keys:
         self._prefix = prefix
         self.sessions = f"{prefix}:sessions"
         self.asides = f"{prefix}:asides"
+        self.feed = f"{prefix}:feed"
+        self.feed_last = f"{prefix}:feed:last"
 
     def of(self, digest: str, what: str) -> str:
         """One key of a session; the braces put all of them into one slot."""
@@ -29,7 +31,8 @@ class Keys:
         head, records, ids = (self.of(digest, what) for what in ("session", "records", "ids"))
         earlier = (self.of(digest, what) for what in ("head", "done"))
         aside, rows = self.of(digest, "aside"), self.of(digest, "rows")
-        return [head, records, ids, self.sessions, *earlier, aside, self.asides, rows]
+        own = [head, records, ids, self.sessions, *earlier, aside, self.asides, rows]
+        return [*own, self.feed, self.feed_last]
 
     def heads(self) -> list[str]:
         """Patterns that match all heads."""

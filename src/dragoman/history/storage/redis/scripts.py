@@ -9,7 +9,9 @@ The keys of a session are all in one slot (`{digest}`):
     <prefix>:{digest}:aside        list    the owner, then the records set aside
 
 There are also `<prefix>:sessions`, a sorted set of all digests, and `<prefix>:asides`, a set of
-those with records set aside. Because these are in other slots, clusters are not supported.
+those with records set aside; once somebody watches, `<prefix>:feed`, a sorted set of digests by the
+number of their last change, and `<prefix>:feed:last`, that number. Because these are in other
+slots, clusters are not supported.
 
 `generation` changes with everything but an append, so that a reader of several pages can tell
 whether they belong together. A script that finds a key of the wrong type fails, because it accesses
@@ -67,6 +69,12 @@ local function drop_all()
   redis.call('UNLINK', rows, ids)
   for branch in pairs(known) do redis.call('UNLINK', branches .. branch) end
   return held
+end
+
+-- Tells the feed of changes, if somebody watches.
+local function told()
+  if redis.call('EXISTS', KEYS[11]) == 0 then return end
+  redis.call('ZADD', KEYS[10], redis.call('INCR', KEYS[11]), digest)
 end
 
 local function place(id)
@@ -129,6 +137,7 @@ for i = first_put, #ARGV, 4 do
   redis.call('HSET', ids, id, seq .. ' ' .. branch)
   redis.call('ZADD', branches .. branch, seq, seq)
 end
+told()
 return {'ok'}
 """
 )
@@ -172,6 +181,7 @@ for i = first_row, #ARGV, 3 do
   redis.call('HSET', ids, ARGV[i + 2], ARGV[i] .. ' ' .. ARGV[i + 1])
   redis.call('ZADD', branches .. ARGV[i + 1], ARGV[i], ARGV[i])
 end
+told()
 return {'ok'}
 """
 )
@@ -183,6 +193,7 @@ redis.call('ZCARD', sessions)
 local held = drop_all()
 redis.call('UNLINK', head, KEYS[5], KEYS[6], KEYS[9])
 redis.call('ZREM', sessions, digest)
+told()
 return {'ok', string.format('%.0f', held)}
 """
 )

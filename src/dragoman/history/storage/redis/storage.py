@@ -337,6 +337,26 @@ class RedisShelf:
             remains.append("the last snapshot (RDB), until the server creates the next one")
         return remains
 
+    async def watch(self) -> None:
+        """See `Shelf.watch`."""
+        client = self.opened.client
+        await self.opened.ask(lambda: client.setnx(self.keys.feed_last, 0))
+
+    async def changes(self, after: str, limit: int) -> tuple[Sequence[str], str]:
+        """See `Shelf.changes`. One script runs at a time, so a later commit has a higher number."""
+        client, low = self.opened.client, f"({after or 0}"
+        found: Any = await self.opened.ask(
+            lambda: client.zrangebyscore(
+                self.keys.feed, low, "+inf", start=0, num=limit, withscores=True
+            )
+        )
+        return [raw.decode() for raw, _ in found], str(int(found[-1][1])) if found else after
+
+    async def prune(self, upto: str) -> None:
+        """See `Shelf.prune`."""
+        client = self.opened.client
+        await self.opened.ask(lambda: client.zremrangebyscore(self.keys.feed, 0, int(upto or 0)))
+
     async def problems(self) -> list[str]:
         """Reports dangling ids, inconsistent counts, and sessions missing in the list."""
         return await checking.problems(self.opened)

@@ -9,6 +9,7 @@ and can do no harm.
 
 from __future__ import annotations
 
+import re
 import sqlite3
 
 from dragoman.history.storage.earlier_heads import Earlier, migrated
@@ -83,6 +84,19 @@ DROP TABLE heads;
 ALTER TABLE new_heads RENAME TO heads;
 CREATE INDEX heads_by_user ON heads (user) WHERE user IS NOT NULL
 """
+FEED = r"""
+CREATE TABLE IF NOT EXISTS feed (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    digest TEXT NOT NULL
+);
+CREATE TRIGGER IF NOT EXISTS feed_insert AFTER INSERT ON heads
+    BEGIN INSERT INTO feed (digest) VALUES (new.digest)\; END;
+CREATE TRIGGER IF NOT EXISTS feed_update AFTER UPDATE OF stamp ON heads
+    BEGIN INSERT INTO feed (digest) VALUES (new.digest)\; END;
+CREATE TRIGGER IF NOT EXISTS feed_delete AFTER DELETE ON heads
+    BEGIN INSERT INTO feed (digest) VALUES (old.digest)\; END
+"""
+"""The feed of changes, once somebody watches; semicolons within a statement have a backslash."""
 _EARLIER = """
 SELECT id, digest, agent, chat, user, "group", scope, version, last_seq, created_at, updated_at,
     active, window, windows, chain, seal,
@@ -111,5 +125,5 @@ def migrate(connection: sqlite3.Connection) -> None:
 
 def run(connection: sqlite3.Connection, statements: str) -> None:
     """Executes statements, within the caller's transaction."""
-    for statement in statements.split(";"):
-        connection.execute(statement)
+    for statement in re.split(r"(?<!\\);", statements):
+        connection.execute(statement.replace("\\;", ";"))

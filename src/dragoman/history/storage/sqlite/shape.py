@@ -36,6 +36,8 @@ def expect_ours(connection: sqlite3.Connection, version: int) -> None:
             continue  # created implicitly for a table
         if missing.pop((kind, name), None) == _plain(sql):
             continue
+        if _feed().get((kind, name)) == _plain(sql):
+            continue
         if (kind, name) in ours or not _is_harmless(kind, name, sql):
             raise StoreError(_FOREIGN)
     if missing:
@@ -65,7 +67,23 @@ def _shape(version: int) -> dict[tuple[str, str], str]:
         schema.create(empty)
         if version > schema.EARLIER:
             schema.migrate(empty)
-        found = empty.execute("SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL")
-        return {(kind, name): _plain(sql) for kind, name, sql in found}
+        return _found(empty)
     finally:
         empty.close()
+
+
+@cache
+def _feed() -> dict[tuple[str, str], str]:
+    """What there may be besides: the feed of changes."""
+    empty = sqlite3.connect(":memory:")
+    try:
+        empty.execute("CREATE TABLE heads (digest)")
+        schema.run(empty, schema.FEED)
+        return _found(empty)
+    finally:
+        empty.close()
+
+
+def _found(empty: sqlite3.Connection) -> dict[tuple[str, str], str]:
+    found = empty.execute("SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL")
+    return {(kind, name): _plain(sql) for kind, name, sql in found}

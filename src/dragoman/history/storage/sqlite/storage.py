@@ -30,7 +30,7 @@ from dragoman.history.storage.protocol import (
     Total,
 )
 from dragoman.history.storage.shelf import Change, Record
-from dragoman.history.storage.sqlite import checking, log, privacy, search
+from dragoman.history.storage.sqlite import checking, log, privacy, schema, search
 from dragoman.history.storage.sqlite.connection import FAILURES, Connection, connect, explanation
 from dragoman.history.storage.threaded import Durability, Worker, expect_durability
 
@@ -73,6 +73,7 @@ _KEYS = {
 # A damaged time sorts last. There is no index on it: every append would have to update it, and
 # scanning ten thousand sessions takes a few milliseconds.
 _AT = "CASE typeof(s.at) WHEN 'real' THEN s.at ELSE 0.0 END"
+_CHANGES = "SELECT digest, number FROM feed WHERE number > ? ORDER BY number LIMIT ?"
 _CACHED = 1000  # sessions whose numbers are cached
 _OUTSIDE = "backups and snapshots of the file, and freed blocks of the disk"
 
@@ -279,6 +280,19 @@ class SQLiteShelf:
         await self.write(_forgotten, escaped(user))
         return (*await self.read(_vacuumed), _OUTSIDE)
 
+    async def watch(self) -> None:
+        """See `Shelf.watch`."""
+        await self.write(schema.run, schema.FEED)
+
+    async def changes(self, after: str, limit: int) -> tuple[Sequence[str], str]:
+        """See `Shelf.changes`. Writers take turns, so a later commit has a higher number."""
+        found = await self.read(_fetched, _CHANGES, (int(after or 0), limit))
+        return [digest for digest, _ in found], str(found[-1][1]) if found else after
+
+    async def prune(self, upto: str) -> None:
+        """See `Shelf.prune`."""
+        await self.write(_pruned, int(upto or 0))
+
     async def problems(self) -> list[str]:
         """Runs SQLite's integrity check; looks at the log, the index and file permissions."""
         problems = await self.read(log.problems, self._path)
@@ -424,6 +438,10 @@ def _removed_one(connection: Connection, digest: str, stamp: int) -> int | None:
     messages = _empty(connection, found[0])
     connection.execute("DELETE FROM heads WHERE id = ?", found)
     return messages
+
+
+def _pruned(connection: Connection, upto: int) -> None:
+    connection.execute("DELETE FROM feed WHERE number <= ?", (upto,))
 
 
 def _forgotten(connection: Connection, user: str) -> None:
