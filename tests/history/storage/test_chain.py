@@ -422,7 +422,7 @@ async def test_repair_continues_without_a_failing_secondary(trio: Trio) -> None:
 async def test_repair_notices_missing_messages_at_the_same_version(trio: Trio) -> None:
     """Equal versions alone don't make copies equal."""
     made = await fill(trio.chain, "a", "b")
-    del trio.second.inner.shelf._rows[ONE.digest].by_id[made[0].id]
+    trio.second.inner.shelf._rows[ONE.digest].drop(made[0].id)
     done = await trio.chain.repair()
     assert [problem.member for problem in done.problems] == ["member1"]
 
@@ -628,8 +628,7 @@ async def test_a_missing_message_is_restored_from_an_intact_copy(trio: Trio, num
     """The tally of the member shows that it is missing."""
     made = await fill(trio.chain, "a", "b", "c")
     kept = trio.members[number].inner.shelf._rows[ONE.digest]
-    row = kept.by_id.pop(made[2].id)
-    kept.branches[MAIN].remove(row)
+    kept.drop(made[2].id)
     assert len((await trio.chain.repair(ONE)).healed) == 1
     assert await trio.chain.verify() == []
     assert texts(await trio.chain.rows(ONE)) == ["a", "b", "c"]

@@ -13,6 +13,7 @@ import pytest
 from dragoman.errors import NotFound
 from dragoman.history.identity import SessionIdentity
 from dragoman.history.storage.protocol import MAIN, Row, Session, Storage
+from dragoman.history.storage.shelf import LostReply
 from tests.history.storage import backend_postgres, backend_redis
 from tests.history.storage.making import NOON, ONE, TWO, WINDOW, bare, copy_of, entry, texts
 
@@ -205,8 +206,6 @@ async def test_a_write_is_not_repeated_over_another_writers(
     method: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After a lost answer, another write is neither undone nor mistaken for it."""
-    from redis.exceptions import ConnectionError as Broken
-
     from dragoman.history.storage.redis.server import Server
 
     async with redis() as dropping:
@@ -214,24 +213,22 @@ async def test_a_write_is_not_repeated_over_another_writers(
         await storage.open()
         await other.open()
         await fill(storage)
-        once = Server.once
+        run = Server.run
         turns: list[str] = []
 
-        async def losing(self: Server, call: Callable[[], Awaitable[Any]]) -> Any:
-            async def answered() -> Any:
-                answer = await call()
-                turns.append("asked")
-                if len(turns) == 1:
-                    await other.append(ONE, [entry("since", id="since", at=NOON)])
-                    if method != "delete":
-                        await CALLS[_KEEPING](other)
-                    raise Broken
-                return answer
-
-            return await once(self, answered if self is storage._server else call)  # type: ignore[attr-defined]
+        async def losing(self: Server, *arguments: Any) -> list[bytes]:
+            answer = await run(self, *arguments)
+            if self is storage.shelf.opened and not turns:  # type: ignore[attr-defined]
+                turns.append("lost")
+                await other.append(ONE, [entry("since", id="since", at=NOON)])
+                if method != "delete":
+                    await CALLS[_KEEPING](other)
+                msg = "lost"
+                raise LostReply(msg)
+            return answer
 
         with monkeypatch.context() as patched:
-            patched.setattr(Server, "once", losing)
+            patched.setattr(Server, "run", losing)
             await CALLS[method](storage)
         assert (await storage.row(ONE, "since")) is not None
         session = await storage.session(ONE)
