@@ -18,6 +18,7 @@ from tests import environment
 INSPECTOR = "@modelcontextprotocol/inspector@2.12.0"
 CLAUDE_CODE = "@anthropic-ai/claude-code@2.1.326"
 CODEX = "@openai/codex@0.169.0"
+COPILOT = "@github/copilot@1.0.102"
 OPENCODE = "opencode-ai@1.18.33"
 _TIMEOUT = 540  # each has hundreds of megabytes
 

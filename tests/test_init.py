@@ -23,7 +23,7 @@ PUBLIC = """
     Orchestrator Output Policy Provider Refusal Repair Request Response Result Role RunContext
     RunLimits Section ServerToolCall ServerToolResult SessionIdentity Target Text Thinking ToolCall
     ToolCallDelta ToolDefinition ToolExecutor ToolResult Usage Video Violation __version__ check
-    detect dialect dialects open_model provider reveal run_sync tool translate
+    detect dialect dialects estimate_tokens open_model provider reveal run_sync tool translate
 """.split()  # noqa: SIM905 - 57 lines of one word each would be harder to read
 PACKAGES = ("", ".agent", ".history", ".mcp", ".model", ".providers", ".transport", ".wire")
 

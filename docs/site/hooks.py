@@ -4,7 +4,8 @@
 - CHANGELOG.md, CONTRIBUTING.md and SECURITY.md become pages of the site.
 - `folder/*` in the navigation is replaced with the folder's remaining pages.
 - Links to files outside docs/ lead to the repository, or become plain text if it is unknown.
-- Guides rank first in the search; two long tables for maintainers are left out of it.
+- Guides rank first in the search, then recipes and operations; two long tables for maintainers
+  are left out of it.
 - llms.txt lists all pages for language models (https://llmstxt.org).
 """
 
@@ -78,7 +79,9 @@ def search_rank(page: str) -> dict[str, Any]:
     """How the search treats a page: long tables for maintainers would bury everything else."""
     if page in {"contributing/carried-as-is.md", "contributing/requirements-trace.md"}:
         return {"exclude": True}
-    return {"boost": 3 if page.startswith(("get-started/", "guides/", "recipes/")) else 1}
+    if page.startswith(("get-started/", "guides/")):
+        return {"boost": 3}
+    return {"boost": 2 if page.startswith(("recipes/", "operations/")) else 1}
 
 
 def on_nav(nav: Navigation, config: MkDocsConfig, **_: Any) -> None:

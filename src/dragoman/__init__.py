@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from dragoman.agent.limits import RunLimits
     from dragoman.agent.orchestrator import Orchestrator
     from dragoman.agent.results import Result
+    from dragoman.agent.token_estimate import estimate_tokens
     from dragoman.errors import DragomanError
     from dragoman.history.chat import ChatHistory
     from dragoman.history.config import ChatHistoryConfig
@@ -69,6 +70,7 @@ _HOMES = {
     "agent.limits": ("RunLimits",),
     "agent.orchestrator": ("Orchestrator",),
     "agent.results": ("Result",),
+    "agent.token_estimate": ("estimate_tokens",),
     "errors": ("DragomanError",),
     "history.chat": ("ChatHistory",),
     "history.config": ("ChatHistoryConfig",),
@@ -155,6 +157,7 @@ __all__ = [
     "detect",
     "dialect",
     "dialects",
+    "estimate_tokens",
     "open_model",
     "provider",
     "reveal",

@@ -12,8 +12,10 @@ DragomanError
 │   ├ ConnectError                      .retryable
 │   ├ TimeoutError (also builtins.TimeoutError)
 │   └ StreamInterrupted                 .partial holds the response received so far
+│       ├ ResponseTooLarge              it exceeded the limit in bytes
+│       └ StreamSilent                  it stayed open, and brought only comments
 ├ ProviderError                         .provider .host .model .status .code .param .request_id
-│                                       .retryable .retry_after .partial .provider_message
+│                                       .retryable .retry_after .partial .detail
 │   ├ AuthenticationError
 │   ├ PermissionDenied
 │   ├ RateLimited
@@ -41,7 +43,8 @@ end in `Error` only where the word alone would not name a failure (`ServerError`
 
 No message quotes content, arguments or keys, and no exception is chained to one that does, so
 `__cause__` and `__context__` are as safe to log as the message. The provider's own error text is
-in `ProviderError.provider_message`; it is part of the message only under `dragoman.reveal()`.
+in `ProviderError.detail`; it is part of the message only under `dragoman.reveal()`, and gateways
+send it to the client whose request was refused.
 """
 
 from __future__ import annotations
@@ -77,9 +80,11 @@ __all__ = [
     "QuotaExceeded",
     "RateLimited",
     "Refused",
+    "ResponseTooLarge",
     "ServerError",
     "StoreError",
     "StreamInterrupted",
+    "StreamSilent",
     "TimeoutError",
     "ToolError",
     "ToolRetry",
@@ -231,6 +236,14 @@ class StreamInterrupted(TransportError):
         self.partial = partial
 
 
+class StreamSilent(StreamInterrupted):
+    """A stream stayed open, and brought only comments or blank lines for too long."""
+
+
+class ResponseTooLarge(StreamInterrupted):
+    """A response, streamed or not, exceeded the limit in bytes; it may never have ended."""
+
+
 class ProviderError(_Remote, DragomanError):
     """The provider returned an error.
 
@@ -253,7 +266,7 @@ class ProviderError(_Remote, DragomanError):
         retryable: bool | None = None,
         retry_after: float | None = None,
         partial: Any = None,
-        provider_message: str | None = None,
+        detail: str | None = None,
     ) -> None:
         super().__init__(message)
         self.provider = provider
@@ -266,21 +279,21 @@ class ProviderError(_Remote, DragomanError):
         self.retry_after = retry_after
         self.partial = partial
         """The `Response` that the model gave and the provider rejected, if the provider sent it."""
-        self._provider_message = _Hidden(provider_message)
+        self._detail = _Hidden(detail)
 
     @property
-    def provider_message(self) -> str | None:
+    def detail(self) -> str | None:
         """The provider's error text, keys masked. It may quote the conversation: don't log it."""
-        return self._provider_message.text
+        return self._detail.text
 
-    @provider_message.setter
-    def provider_message(self, text: str | None) -> None:
-        self._provider_message = _Hidden(text)
+    @detail.setter
+    def detail(self, text: str | None) -> None:
+        self._detail = _Hidden(text)
 
     def __str__(self) -> str:
         said = super().__str__()
-        if self.provider_message and is_revealed():
-            return f"{said}: {self.provider_message}"
+        if self.detail and is_revealed():
+            return f"{said}: {self.detail}"
         return said
 
 

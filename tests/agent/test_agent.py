@@ -491,7 +491,7 @@ async def test_embeddings_need_a_model_that_supports_them() -> None:
 async def test_a_cost_limit_needs_a_price() -> None:
     """Without a price, a cost limit raises before any request; with one it is enforced."""
     unknown = ScriptedModel(["x"], name="acme:large")
-    with pytest.raises(ConfigError, match="price"):
+    with pytest.raises(ConfigError, match=r'price of `acme:large`.*Prices\({"acme:large": Price'):
         await Agent(unknown, limits=RunLimits(cost=1)).send("Hi")
     assert not unknown.requests
     dear = Message.assistant("x").replace(usage=Usage(input=1_000_000))

@@ -130,6 +130,7 @@ async def test_partial_values_are_streamed(row: Row) -> None:
     async with speaking(model, row.model) as client:
         agent = Agent(client, tools=[weather, clock], output=kind, max_tokens=900)
         stream = agent.stream("Weather?")
-        partial = [chunk.partial async for chunk in stream if chunk.partial is not UNSET]
+        chunks = [chunk async for chunk in stream]
     assert stream.result.output == value
-    assert partial[-1] == plainly
+    assert [each.partial_json for each in chunks if each.partial_json is not UNSET][-1] == plainly
+    assert [each.partial for each in chunks if each.partial is not UNSET][-1] == value

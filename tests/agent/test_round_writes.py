@@ -9,8 +9,9 @@ import pytest
 
 from dragoman import Agent, ChatHistory, SessionIdentity, ToolExecutor, tool
 from dragoman.history.storage.protocol import Entry
+from dragoman.testing.conformance.stores.backends import Backend
 from tests.agent.scripts import asks, call, model
-from tests.history.conftest import Backend, backend
+from tests.history.conftest import backend
 
 __all__ = ["backend"]  # the fixture
 

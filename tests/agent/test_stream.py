@@ -16,6 +16,7 @@ from dragoman import (
     Message,
     Messages,
     Policy,
+    Response,
     Text,
     Thinking,
     Usage,
@@ -214,3 +215,20 @@ async def test_the_repr_of_a_stream_shows_its_state() -> None:
     assert repr(blocking) == "BlockingAgentStream(echo:, not started: use `for` or `collect()`)"
     blocking.collect()
     assert repr(blocking) == "BlockingAgentStream(echo:, complete)"
+
+
+def test_texts_are_never_empty() -> None:
+    """`texts` yields what is said; every chunk holds something, which may be a message."""
+    agent = Agent(model(asks(call("weather", city="Basel")), "It is sunny."), tools=[weather])
+    assert [*agent.stream_sync("Weather?").texts()] == ["It", " is", " sunny."]
+    script = model(asks(call("weather", city="Basel")), Response(), "Yes.")
+    for chunk in Agent(script, tools=[weather]).stream_sync("Weather?"):
+        held = [chunk.output, chunk.messages, chunk.metadata, chunk.usage, chunk.finish]
+        assert any(held)
+
+
+async def test_texts_of_an_async_stream() -> None:
+    """The same, in a coroutine."""
+    stream = Agent(model("It is sunny.")).stream("Weather?")
+    assert [piece async for piece in stream.texts()] == ["It", " is", " sunny."]
+    assert stream.is_complete

@@ -9,18 +9,53 @@ import enum
 import json
 import uuid
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Annotated, Any, Literal
 
 import pydantic
 import pytest
 
 from dragoman import Agent, Text, ToolDefinition, tool
-from dragoman.agent import RunContext
+from dragoman.agent import RunContext, RunLimits
 from dragoman.agent.made_up import made_up
-from dragoman.errors import InvalidInputError
+from dragoman.errors import InvalidInputError, LimitExceeded
+from dragoman.model.tools import make_definition
 from dragoman.model.validation.problems import problems
-from dragoman.testing import TestModel
+from dragoman.testing import ScriptedModel, TestModel
 from tests.agent.scripts import model, weather
+
+_CALLING: dict[str, Any] = {
+    "role": "assistant",
+    "tool_calls": [
+        {
+            "id": "c",
+            "type": "function",
+            "function": {"name": "get-order.v2", "arguments": '{"number":0}'},
+        }
+    ],
+}
+
+
+@tool(name="get-order.v2")
+def get_order(number: int) -> str:
+    """An order."""
+    return f"order {number}"
+
+
+@pytest.mark.parametrize("kind", [TestModel, lambda: ScriptedModel([_CALLING, "Done."])])
+async def test_tools_keep_the_names_that_providers_take(kind: Any) -> None:
+    """`@tool(name=…)`, `TestModel` and `ScriptedModel` take names with hyphens and dots."""
+    result = await Agent(kind(), tools=[get_order]).send("Hi")
+    (call,) = result.messages[1].tool_calls
+    assert call.name == "get-order.v2"
+    assert result.messages[2].tool_results[0].text == "order 0"
+
+
+async def test_a_tool_of_any_name_can_be_called() -> None:
+    """A definition off a wire may have a name that nobody could write by hand."""
+    foreign = make_definition("fs/read file", "It reads.", {"type": "object"})
+    result = await Agent(TestModel(), tools=[foreign]).send("Hi")
+    assert result.messages.pending_tool_calls[0].name == "fs/read file"
 
 
 class Colour(enum.Enum):
@@ -230,3 +265,17 @@ def test_an_override_takes_an_open_model() -> None:
         Agent("echo:").override(model=wrong)
     with pytest.raises(InvalidInputError):
         Agent("echo:").override(tools=wrong)
+
+
+async def test_a_cost_limit_works_with_a_test_model() -> None:
+    """Its answers cost nothing, or what the test sets, whatever prices the agent has."""
+    agent = Agent("openai:gpt-5", tools=[weather], limits=RunLimits(cost="0.03"))
+    with agent.override(model=TestModel()):
+        assert (await agent.send("Hi")).cost == 0
+    with agent.override(model=TestModel(cost="0.01")):
+        result = await agent.send("Hi")
+    assert result.cost == Decimal("0.02")  # the tool's call, and the answer
+    with agent.override(model=TestModel(cost=0.05)), pytest.raises(LimitExceeded, match="spent"):
+        await agent.send("Hi")
+    with pytest.raises(InvalidInputError, match="the cost of an answer must be a number"):
+        TestModel(cost="free")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import pytest
 from msgspec import UNSET
+from pydantic import BaseModel, Field
 
 from dragoman import Agent, FinishReason, Message, Request, Result
 from dragoman.agent import Hooks
@@ -14,7 +16,7 @@ from dragoman.errors import LimitExceeded, Refused, ToolRetry
 from dragoman.model.events import PartDelta, PartStart, ResponseEnd, ResponseStart
 from dragoman.model.parts import Text
 from dragoman.model.tools import ToolCall, ToolCallDelta
-from dragoman.testing import ScriptedModel
+from dragoman.testing import ScriptedModel, TestModel
 from tests.agent.scripts import asks, call, model, weather
 
 Mode = Literal["native", "tool", "two_phase"]
@@ -229,7 +231,58 @@ async def test_partial_objects_are_streamed(mode: Mode) -> None:
         events += [head, *(ToolCallDelta(0, arguments_delta=piece) for piece in pieces[1:])]
     events.append(ResponseEnd())
     stream = Agent(model(events), output=Report, output_mode=mode).stream("Weather?")
-    partial = [chunk.partial async for chunk in stream if chunk.partial is not UNSET]
-    assert partial[0] == {"city": "Ba"}
-    assert partial[-1] == {"city": "Basel", "degrees": 3}
+    chunks = [chunk async for chunk in stream]
+    raw = [chunk.partial_json for chunk in chunks if chunk.partial_json is not UNSET]
+    assert raw[0] == {"city": "Ba"}
+    assert raw[-1] == {"city": "Basel", "degrees": 3}
+    assert [each.partial for each in chunks if each.partial is not UNSET] == [BASEL]
     assert stream.result.output == BASEL
+
+
+class Forecast(BaseModel):
+    """Everything has a default, so that the beginning of an answer is valid."""
+
+    city: Annotated[str, Field(min_length=2)] = "?"
+    sky: Literal["clear", "cloudy"] | None = None
+    days: list[Report] = []
+
+
+@pytest.mark.parametrize("mode", ["native", "tool", "two_phase"])
+async def test_partial_values_have_the_declared_type(mode: Mode) -> None:
+    """In every mode: what is valid of the answer so far, without the element that still grows."""
+    text = '{"city":"Basel","sky":"clear","days":[{"city":"Bern","degrees":1}]}'
+    pieces = [*text]
+    if mode == "tool":
+        head = ToolCallDelta(0, "r", "return_result", pieces[0])
+        spoken: list[Any] = [head, *(ToolCallDelta(0, arguments_delta=each) for each in pieces[1:])]
+    else:
+        spoken = [PartStart(0, Text("")), *(PartDelta(0, each) for each in pieces)]
+    answer = [ResponseStart(), *spoken, ResponseEnd()]
+    script = model("I think.", answer) if mode == "two_phase" else model(answer)
+    stream = Agent(script, output=Forecast, output_mode=mode).stream("?")
+    partial = [chunk.partial async for chunk in stream if chunk.partial is not UNSET]
+    assert {type(each) for each in partial} == {Forecast}
+    cities = [each.city for each in partial]
+    assert cities[:5] == ["?", "Ba", "Bas", "Base", "Basel"]  # one letter would be too short
+    assert {each.sky for each in partial[5:]} == {"clear"}  # never a part of the word
+    assert partial[-1] == stream.result.output
+    assert len(partial) < 10  # not one for each letter of what is not valid yet
+
+
+async def test_a_call_in_one_piece_has_a_partial_value_too() -> None:
+    """Gemini and Ollama send the arguments of a call at once."""
+    stream = Agent(TestModel(output={"city": "Bern"}), output=Forecast, output_mode="tool").stream(
+        "?"
+    )
+    partial = [chunk.partial async for chunk in stream if chunk.partial is not UNSET]
+    assert partial == [Forecast(city="Bern")] == [stream.result.output]
+
+
+async def test_a_long_value_ends_with_a_complete_partial_one() -> None:
+    """What was held back for its size comes at the end."""
+    text = json.dumps({"city": "x" * 50_000})
+    events = [ResponseStart(), PartStart(0, Text("")), *(PartDelta(0, each) for each in text)]
+    script = model([*events, ResponseEnd()])
+    stream = Agent(script, output=Forecast, output_mode="native").stream("?")
+    partial = [chunk.partial async for chunk in stream if chunk.partial is not UNSET]
+    assert partial[-1] == stream.result.output

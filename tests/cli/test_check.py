@@ -12,6 +12,7 @@ from click.testing import CliRunner, Result
 import dragoman
 from dragoman import Message, Request
 from dragoman.cli.commands import dragoman as command
+from dragoman.providers.documents.batches import CHUNK
 from dragoman.wire.anthropic.codec import DIALECT as ANTHROPIC_DIALECT
 from tests.cli.samples import ANSWERS, ANTHROPIC, HISTORIES, REQUESTS, SECRET, chat, jsonl
 
@@ -136,3 +137,24 @@ def test_a_long_table_is_cut() -> None:
 def test_an_unknown_target_is_a_usage_error() -> None:
     """The exit code is 2."""
     assert check("-", "--as", "esperanto", stdin=b"").exit_code == 2
+
+
+def test_several_processes_find_the_same(tmp_path: Path) -> None:
+    """In the same order, with the same numbers, whatever can't be read among them."""
+    file = tmp_path / "many.jsonl"
+    file.write_bytes(jsonl(*[ANTHROPIC, BAD, SHAKY] * 700) + b"not json\n" + jsonl(BAD) * 2_000)
+    assert file.stat().st_size > 3 * CHUNK // 4
+    alone = check(str(file), "--to", "anthropic", "--json")
+    several = check(str(file), "--to", "anthropic", "--json", "--jobs", "2")
+    assert alone.stdout == several.stdout
+    assert alone.stderr == several.stderr
+    assert alone.exit_code == several.exit_code == 3
+    assert json.loads(several.stdout.splitlines()[-1])["document"] == 4_101
+
+
+def test_an_unknown_target_is_an_error_at_once() -> None:
+    """Whatever the number of processes."""
+    for jobs in ("1", "2"):
+        done = check("-", "--to", "nowhere", "--jobs", jobs, stdin=jsonl(BAD))
+        assert done.exit_code == 2
+        assert "unknown" in done.stderr

@@ -149,6 +149,45 @@ def test_costs_are_summed(shop: Shop) -> None:
     assert "$2.0000 + 1 unknown" in shop.run("stats", "--cost", "--table").stdout
 
 
+@pytest.mark.parametrize(
+    ("answer", "cost"),
+    [
+        (
+            {"type": "message", "id": "m", "role": "assistant", "model": "claude-haiku-4-5",
+             "content": [{"type": "text", "text": "Hi"}], "stop_reason": "end_turn",
+             "usage": {"input_tokens": 10**6, "output_tokens": 0}},
+            Decimal(1),
+        ),
+        (
+            {"id": "c", "object": "chat.completion", "created": 1, "model": "gpt-4.1-mini",
+             "choices": [{"index": 0, "finish_reason": "stop",
+                          "message": {"role": "assistant", "content": "Hi"}}],
+             "usage": {"prompt_tokens": 10**6, "completion_tokens": 0, "total_tokens": 10**6}},
+            Decimal("0.4"),
+        ),
+        (
+            {"id": "c", "object": "chat.completion", "created": 1, "model": "our-own",
+             "choices": [{"index": 0, "finish_reason": "stop",
+                          "message": {"role": "assistant", "content": "Hi"}}],
+             "usage": {"prompt_tokens": 10**6, "completion_tokens": 0, "total_tokens": 10**6}},
+            None,
+        ),
+    ],
+    ids=["claude", "gpt", "unknown"],
+)  # fmt: skip
+def test_imported_conversations_have_a_cost(
+    shop: Shop, tmp_path: Path, answer: dict[str, Any], cost: Decimal | None
+) -> None:
+    """They name a model and no provider: the price is that of the model's vendor."""
+    file = tmp_path / "answer.json"
+    file.write_text(json.dumps(answer), "utf-8")
+    assert shop.run("import", str(file)).exit_code == 0
+    found = {each["model"]: each for each in shop.json("stats", "--cost", "--by", "model")}
+    of_model = found[answer["model"]]
+    assert of_model["cost"] == (None if cost is None else str(cost))
+    assert of_model["cost_unknown"] == (cost is None)
+
+
 def test_an_export_can_be_imported_into_another_store(shop: Shop, tmp_path: Path) -> None:
     """The copy is equal; a second import is a conflict, is skipped, or replaces the sessions."""
     file, other = tmp_path / "all.jsonl", f"sqlite:///{tmp_path}/other.db"

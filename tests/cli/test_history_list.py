@@ -24,6 +24,7 @@ from dragoman.history.session_summaries import looked_at
 from dragoman.history.storage.protocol import Row
 from dragoman.model import Origin, portal
 from dragoman.model.invisible import invisible
+from dragoman.model.parts import Text
 from tests.cli.terminals import dragoman, terminal
 
 ANA = SessionIdentity(agent="guide", chat="7", user="ana")
@@ -78,10 +79,27 @@ def test_a_session_is_listed_with_its_first_line_and_last_model(tmp_path: Path) 
         ([Message.user(Image.from_bytes(b"GIF89a", mime="image/gif"))], "[Image]"),
         ([Message.user("x" * 10_000)], "x" * 199 + "…"),
         ([Message.user(" \n\n ")], ""),
+        ([Message.user("Hi there!\n\nWhere is the bridge?")], "Where is the bridge?"),
+        ([Message.user("Hello, where is it?")], "where is it?"),
+        ([Message.user("Hello world in Rust")], "Hello world in Rust"),
+        ([Message.user("Hi-fi: which one?")], "Hi-fi: which one?"),
+        ([Message.user("Hey!")], "Hey!"),
+        ([Message.user("Say hello, world")], "Say hello, world"),
+        ([Message.user("## **Plan** for `now`\n\n- eat")], "Plan for now"),
+        ([Message.user("```python\nx = 1\n```\nWhy?")], "Why?"),
+        ([Message.user("```python\nx = 1\n```")], "x = 1"),
+        ([Message.user("<context>\nIt rains.\n</context>")], "It rains."),
+        ([Message.user(Text("notes.txt:\n\nbuy milk"), Text("What now?"))], "What now?"),
+        ([Message.user(Text("my notes.txt:\n\nbuy milk"))], "my notes.txt"),
+        (
+            [Message.user("I have a question about my house. " + "It is old " * 20)],
+            "I have a question about my house.",
+        ),
+        ([Message.user("many words " * 100)], "many words " * 17 + "many words…"),
     ],
 )
 def test_choice_of_the_first_line(tmp_path: Path, messages: Sequence[Message], line: str) -> None:
-    """The user's text, else another text, else the kind of content; long ones are cut."""
+    """What the user says it is about, else another text, else the kind of content; not too long."""
     url = f"sqlite:///{tmp_path}/chats.db"
     stored(url, *messages)
     assert listed(url)[0]["first_line"] == line

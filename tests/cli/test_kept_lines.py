@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from dragoman.agent.prompt_templates import write_template
 from dragoman.cli.chat.kept_lines import KeptLines
-from dragoman.cli.templates import write_template
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="there are no such rights")
 

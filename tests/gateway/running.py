@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 from functools import cache
@@ -33,10 +34,10 @@ class Serving:
 class _Server:
     """A uvicorn in a thread, whose gateway changes from test to test: starting one takes long."""
 
-    def __init__(self) -> None:
+    def __init__(self, http: Any) -> None:
         self.app = App(Gateway(GatewayConfig()))
         settings = uvicorn.Config(
-            self.app, host="127.0.0.1", port=0, log_level="critical", access_log=False
+            self.app, host="127.0.0.1", port=0, log_level="critical", access_log=False, http=http
         )
         self._server = uvicorn.Server(settings)
         threading.Thread(target=self._run, daemon=True).start()
@@ -59,13 +60,16 @@ class _Server:
         asyncio.run_coroutine_threadsafe(gateway.close(), self._loop).result(10)
 
 
-_idle: list[_Server] = []
+_idle: dict[Any, list[_Server]] = defaultdict(list)
 
 
 @contextmanager
-def running(config: GatewayConfig, *, stops: bool = False, **changes: Any) -> Generator[Serving]:
-    """A gateway on a free port, until the block ends."""
-    server = _idle.pop() if _idle else _Server()
+def running(
+    config: GatewayConfig, *, stops: bool = False, http: Any = "auto", **changes: Any
+) -> Generator[Serving]:
+    """A gateway on a free port, until the block ends; with `http`, on our own protocol."""
+    idle = _idle[http]
+    server = idle.pop() if idle else _Server(http)
     gateway = server.app.gateway = Gateway(config, **changes)
     try:
         yield Serving(gateway, server.url)
@@ -74,7 +78,7 @@ def running(config: GatewayConfig, *, stops: bool = False, **changes: Any) -> Ge
             server.stop()
         else:
             server.end(gateway)
-            _idle.append(server)
+            idle.append(server)
 
 
 class _Upstreams:

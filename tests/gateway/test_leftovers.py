@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import socket
 import time
 import weakref
 from contextlib import suppress
+from typing import Any
 
 import pytest
 from aiohttp import web
@@ -13,15 +16,20 @@ from aiohttp import web
 from dragoman.errors import AllFailed, ServerError
 from dragoman.gateway.app import drop_frames
 from dragoman.gateway.client_request import ClientRequest
+from dragoman.gateway.protocol import GatewayProtocol
 from dragoman.gateway.translation import NO_SETTINGS, Translations
 from dragoman.gateway.upstreams import Upstream
 from dragoman.transport.direct import DirectTransport
-from tests.gateway.answers import KINDS, Provider
+from tests.environment import PATIENCE
+from tests.gateway.abuse.stage import request
+from tests.gateway.answers import KINDS, Provider, is_streaming
 from tests.gateway.client_requests import FRONTS, ask, body_for, path_for
-from tests.gateway.running import place
+from tests.gateway.matrix.native import Said, body_of, frames_of
+from tests.gateway.running import place, routed, running, upstream
 from tests.gateway.test_chat import gateway_to
 from tests.leftovers import leftovers
 
+RICH = Said("In Mostar. " * 20, (("weather", {"city": "Mostar"}),), thinks=True)
 REFUSED = {
     "not JSON": b"{]",
     "not an object": b"[]",
@@ -49,6 +57,50 @@ class Unhashable(Exception):  # noqa: N818 - as dataclasses make them
     __hash__ = None  # type: ignore[assignment]  # that is the point
 
 
+class Whole:
+    """Answers with thinking, text in pieces, and tool calls."""
+
+    def __init__(self, back: str) -> None:
+        self.back = back
+
+    async def __call__(self, request: web.Request) -> web.StreamResponse:
+        """Answer one request."""
+        body = json.loads(await request.read())
+        if not is_streaming(self.back, request, body):
+            return web.Response(body=body_of(self.back, RICH), content_type="application/json")
+        kind = "application/x-ndjson" if self.back == "ollama" else "text/event-stream"
+        reply = web.StreamResponse(headers={"content-type": kind})
+        await reply.prepare(request)
+        frames = frames_of(self.back, RICH)
+        for frame in frames[: len(frames) // 2]:
+            await reply.write(frame)
+        await self.middle(request)
+        for frame in frames[len(frames) // 2 :]:
+            await reply.write(frame)
+        return reply
+
+    async def middle(self, request: web.Request) -> None:
+        """What happens in the middle of a stream: nothing."""
+
+
+class CutOff(Whole):
+    """Breaks off in the middle of a stream."""
+
+    async def middle(self, request: web.Request) -> None:
+        """Close the connection."""
+        assert request.transport is not None
+        request.transport.close()
+
+
+class Unread(Whole):
+    """Waits in the middle of a stream until its client has left."""
+
+    async def middle(self, request: web.Request) -> None:
+        """Wait; the server ends this when the gateway has closed the connection."""
+        del request
+        await asyncio.sleep(PATIENCE)
+
+
 def settled() -> None:
     """The server finishes a request after the client has its answer."""
     time.sleep(0.05)
@@ -69,6 +121,36 @@ def test_answered_requests_are_freed_at_once(front: str) -> None:
                 assert [ask(serving.url, *each).status for each in asked] == [200, 200]
                 settled()
         assert not left, back
+
+
+def left_early(url: str, path: str, body: Any) -> None:
+    """A request whose client leaves after the first bytes of the answer."""
+    with socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2]))) as connection:
+        connection.sendall(request(path, json.dumps(body).encode()))
+        assert connection.recv(64)
+
+
+@pytest.mark.parametrize("kind", [Whole, CutOff, Unread])
+@pytest.mark.parametrize("front", FRONTS)
+def test_translated_streams_are_freed_at_once(front: str, kind: type[Whole]) -> None:
+    """On our own server, from every provider, however a stream with everything in it ends."""
+    for back in KINDS:
+        with (
+            upstream(kind(back)) as url,
+            running(
+                routed(place(back, KINDS[back], url, dialect=back)), http=GatewayProtocol
+            ) as on,
+        ):
+            for stream in (True,) if kind is Unread else (True, False):
+                asked = path_for(front, stream=stream), body_for(front, stream=stream)
+                play = left_early if kind is Unread else ask
+                play(on.url, *asked)
+                settled()
+                with leftovers() as left:
+                    for _ in range(3):
+                        play(on.url, *asked)
+                    settled()
+                assert not left, (back, stream)
 
 
 @pytest.mark.parametrize("body", REFUSED.values(), ids=REFUSED)

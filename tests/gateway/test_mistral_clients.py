@@ -187,3 +187,20 @@ def test_others_get_thinking_as_before(back: str) -> None:
         reply = ask(serving.url, PATH, body, user_agent="OpenAI/Python 3.49.0")
     message = reply.json["choices"][0]["message"]
     assert (message["content"], message["reasoning_content"]) == (SAID, THOUGHT)
+
+
+@pytest.mark.whole
+@pytest.mark.parametrize("agent", [
+    AGENT, "mistral-client-typescript/2.7.0",
+    "speakeasy-sdk/typescript 2.7.0 2.884.13 1.0.0 @mistralai/mistralai",
+])  # fmt: skip
+@pytest.mark.parametrize("back", KINDS)
+def test_the_usage_is_in_the_last_chunk_only(back: str, agent: str) -> None:
+    """The TypeScript SDK refuses a chunk whose usage is null."""
+    with gateway_to(Provider(back)) as (serving, _):
+        body = body_for("openai-chat", stream=True)
+        chunks = frames(ask(serving.url, "/v1/chat/completions", body, user_agent=agent).body)
+    *before, last = ("usage" in chunk for chunk in chunks)
+    assert not any(before)
+    assert last
+    assert chunks[-1]["usage"]["completion_tokens"] == 7

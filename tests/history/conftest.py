@@ -1,44 +1,20 @@
-"""Fixtures; backends are discovered automatically."""
+"""Fixtures; backends are discovered automatically.
+
+`tests/history/storage/backend_<name>.py` has `place(tmp_path)`, a context manager that gives a
+function creating unopened storages at one new location (or skips, with the reason). A module whose
+storages don't support search sets `SEARCHES = False`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 
 import pytest
 
-from dragoman.history.storage.protocol import Storage
+from dragoman.testing.conformance.stores.backends import Backend
 from tests.sampling import BACKENDS
-
-
-class Backend:
-    """One location to store things, which can be opened repeatedly.
-
-    `tests/history/storage/backend_<name>.py` has `place(tmp_path)`, a context manager that gives
-    a function creating unopened storages at one new location (or skips, with the reason). A module
-    whose storages don't support search sets `SEARCHES = False`.
-    """
-
-    def __init__(self, name: str, make: object, *, searches: bool = True) -> None:
-        self.name = name
-        self.searches = searches
-        self._make = make
-
-    def new(self) -> Storage:
-        """Another storage at the same location, not opened yet."""
-        return self._make()  # type: ignore[operator, no-any-return]  # as `place` promises
-
-    @asynccontextmanager
-    async def opened(self) -> AsyncGenerator[Storage]:
-        """Another storage at the same location, open."""
-        storage = self.new()
-        await storage.open()
-        try:
-            yield storage
-        finally:
-            await storage.close()
 
 
 @pytest.fixture(params=BACKENDS)

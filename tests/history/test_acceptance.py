@@ -22,7 +22,7 @@ from dragoman.history import MemoryStorage
 from dragoman.history.storage.chain import ChainStorage
 from dragoman.history.storage.protocol import Appended, Entry, Fork, Session
 from dragoman.history.truncation import Summarise, notes
-from tests.history.conftest import Backend
+from dragoman.testing.conformance.stores.backends import Backend
 
 ONE = SessionIdentity(agent="agent", chat="chat")
 LONG = Message.assistant("Response", metadata={"usage": {"total_tokens": 1500}})

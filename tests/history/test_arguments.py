@@ -19,7 +19,7 @@ from dragoman.history.branches import Branch
 from dragoman.history.storage.protocol import Entry
 from dragoman.history.stored_session import DamagedMessage
 from dragoman.model import portal
-from tests.history.conftest import Backend
+from dragoman.testing.conformance.stores.backends import Backend
 
 SECRET = "zqzq-the-secret"
 ONE = SessionIdentity(agent="guide", chat="7", user=SECRET)

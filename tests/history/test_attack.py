@@ -19,8 +19,8 @@ from dragoman.history.records import message_in
 from dragoman.history.storage.memory import MemoryStorage
 from dragoman.history.storage.protocol import MAIN, Entry, Fork, Row, Session
 from dragoman.history.storage.sealed import SealedStorage
+from dragoman.testing.conformance.stores.data import NOON, entry
 from tests.history.attacker import Taken, put, taken
-from tests.history.storage.making import NOON, entry
 from tests.history.torture import IN_FULL
 
 pytestmark = pytest.mark.whole

@@ -12,7 +12,7 @@ from dragoman import ChatHistory, ChatHistoryConfig, Message, SessionIdentity
 from dragoman.errors import ConfigError, Conflict, NotFound
 from dragoman.history import BlockingChatHistory, MemoryStorage
 from dragoman.history.storage_urls import default_file, storage_at
-from tests.history.conftest import Backend
+from dragoman.testing.conformance.stores.backends import Backend
 
 ONE = SessionIdentity(chat="7")
 

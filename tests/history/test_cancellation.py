@@ -15,9 +15,9 @@ from dragoman.errors import DragomanError, StoreError
 from dragoman.history.storage.files import FileStorage
 from dragoman.history.storage.protocol import Storage
 from dragoman.history.storage.sqlite import SQLiteStorage
+from dragoman.testing.conformance.stores.backends import Backend
 from tests.cancelling import ThreadWatch, cancelled_at
 from tests.environment import PATIENCE
-from tests.history.conftest import Backend
 
 ONE = SessionIdentity(agent="guide", chat="7")
 LAZY = ChatHistoryConfig(autosave=False)

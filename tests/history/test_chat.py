@@ -12,7 +12,7 @@ from dragoman.errors import Conflict, InvalidInputError, NotFound, StoreError
 from dragoman.history import ChatHistory, ChatHistoryConfig, MemoryStorage, SessionIdentity
 from dragoman.history.storage.protocol import Appended, Entry
 from dragoman.model import Origin
-from tests.history.conftest import Backend
+from dragoman.testing.conformance.stores.backends import Backend
 
 ONE = SessionIdentity(agent="guide", chat="7", user="Ana")
 CALL = ToolCall.create("call_1", "weather", {"city": "Mostar"})

@@ -12,7 +12,7 @@ import pytest
 from dragoman import Message
 from dragoman.history import ChatHistory, ChatHistoryConfig, SessionIdentity
 from dragoman.history.storage.protocol import Storage
-from tests.history.conftest import Backend
+from dragoman.testing.conformance.stores.backends import Backend
 
 ONE = SessionIdentity(agent="guide", chat="7")
 START = 1_763_294_400.0  # 2025-11-16 12:00 UTC

@@ -18,7 +18,7 @@ from dragoman.history import MemoryStorage
 from dragoman.history.blocking import BlockingChatHistory
 from dragoman.history.truncation import Summarise
 from dragoman.model import portal
-from tests.history.conftest import Backend
+from dragoman.testing.conformance.stores.backends import Backend
 
 ONE = SessionIdentity(agent="guide", chat="7")
 SMALL = {"context_window": 400, "reserved_for_completion": 100}

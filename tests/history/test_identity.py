@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from dragoman.errors import InvalidInputError
 from dragoman.history.identity import FIELDS, SessionIdentity, escaped, unescaped
-from tests.history.storage.making import HOSTILE
+from dragoman.testing.conformance.stores.data import HOSTILE
 
 _characters = st.sampled_from("aAbé=&%/\\.:\0\n \u0301🙂") | st.characters(codec="utf-8")
 names = st.none() | st.text(_characters, max_size=6)

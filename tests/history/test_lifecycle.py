@@ -20,7 +20,7 @@ from dragoman.history import MemoryStorage, open_storage
 from dragoman.history.blocking import BlockingChatHistory
 from dragoman.history.storage.protocol import Appended
 from dragoman.history.storage_urls import storage_at
-from tests.history.conftest import Backend
+from dragoman.testing.conformance.stores.backends import Backend
 
 ONE = SessionIdentity(agent="guide", chat="7")
 

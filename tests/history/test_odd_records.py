@@ -21,8 +21,8 @@ from dragoman.history.remembered_cuts import Key, written
 from dragoman.history.storage.protocol import Row, Session, Storage
 from dragoman.history.transfer import export, import_lines
 from dragoman.history.truncation import Cut, notes
+from dragoman.testing.conformance.stores.data import ONE
 from tests.history.attacker import put, taken
-from tests.history.storage.making import ONE
 from tests.wire.every_place import CHANGES, changed, paths_in
 
 _MESSAGES = (

@@ -23,6 +23,7 @@ from dragoman.history.storage.protocol import MAIN, Fork, Row, Session
 from dragoman.history.storage.sealed import SealedStorage
 from dragoman.model import document
 from dragoman.model.messages import make_message
+from dragoman.testing.conformance.stores.data import bare
 from tests.history.golden import (
     KEYS,
     MESSAGES,
@@ -34,7 +35,6 @@ from tests.history.golden import (
     lines,
     rows,
 )
-from tests.history.storage.making import bare
 from tests.history.test_identity import identities
 from tests.model import strategies as some
 

@@ -11,8 +11,8 @@ from dragoman import Message, SessionIdentity
 from dragoman.errors import InvalidInputError
 from dragoman.history import ChatHistory, MemoryStorage, Retention, Storage, sweep
 from dragoman.history.storage.protocol import Session
-from tests.history.conftest import Backend
-from tests.history.storage.making import DAY, copy_of
+from dragoman.testing.conformance.stores.backends import Backend
+from dragoman.testing.conformance.stores.data import DAY, copy_of
 
 
 async def filled(storage: Storage, chat: str, scope: str | None, turns: int) -> ChatHistory:

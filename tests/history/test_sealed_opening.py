@@ -18,9 +18,9 @@ from dragoman.history import ChainStorage, ChatHistoryConfig, MemoryStorage, Sea
 from dragoman.history.records import message_in, read_line
 from dragoman.history.storage.protocol import Row, Session, Storage
 from dragoman.history.transfer import export
+from dragoman.testing.conformance.stores.backends import Backend
+from dragoman.testing.conformance.stores.data import NOON, ONE, entry, fill
 from tests.history.attacker import put, taken
-from tests.history.conftest import Backend
-from tests.history.storage.making import NOON, ONE, entry, fill
 
 KEYS = {"k": b"\1" * 32}
 WORDS = ("a", "b", "c")

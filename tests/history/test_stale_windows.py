@@ -14,7 +14,7 @@ from dragoman.history.remembered_cuts import Key
 from dragoman.history.remembered_cuts import written as written_cuts
 from dragoman.history.storage.protocol import Row, Storage
 from dragoman.history.truncation import Cut, Summarise, notes
-from tests.history.conftest import Backend
+from dragoman.testing.conformance.stores.backends import Backend
 from tests.history.test_windows_by_model import filled as filled_with
 from tests.history.test_windows_by_model import turn
 

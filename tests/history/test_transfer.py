@@ -11,7 +11,7 @@ from dragoman.errors import Conflict, InvalidInputError, StoreError
 from dragoman.history import ChatHistory, MemoryStorage, export, import_lines
 from dragoman.history.records import row_line, session_line
 from dragoman.history.storage.protocol import Fork, Row, Session
-from tests.history.conftest import Backend
+from dragoman.testing.conformance.stores.backends import Backend
 
 ONE = SessionIdentity(agent="guide", chat="7")
 

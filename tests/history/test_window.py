@@ -8,7 +8,7 @@ from dragoman import Message, Messages, ToolCall, ToolResult, Usage
 from dragoman.errors import ContextTooSmall, InvalidInputError
 from dragoman.history import ChatHistory, ChatHistoryConfig, MemoryStorage, SessionIdentity
 from dragoman.history.truncation import LastTurns
-from tests.history.conftest import Backend
+from dragoman.testing.conformance.stores.backends import Backend
 
 ONE = SessionIdentity(agent="guide", chat="7")
 SMALL = ChatHistoryConfig(context_window=1_000, reserved_for_completion=200)

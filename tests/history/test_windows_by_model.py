@@ -22,7 +22,7 @@ from dragoman.history.storage.shelf import Change
 from dragoman.history.tokens import estimate
 from dragoman.history.truncation import Cut, LastTurns, Summarise, notes
 from dragoman.model import document
-from tests.history.conftest import Backend
+from dragoman.testing.conformance.stores.backends import Backend
 from tests.history.truncation.histories import run
 
 ONE = SessionIdentity(agent="guide", chat="7")

@@ -14,7 +14,7 @@ from dragoman.errors import InvalidInputError, StoreError
 from dragoman.history import BlockingChatHistory, MemoryStorage
 from dragoman.history.config import Hook
 from dragoman.history.hooks import NOTIFICATIONS
-from tests.history.conftest import Backend
+from dragoman.testing.conformance.stores.backends import Backend
 
 ONE = SessionIdentity(chat="7")
 SMALL = {"context_window": 400, "reserved_for_completion": 100}

@@ -223,7 +223,7 @@ async def test_an_error_of_the_server_is_only_quoted_to_the_model() -> None:
         await scripted.server.prompt("x")
     assert "sk-1" not in str(caught.value)
     assert "sk-1" not in repr(caught.value.__context__)
-    assert caught.value.provider_message == "the secret is sk-1"
+    assert caught.value.detail == "the secret is sk-1"
     agent = Agent(ScriptedModel([calling("do"), "Done."]), tools=[scripted.server])
     result = await agent.send("Go.")
     assert "the secret is sk-1" in result.messages[2].tool_results[0].text

@@ -6,7 +6,7 @@ import pickle
 import warnings
 from collections.abc import Callable
 from copy import deepcopy
-from typing import Any
+from typing import Any, TypedDict
 
 import pydantic
 import pytest
@@ -117,6 +117,52 @@ def test_calls_and_results_are_checked(make: Callable[[], Any], problem: str) ->
     """By the constructor and by `replace`, as by the factories (FR-53, FR-54, FR-66)."""
     with pytest.raises(InvalidInputError, match=problem):
         make()
+
+
+@pytest.mark.parametrize("name", ["get-order", "a.b:c", "x" * 128, "-"])
+@pytest.mark.parametrize(("make", "field"), [
+    (lambda name, **how: ToolCall("c", name, "{}", **how), "name"),
+    (lambda name, **how: ToolCall("c", name, {"a": 1}, **how), "name"),
+    (lambda name, **how: ToolCall.create("c", name, {"a": 1}, **how), "name"),
+    (lambda name, **how: ToolCall.create("c", name, "{}", **how), "name"),
+    (lambda name, **how: CALL.replace(name=name, **how), "name"),
+    (lambda name, **how: ToolDefinition(name, "It.", SCHEMA, **how), "name"),
+    (lambda name, **how: ToolDefinition.create(name, "It.", **how), "name"),
+    (lambda name, **how: ToolDefinition.create("a", "It.").replace(name=name, **how), "name"),
+    (lambda name, **how: ToolDefinition.from_function(ahead, name, **how), "name"),
+    (lambda name, **how: ToolDefinition.from_type(Place, name, "A place.", **how), "name"),
+])  # fmt: skip
+def test_names_are_portable_unless_asked(make: Callable[..., Any], field: str, name: str) -> None:
+    """Seed 004's names by default; `portable=False` takes what providers and MCP take."""
+    with pytest.raises(InvalidInputError, match=r"portable to every system; portable=False allows"):
+        make(name)
+    assert getattr(make(name, portable=False), field) == name
+    for bad in ("", "a b", "é", "x" * 129, "a/b", name + "\n"):
+        with pytest.raises(InvalidInputError, match=r"must not be empty|may only contain"):
+            make(bad, portable=False)
+
+
+def ahead(city: str) -> str:
+    """The weather ahead."""
+    return city
+
+
+class Place(TypedDict):
+    """Where."""
+
+    city: str
+
+
+@pytest.mark.parametrize(
+    "raw",
+    ["", " ", "{}", '{"a":[{"b":1}]}', '{"a":"\\ud800"}', '{"n":18446744073709551616}'],
+)
+def test_arguments_checked_at_construction_are_those_read_later(raw: str) -> None:
+    """The mapping made while checking is the same, and as immutable, as that of a decoded call."""
+    made, decoded = ToolCall("c", "f", raw), make_call("c", "f", raw)
+    assert made.arguments == decoded.arguments
+    assert type(made.arguments) is type(decoded.arguments)
+    assert made.raw == raw
 
 
 def test_arguments_are_a_text_or_a_mapping() -> None:

@@ -80,9 +80,9 @@ class TestSeed004:
     def test_should_reject_second_system_message(self) -> None:
         """At any later time; a developer's message is one as well."""
         for second in (Message.system("System 2"), Message.developer("Developer")):
-            with pytest.raises(OrderError, match=r"already a system"):
+            with pytest.raises(OrderError, match=r"a system message is already"):
                 strict(SYSTEM).add(second)
-            with pytest.raises(OrderError, match=r"already a system"):
+            with pytest.raises(OrderError, match=r"a system message is already"):
                 strict(SYSTEM, USER, ASSISTANT).add(second)
 
     def test_should_validate_user_assistant_alternation(self) -> None:
@@ -270,7 +270,7 @@ def test_a_conversation_may_be_instructed_elsewhere() -> None:
     with pytest.raises(OrderError, match="alternate"):
         history.add(ASSISTANT)
     history.validate()
-    with pytest.raises(OrderError, match=r"already a system"):
+    with pytest.raises(OrderError, match=r"a system message is already"):
         ConversationHistory([SYSTEM, SYSTEM], system_first=False)
     with pytest.raises(InvalidInputError, match="system_first must be bool"):
         ConversationHistory(system_first="no")  # type: ignore[arg-type]
@@ -302,7 +302,7 @@ def test_the_system_rule_cannot_be_waived_after_the_start() -> None:
     """`waive_system` raises once there are messages."""
     history = strict(SYSTEM)
     history.waive_system()
-    with pytest.raises(OrderError, match=r"already a system"):
+    with pytest.raises(OrderError, match=r"a system message is already"):
         history.add(SYSTEM)
     assert "system_first" not in json.loads(history.to_json())["value"]
 

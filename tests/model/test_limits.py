@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
+from types import FrameType
 
 import pytest
 
@@ -73,6 +75,29 @@ def test_it_is_quick(code: str, seconds: float) -> None:
     the figures beside the seed's limit of one microsecond.
     """
     assert printed(MEASURE, code=code, limit=seconds) < seconds
+
+
+@pytest.mark.parametrize(("make", "limit"), [
+    (lambda: dragoman.ToolCall("c", "f", '{"path": "a"}'), 5),
+    (lambda: dragoman.Message.tool("c", "ok"), 6),
+    (lambda: dragoman.Message("tool", dragoman.ToolResult("c", "ok")), 11),
+    (lambda: dragoman.Message.user("hi"), 2),
+], ids=["call", "result", "message", "user"])  # fmt: skip
+def test_few_functions_are_entered(make: Callable[[], object], limit: int) -> None:
+    """A limit of one microsecond (seed 004) leaves room for a handful of Python's calls."""
+    entered: list[str] = []
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        if event == "call":
+            entered.append(frame.f_code.co_name)
+
+    make()
+    sys.setprofile(note)
+    try:
+        make()
+    finally:
+        sys.setprofile(None)
+    assert len(entered) - 1 <= limit, entered
 
 
 def test_a_message_takes_less_than_a_kilobyte() -> None:

@@ -10,9 +10,9 @@ import pytest
 from dragoman.errors import InvalidInputError
 from dragoman.model.functions.tool import tool
 from dragoman.model.messages import Message
-from dragoman.model.parts import Text
+from dragoman.model.parts import Origin, Text
 from dragoman.model.requests import Output, Request, Sampling, State, ThinkingConfig
-from dragoman.model.tools import ServerTool, ToolDefinition
+from dragoman.model.tools import ServerTool, ToolDefinition, make_definition
 
 
 def test_lists_become_tuples() -> None:
@@ -109,3 +109,17 @@ def test_settings_may_be_given_all_together() -> None:
     assert request.with_settings() is request
     with pytest.raises(InvalidInputError, match="no such field"):
         request.with_settings(max_token=5)
+
+
+def test_the_functions_are_the_tools_that_the_caller_runs_with_arguments() -> None:
+    """Neither free-text tools nor a provider's own are among them."""
+    function = ToolDefinition.create("f", "It.")
+    free = make_definition("g", kind="custom")
+    request = Request(tools=(ServerTool("web_search", "anthropic"), function, free))
+    assert request.functions == (function,)
+    assert Request().functions == ()
+
+
+def test_an_origin_is_final() -> None:
+    """Type checkers refuse a subclass: code that compares origins can rely on their fields."""
+    assert getattr(Origin, "__final__", False)

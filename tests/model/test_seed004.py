@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
-from dragoman.errors import InvalidInputError
+from dragoman.errors import InvalidInputError, OrderError
 from dragoman.model.accumulate import MessageAccumulator
 from dragoman.model.collection import Messages
+from dragoman.model.conversation import ConversationHistory
 from dragoman.model.messages import Message
 from dragoman.model.roles import Role
 from dragoman.model.tools import LongDescriptionWarning, ToolCall, ToolCallDelta, ToolDefinition
@@ -382,3 +383,68 @@ class TestReload:
         """Nobody guesses what a robot is."""
         with pytest.raises(InvalidInputError, match="unknown role"):
             Messages.from_any([data])
+
+
+class TestPlainJson:
+    """`ToolDefinitionTests.Should_Deserialize_From_Json`: JSON as the seed has it."""
+
+    PLAIN: ClassVar[dict[str, Any]] = {
+        "name": "execute_command",
+        "description": "Execute a shell command",
+        "parameters": {
+            "type": "object",
+            "properties": {"command": {"type": "string"}},
+            "required": ["command"],
+        },
+        "strict": True,
+    }
+
+    def test_a_definition_is_read(self) -> None:
+        """And checked like one made by hand; a document of ours is read as before."""
+        made = ToolDefinition.from_json(json.dumps(self.PLAIN))
+        assert (made.name, made.description) == ("execute_command", "Execute a shell command")
+        assert made.strict is True
+        assert made.parameters is not None
+        assert made.parameters["required"] == ["command"]
+        assert made == ToolDefinition.create(*list(self.PLAIN.values())[:3])
+        assert ToolDefinition.from_json(made.to_json()) == made
+
+    @pytest.mark.parametrize(("change", "problem"), [
+        ({"name": "bad name"}, "may only contain"),
+        ({"name": None}, "must be str"),
+        ({"description": ""}, "must not be empty"),
+        ({"parameters": {"type": "string"}}, "JSON Schema with"),
+        ({"strictly": True}, "a field that is not one of name, description"),
+        ({"strict": "yes"}, "strict must be bool"),
+    ])  # fmt: skip
+    def test_a_wrong_one_is_refused(self, change: dict[str, Any], problem: str) -> None:
+        """The message names what is wrong."""
+        with pytest.raises(InvalidInputError, match=problem):
+            ToolDefinition.from_json(json.dumps({**self.PLAIN, **change}))
+
+    def test_other_json_is_refused(self) -> None:
+        """A list, a text, or an object without a name."""
+        for raw in ("[]", '"x"', "{}", "{", '{"description": "x"}'):
+            with pytest.raises(InvalidInputError):
+                ToolDefinition.from_json(raw)
+
+
+@pytest.mark.parametrize("data", [
+    {"content": "x"}, {"role": None, "content": "x"}, {"parts": [{"type": "text", "text": "x"}]},
+])  # fmt: skip
+@pytest.mark.parametrize("read", [
+    Message.from_dict, Message.from_any, lambda data: Messages.from_any([data]),
+    lambda data: Messages.from_json(json.dumps([data])),
+    lambda data: Message.from_json(json.dumps(data)),
+])  # fmt: skip
+def test_a_missing_discriminator_is_refused(read: Any, data: dict[str, Any]) -> None:
+    """Seed 001: nobody guesses who said it."""
+    with pytest.raises(InvalidInputError, match="must have a role"):
+        read(data)
+
+
+def test_a_second_system_message_is_refused_in_the_words_of_the_seed() -> None:
+    """`Should_Reject_Second_System_Message`."""
+    history = ConversationHistory([Message.system("System 1")], policy="strict")
+    with pytest.raises(OrderError, match="a system message is already"):
+        history.add(Message.system("System 2"))

@@ -119,6 +119,7 @@ def test_arguments_are_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
         return loads(raw)
 
     monkeypatch.setattr(tool_calls, "loads", counting)
+    monkeypatch.setattr(tool_calls, "_decode_object", counting)
     call = ToolCall("c", "f", raw='{"a":1}')
     for _ in range(3):
         assert call.arguments == {"a": 1}

@@ -124,10 +124,10 @@ def test_sizes_of_the_newest_models() -> None:
 @pytest.mark.parametrize(
     ("model", "window", "output"),
     [
-        ("claude-2.0", 100_000, None),
-        ("claude-instant-1.2", 100_000, None),
-        ("claude-2.1", 200_000, None),
-        ("claude-opus-4-1", 200_000, None),
+        ("claude-2.0", 100_000, 4_096),
+        ("claude-instant-1.2", 100_000, 4_096),
+        ("claude-2.1", 200_000, 4_096),
+        ("claude-opus-4-1", 200_000, 32_000),
         ("claude-sonnet-4-5", 200_000, 64_000),
         ("claude-mythos-5", 1_000_000, 128_000),
         ("claude-fable-5-2", 1_000_000, 128_000),

@@ -145,7 +145,7 @@ def test_unknown_usage_is_an_unknown_cost() -> None:
 
 def test_every_list_is_of_a_provider() -> None:
     """No row is out of reach: its provider exists, by its own name, and the row finds itself."""
-    own = {"local", "echo", "scripted"}
+    own = {"local", "echo", "scripted", "test"}
     assert price_list.LISTING - own <= set(provider_names())
     for name in price_list.LISTING - own:
         assert provider(name).name == name

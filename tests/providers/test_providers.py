@@ -56,6 +56,7 @@ def test_a_provider_is_whole(name: str) -> None:
             assert url.startswith("http")
             assert "{" not in url
             assert "m/x" not in url.removeprefix("http://here")  # a name is no path
+        assert found.repeated_path(found.base_url or "http://here/v1", dialect) is None
     assert found.auth is None or found.keys
     assert name in repr(found)
 

@@ -28,7 +28,7 @@ async def test_surplus_bytes_after_a_response_are_discarded(more: bytes) -> None
         transport = DirectTransport()
         for expected in (b"one", b"two"):
             reply = await transport.open(HttpRequest(url=f"{server.url}/x", body=b"{}"), _LIMITS)
-            assert await read_body(reply, 100) == expected
+            assert await read_body(reply, 100, None) == expected
             await reply.close()
             kept = [each for idle in transport._idle.values() for each in idle if each.is_usable]
             assert len(kept) == (expected == b"two")

@@ -87,7 +87,7 @@ async def ask(transport: ReplayTransport, request: HttpRequest) -> bytes:
     """The whole body of the reply."""
     reply = await transport.open(request, TIMEOUTS)
     try:
-        return await read_body(reply, 10_000_000)
+        return await read_body(reply, 10_000_000, None)
     finally:
         await reply.close()
 
@@ -229,7 +229,7 @@ async def test_order_is_that_of_the_requests_not_of_the_replies(tmp_path: Path) 
     recording = ReplayTransport(path, "record", transport=Network(b"#"))
     replies = [await recording.open(post({}), TIMEOUTS) for _ in range(2)]
     for reply in reversed(replies):
-        await read_body(reply, 100)
+        await read_body(reply, 100, None)
         await reply.close()
     transport = ReplayTransport(path)
     assert [await ask(transport, post({})) for _ in range(2)] == [b"1", b"2"]
@@ -311,7 +311,7 @@ async def test_an_interrupted_stream_is_interrupted_again(tmp_path: Path) -> Non
     with pytest.raises(StreamInterrupted, match="was lost"):
         heard.extend([piece async for piece in reply.chunks()])
     with pytest.raises(StreamInterrupted):
-        await read_body(await ReplayTransport(path).open(post({}), TIMEOUTS), 10)
+        await read_body(await ReplayTransport(path).open(post({}), TIMEOUTS), 10, None)
 
 
 async def test_a_stream_that_was_closed_early_is_not_replayed_as_complete(tmp_path: Path) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import gc
 import warnings
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing
+from itertools import chain, repeat
 from typing import Self
 
 import pytest
@@ -20,7 +21,9 @@ from dragoman.errors import (
     Overloaded,
     ProviderError,
     RateLimited,
+    ResponseTooLarge,
     StreamInterrupted,
+    StreamSilent,
     WireError,
 )
 from dragoman.model.events import Event, ResponseEnd, ResponseStart, StreamError
@@ -30,7 +33,7 @@ from dragoman.transport.retries import Retries
 from dragoman.transport.streaming import ResponseStream
 from tests.corpus import Corpus, Recording
 from tests.transport.answers import DIALECTS, TEXT, body, client, frames, kind, naps, said
-from tests.transport.servers import Fault, Step, plain, serving, streamed
+from tests.transport.servers import Fault, Seen, Step, chunk, plain, serving, streamed
 from tests.wire.recorded import ENDPOINTS, SPOKEN_BY
 
 pytestmark = pytest.mark.usefixtures("network")
@@ -477,6 +480,70 @@ async def test_a_stream_that_stalls_is_an_interruption() -> None:
             await made.stream("hi").collect()
         await server.until_idle()
     assert raised.value.partial.text == said(_DIALECT, frames(_DIALECT)[:4]).text
+
+
+# --- streams that never end
+
+_COMMENTS = {"ollama": b"\n", "gemini": b": ping\r\n\r\n"}
+
+
+def _endless(begun: list[bytes], piece: bytes) -> Callable[[Seen], Iterator[Step]]:
+    """An answer that begins so, and goes on with the same for ever."""
+    return lambda _: chain(streamed(*begun, Fault.HANG)[:-1], repeat(chunk(piece)))
+
+
+@pytest.mark.parametrize("begins", [False, True], ids=["at once", "after some text"])
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_comments_without_end_are_an_error_of_their_own(dialect: str, begins: bool) -> None:
+    """They are chunks, and no events; the partial response is in the error."""
+    begun = frames(dialect)[:4] if begins else []
+    reply = _endless(begun, _COMMENTS.get(dialect, b": ping\n\n"))
+    timeouts = Timeouts(between_events=0.2)
+    async with serving(reply) as server, client(dialect, server.url, timeouts=timeouts) as made:
+        with pytest.raises(StreamSilent, match="between_events") as raised:
+            await made.stream("hi").collect()
+        await server.until_idle()
+    assert len(server.seen) == 1  # another attempt would take as long
+    assert raised.value.partial.text == said(dialect, begun).text
+
+
+async def test_comments_are_limited_in_size_too() -> None:
+    """A server that floods the client with them is noticed long before a time limit."""
+    reply = _endless([], b":" + b" " * 1_000_000 + b"\n\n")
+    timeouts = Timeouts(between_events=None)
+    async with serving(reply) as server, client(_DIALECT, server.url, timeouts=timeouts) as made:
+        with pytest.raises(StreamSilent, match="67,108,864 bytes"):
+            await made.stream("hi").collect()
+
+
+async def test_pauses_between_events_may_hold_comments() -> None:
+    """Servers send them while a model thinks: each event begins the time anew."""
+    pieces = [b for frame in frames(_DIALECT) for b in (b": ping\n\n", frame)]
+    async with serving(streamed(*pieces)) as server, client(_DIALECT, server.url) as made:
+        assert (await made.stream("hi").collect()).text == TEXT
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_a_stream_that_never_ends_is_too_large(dialect: str) -> None:
+    """The error says so, and has the part that came before the limit."""
+    begun = frames(dialect)
+    text = next(frame for frame in begun if b"Bridge" in frame)
+    place = begun.index(text)
+    reply = _endless(begun[:place], text)
+    async with serving(reply) as server, client(dialect, server.url, max_bytes=100_000) as made:
+        with pytest.raises(ResponseTooLarge, match="exceeds 100,000 bytes") as raised:
+            await made.stream("hi").collect()
+        await server.until_idle()
+    assert raised.value.partial is not None
+
+
+async def test_a_body_that_never_ends_is_too_large() -> None:
+    """Spaces are valid before JSON: servers keep connections open with them."""
+    reply = _endless([], b" " * 1000)
+    async with serving(reply) as server, client(_DIALECT, server.url, max_bytes=100_000) as made:
+        with pytest.raises(ResponseTooLarge, match="exceeds 100,000 bytes"):
+            await made.send("hi")
+        await server.until_idle()
 
 
 # --- custom transports

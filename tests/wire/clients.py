@@ -90,6 +90,26 @@ def sent(home: str, messages: Iterable[Message], origin: Origin | None = None) -
     return dragoman.dialect(home).encode_request(Request(model="m", messages=tuple(turns)))
 
 
+def needed(body: dict[str, Any]) -> dict[str, Any]:
+    """What a provider needs of a request: of Responses' items, ids only directly after reasoning.
+
+    W23 and W24 are about those; no other reader of an id or a status is known.
+    """
+    if "input" not in body:
+        return body
+    items, before = list[Any](), ""
+    for item in body["input"]:
+        kept = {name: value for name, value in item.items() if name != "status"}
+        if before != "reasoning" and kept.get("type") in {"message", "function_call"}:
+            kept.pop("id", None)
+        if kept.get("role") == "assistant" and isinstance(kept["content"], list):
+            kept["content"] = "".join(part["text"] for part in kept["content"])
+            kept.pop("type", None)
+        items.append(kept)
+        before = item.get("type")
+    return body | {"input": items}
+
+
 def seals(home: str, body: Any) -> list[tuple[str, str]]:
     """All opaque state in the provider's request, in order."""
     return list(_seals(home, body))

@@ -19,8 +19,13 @@ import dragoman
 from dragoman.errors import WireError
 from dragoman.model.events import Event
 from dragoman.model.frozen import EMPTY
+from dragoman.model.json_progress import is_beginning
+from dragoman.model.messages import Message
+from dragoman.model.requests import Request
+from dragoman.model.tools import ToolCall
 from dragoman.model.value import Value
 from dragoman.wire.dialect import Dialect
+from dragoman.wire.fitting.settings import missing_conversation
 from dragoman.wire.streams import StreamDecoder
 from dragoman.wire.target import Target
 from tests.corpus import Corpus, CorpusNotFoundError, Recording, Tier, current_tier
@@ -130,6 +135,23 @@ def decoded(
         with suppress(WireError):
             events = [*decoder.feed(stream), *decoder.close()]
             yield file, stream, decoder, events
+
+
+def runnable(message: Message) -> list[ToolCall]:
+    """The calls of a response that a client may run: those that were not cut off (I7)."""
+    is_cut_off = message.finish is not None and message.finish.is_cut_off
+    return [
+        call
+        for call in message.tool_calls
+        if not (call.raw_arguments == "" and is_cut_off and call is message.parts[-1])
+        and (call.object_arguments() is not None or not is_cut_off)
+        and not is_beginning(call.raw_arguments)
+    ]
+
+
+def has_conversation(request: Request, dialect: str, target: Target | None = None) -> bool:
+    """Whether there is something to send in a dialect: not all of it is another provider's."""
+    return missing_conversation(request, target or dragoman.dialect(dialect).target) is None
 
 
 def normal(wire: Any) -> Any:

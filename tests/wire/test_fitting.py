@@ -28,6 +28,7 @@ from dragoman.model.messages import make_message
 from dragoman.model.parts import Origin, Thinking
 from dragoman.model.requests import ThinkingConfig
 from dragoman.model.tools import ToolChoice, make_call, make_definition
+from dragoman.providers.translation import target_of
 from dragoman.wire.dialect import dialect, dialects
 from dragoman.wire.fitting import fitted
 from dragoman.wire.fitting.pairing import CUT_OFF, UNKNOWN
@@ -364,11 +365,12 @@ def test_thinking_settings_are_translated_for_the_target(
 def test_the_nearest_supported_effort_is_used(
     known: tuple[str, ...], asked_for: str, expected: str | None
 ) -> None:
-    """A different effort than the requested one is a loss; enabled thinking is never turned off."""
+    """The nearest one is a repair, thinking in spite of `none` a loss; it is never turned off."""
     target = ANY.with_flags({"thinking.efforts": known, "thinking.form": "effort"})
     found, losses = told(ThinkingConfig(effort=asked_for), target)
     assert found == ThinkingConfig(effort=expected)
-    assert losses == ([] if expected == asked_for else ["thinking.effort"])
+    is_near = expected is not None and asked_for != "none"
+    assert losses == ([] if is_near else ["thinking.effort"])
 
 
 @pytest.mark.parametrize(
@@ -492,12 +494,14 @@ def test_a_forced_tool_choice_disables_thinking() -> None:
     off = ThinkingConfig(enabled=False)
     for config in (None, ThinkingConfig(enabled=True), ThinkingConfig(effort="low")):
         request = asked(Message.user("a")).replace(
-            thinking=config, tool_choice=ToolChoice("required")
+            thinking=config,
+            tools=(ToolDefinition.create("a", "A."),),
+            tool_choice=ToolChoice("required"),
         )
         done = fitted(request, target)
         assert (done.request.thinking, len(done.losses)) == (off, 1)
         assert fitted(done.request, target).losses == ()
-    free = asked(Message.user("a")).replace(tool_choice=ToolChoice("auto"))
+    free = request.replace(thinking=None, tool_choice=ToolChoice("auto"))
     assert fitted(free, target).request is free
 
 
@@ -710,3 +714,46 @@ def test_a_part_that_two_steps_changed_is_reported_where_it_was() -> None:
         "messages[3].parts[0].content[1]",
         "messages[3].parts[0]",
     ]
+
+
+@pytest.mark.parametrize("target", ["azure:m", "groq:m", "mistral:m", "compatible:m"])
+def test_an_empty_answer_stays_out_of_chat_requests(target: str) -> None:
+    """A strict server refuses it (C5); the report says so, and answers with anything are kept."""
+    call = Message.assistant("", tool_calls=[ToolCall("call_1", "f")])
+    request = Request(
+        model="m",
+        messages=(
+            Message.user("a"),
+            Message.assistant(""),
+            Message.user("b"),
+            call,
+            Message.tool("call_1", "ok"),
+            Message.empty("assistant"),
+            Message.user("c"),
+        ),
+    )
+    encoded = dialect("openai-chat").encode_request(request, target_of(target))
+    roles = [each["role"] for each in encoded.body["messages"] if each["role"] != "tool"]
+    assert roles == ["user", "user", "assistant", "user"]
+    assert [str(each.path) for each in encoded.repairs if each.rule == "C5"] == [
+        "messages[1]",
+        "messages[5]",
+    ]
+    assert "C5" not in {each.rule for each in dialect("openai-chat").check(encoded.body)}
+
+
+def test_an_empty_answer_that_came_in_chat_goes_back() -> None:
+    """Most servers accept it, so what came in this dialect is left alone, with a warning."""
+    body = {
+        "model": "m",
+        "messages": [
+            {"role": "user", "content": "a"},
+            {"role": "assistant", "content": ""},
+            {"role": "user", "content": "b"},
+        ],
+    }
+    encoded = dragoman.translate(body, source="openai-chat", target="openai-chat")
+    assert encoded.body == body
+    assert encoded.repairs == ()
+    (found,) = [each for each in dragoman.check(body, target="openai-chat") if each.rule == "C5"]
+    assert (found.severity, found.path) == ("warning", "messages[1].content")

@@ -37,7 +37,7 @@ from dragoman.model.responses import Choice, Response
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall, ToolCallDelta, make_call
 from dragoman.model.usage import FinishReason
-from dragoman.wire.envelope import ANNOUNCED, PREFIX, Seal, wrap
+from dragoman.wire.envelope import PREFIX, Seal, wrap
 from dragoman.wire.gemini.dialect import TARGET
 from dragoman.wire.unsealing import unsealed
 from tests.wire.clients import (
@@ -45,6 +45,7 @@ from tests.wire.clients import (
     asked,
     folded,
     history,
+    needed,
     returned,
     returned_stream,
     seals,
@@ -228,7 +229,7 @@ def test_sealed_state_survives_a_round_trip(home: str, body: dict[str, Any], fro
     """The provider gets the request that its own client would send, seals and ids included."""
     response = decoded(home, body)
     back = sent(home, returned(front, response))
-    assert back.body == sent(home, direct(response)).body
+    assert needed(back.body) == needed(sent(home, direct(response)).body)
     assert seals(home, back.body) or home == "openai-chat" or "caller" in str(body)
     _check(home, back.body)
 
@@ -244,7 +245,7 @@ def test_sealed_state_survives_a_streamed_round_trip(
     accumulator.extend(events)
     assert accumulator.response == response
     back = sent(home, returned_stream(front, events))
-    assert back.body == sent(home, direct(response)).body
+    assert needed(back.body) == needed(sent(home, direct(response)).body)
 
 
 def _check(home: str, body: dict[str, Any]) -> None:
@@ -283,16 +284,16 @@ def test_thinking_is_shown_in_the_client_s_own_field(front: str, *, is_stream: b
 
 
 def test_text_is_first_and_calls_are_last() -> None:
-    """A call's carrier is before the call, a text's state after it unless something comes first."""
+    """A call's carrier is before the call, a text's state after it, whole and streamed."""
     response = decoded("gemini", ANSWERS["gemini: signed text"][1])
     content = dragoman.dialect("anthropic").encode_response(response).body["content"]
-    assert [block["type"] for block in content] == ["thinking", "text", "redacted_thinking", "text"]
+    assert [block["type"] for block in content] == ["thinking", "text", "text", "redacted_thinking"]
     response = decoded("openai-responses", _responses(_reasoning(1, "Hm."), _said(2, "Hello.")))
     content = dragoman.dialect("anthropic").encode_response(response).body["content"]
-    assert [block["type"] for block in content] == ["thinking", "redacted_thinking", "text"]
+    assert [block["type"] for block in content] == ["thinking", "text"]
     response = decoded("openai-responses", _responses(_said(1, "Hello.")))
     content = dragoman.dialect("anthropic").encode_response(response).body["content"]
-    assert [block["type"] for block in content] == ["text", "redacted_thinking"]
+    assert [block["type"] for block in content] == ["text"]
     response = decoded("gemini", ANSWERS["gemini: a call without an id"][1])
     content = dragoman.dialect("anthropic").encode_response(response).body["content"]
     assert [block["type"] for block in content] == ["redacted_thinking", "tool_use"]
@@ -301,27 +302,42 @@ def test_text_is_first_and_calls_are_last() -> None:
 @pytest.mark.parametrize("output", [
     [_said(1, "Hello.")],
     [_reasoning(1, "Hm."), _said(2, "Hello.")],
-    [_said(1, "I look."), _reasoning(2), _said(3, "Hello.")],
+    [_said(1, "I look.", phase="commentary"), _reasoning(2), _said(3, "Hello.")],
 ])  # fmt: skip
 def test_a_streamed_answer_ends_with_its_text(output: list[dict[str, Any]]) -> None:
-    """`claude -p` prints nothing if the last block is an envelope, so that precedes the text."""
+    """`claude -p` prints nothing if the last block is an envelope; here none is needed."""
     response = decoded("openai-responses", _responses(*output))
     frames = streamed("anthropic", events_of(response))
     content = folded("anthropic", frames)["content"]
     assert content[-1] == {"type": "text", "text": "Hello."}
-    back = sent("openai-responses", returned_stream("anthropic", list(events_of(response))))
-    ids = [item["id"] for item in back.body["input"] if item.get("role") == "assistant"]
-    assert ids == [item["id"] for item in output if item["type"] == "message"]
+    whole = dragoman.dialect("anthropic").encode_response(response).body["content"]
+    assert [block["type"] for block in whole] == [block["type"] for block in content]
 
 
-def test_an_announced_state_needs_its_text() -> None:
-    """It is given to the text that follows it directly, and to nothing else."""
+def test_an_id_returns_to_what_the_reasoning_led_to() -> None:
+    """It is given to the part of that kind that directly follows, and to nothing else."""
     home = Origin(dialect="openai-responses")
-    carrier = Thinking(form="redacted", data=wrap(Seal(home, Text("", item_id="msg_1"), ANNOUNCED)))
+    reasoning = Thinking("", "RQ==", "redacted", item_id="rs_1")
+    seal = Seal(home, reasoning, leads=("Text", "msg_1"))
+    carrier = Thinking(form="redacted", data=wrap(seal))
     call = ToolCall("c1", "f", raw="{}")
-    assert unsealed((carrier, Text("Hello.")), "anthropic")[0].item_id == "msg_1"
+    assert unsealed((carrier, Text("Hello.")), "anthropic")[1].item_id == "msg_1"
     for parts in ((carrier,), (carrier, call), (carrier, call, Text("a"))):
-        assert all(part.item_id is None for part in unsealed(parts, "anthropic"))
+        assert [part.item_id for part in unsealed(parts, "anthropic")][1:] == [None] * (
+            len(parts) - 1
+        )
+
+
+@pytest.mark.parametrize("front", [front for front in FRONTS if front != "openai-responses"])
+def test_an_answer_without_thinking_has_no_envelope(front: str) -> None:
+    """Its ids and statuses are no state: no provider needs them back. A preamble is marked."""
+    response = decoded("openai-responses", _responses(_said(1, "Hello."), _called(1)))
+    preamble = decoded("openai-responses", _responses(_said(1, "I look.", phase="commentary")))
+    speaker = dragoman.dialect(front)
+    for answer, is_marked in ((response, False), (preamble, True)):
+        whole = speaker.encode_response(answer).to_bytes()
+        assert (PREFIX.encode() in whole) is is_marked
+        assert (PREFIX.encode() in streamed(front, events_of(answer))) is is_marked
 
 
 def test_carriers_do_not_shift_loss_paths() -> None:
@@ -384,7 +400,7 @@ def test_a_carrier_without_its_part_is_dropped() -> None:
     ]
     back = asked("anthropic", [{"role": "assistant", "content": changed}])
     assert [(type(part), part.item_id) for part in _parts(back)] == [
-        (Text, None), (ToolCall, "fc_1"), (Text, None), (ToolCall, "fc_2"),
+        (Text, None), (ToolCall, None), (Text, None), (ToolCall, None),
     ]  # fmt: skip
 
 
@@ -418,7 +434,7 @@ def test_separate_stream_chunks_are_merged() -> None:
         back = asked("gemini", contents)
         assert len(back) == 1
         found, wanted = sent(home, back).body, sent(home, direct(response)).body
-        assert seals(home, found) == seals(home, wanted)
+        assert seals(home, needed(found)) == seals(home, needed(wanted))
 
 
 def test_a_text_split_by_the_client_keeps_its_content() -> None:
@@ -624,14 +640,12 @@ def test_sealed_state_is_returned_exactly_or_left_out(data: st.DataObject) -> No
         for part in found:
             if isinstance(part, ToolCall) and part.origin == origin:
                 was = calls[part.id]
-                assert (part.signature, part.item_id) == (was.signature, was.item_id)
+                assert part.signature == was.signature
+                assert part.item_id in {None, was.item_id}
         assert sum(isinstance(part, ToolCall) for part in found) == len(calls)
-        sealed = [p for p in parts if isinstance(p, Text) and (p.signature or p.item_id)]
+        sealed = [(p.text, p.signature) for p in parts if isinstance(p, Text) and p.signature]
         came = [p for p in found if isinstance(p, Text) and p.origin == origin]
-        came = [p for p in came if p.signature or p.item_id]
-        assert [(p.text, p.signature, p.item_id) for p in came] == [
-            (p.text, p.signature, p.item_id) for p in sealed
-        ]
+        assert [(p.text, p.signature) for p in came if p.signature] == sealed
         sent(home, back)
 
 

@@ -15,7 +15,7 @@ from dragoman.model.messages import Message
 from dragoman.model.parts import Opaque, Refusal, ServerToolCall, ServerToolResult, Thinking
 from dragoman.model.responses import Response
 from tests.corpus import Corpus
-from tests.wire.clients import FRONTS, returned, returned_stream, seals, sent
+from tests.wire.clients import FRONTS, needed, returned, returned_stream, seals, sent
 from tests.wire.recorded import ENDPOINTS, SPOKEN_BY
 from tests.wire.test_fronts import direct
 
@@ -71,14 +71,14 @@ def test_recorded_state_round_trips(corpus: Corpus, home: str) -> None:
     count = 0
     for file, response, events in _answers(corpus, home):
         count += 1
-        wanted = seals(home, sent(home, direct(response)).body)
+        wanted = seals(home, needed(sent(home, direct(response)).body))
         for front in FRONTS:
             if front == home:
                 continue
-            back = seals(home, sent(home, returned(front, response)).body)
+            back = seals(home, needed(sent(home, returned(front, response)).body))
             assert back == wanted, (file, front)
             if events and file not in _CHANGED:
-                back = seals(home, sent(home, returned_stream(front, events)).body)
+                back = seals(home, needed(sent(home, returned_stream(front, events)).body))
                 assert _named(back) == _named(wanted), (file, front)
     assert count >= _LEAST[home]
 

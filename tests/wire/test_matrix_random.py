@@ -31,7 +31,7 @@ from dragoman.model.tools import (
 from dragoman.wire.encoded import Encoded
 from tests.corpus import Corpus
 from tests.model import strategies
-from tests.wire.recorded import bodies
+from tests.wire.recorded import bodies, has_conversation
 
 JUDGED = [n for n in dragoman.dialects() if hasattr(dragoman.dialect(n), "check")]
 TYPED = ("anthropic", "openai-chat")
@@ -371,7 +371,7 @@ def test_the_sdk_s_types_accept_recorded_histories(
     refused = []
     for body in bodies(corpus, source, "core"):
         request = body.decode()
-        if isinstance(request, Request):
+        if isinstance(request, Request) and has_conversation(request, target):
             encoded = dragoman.dialect(target).encode_request(request)
             try:
                 _accepted(target, {"model": "m", **encoded.body})

@@ -28,7 +28,7 @@ from dragoman.model.parts import Citation, Origin, ServerToolCall, ServerToolRes
 from dragoman.model.responses import Response
 from dragoman.model.tools import ToolCallDelta
 from dragoman.model.usage import FinishReason, Usage
-from dragoman.wire.envelope import ANNOUNCED, unwrap
+from dragoman.wire.envelope import unwrap
 from dragoman.wire.stream_encoding import CORRECTED
 from dragoman.wire.unsealing import unsealed
 from tests.corpus import Corpus
@@ -88,32 +88,26 @@ def _citation(citation: Any) -> tuple[Any, ...]:
 
 
 def _states(parts: Iterable[AnyPart]) -> list[str]:
-    """The state that only the provider can read, its own or in an envelope, of each part.
-
-    In a stream, the state of a text may come twice: before it, as far as it is known, and after it.
-    """
-    found: dict[object, str] = {}
-    for number, part in enumerate(parts):
+    """The state that only the provider can read, its own or in an envelope, of each part."""
+    found: list[str] = []
+    for part in parts:
         data = part.data if isinstance(part, Thinking) else None
         seal = unwrap(part.signature) or unwrap(data)
         if seal is None:
             if part.signature or data:
-                found[number] = f"{type(part).__name__} {part.signature} {data}"
+                found.append(f"{type(part).__name__} {part.signature} {data}")
             continue
         state = seal.part.replace(origin=None)
         if isinstance(state, ToolCall):
             continue  # in the start and in the stop event: `_call_state` has the final one
-        owner = seal.owner
         if isinstance(state, Thinking):
             if not state.signature and not state.data:
                 continue  # interrupted thinking is sealed in pieces, which can't be verified
             if seal.origin.dialect == "openai-responses":
                 state = state.replace(data="")
-        elif type(state) is Text and not state.signature:
-            owner = ANNOUNCED  # what precedes its text in a stream can't name it
-        key = (ANNOUNCED, state.item_id) if owner == ANNOUNCED and state.item_id else number
-        found[key] = f"{seal.origin.dialect} {owner} {seal.at} {_document(state)}"
-    return sorted(found.values())
+        place = f"{seal.origin.dialect} {seal.owner} {seal.at} {seal.leads}"
+        found.append(f"{place} {_document(state)}")
+    return sorted(found)
 
 
 def _call_state(call: ToolCall) -> tuple[Any, ...]:

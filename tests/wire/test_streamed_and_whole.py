@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -11,40 +12,56 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dragoman
-from dragoman.errors import ServerError
-from dragoman.model.events import Event, StreamError
+from dragoman.errors import ServerError, WireError
+from dragoman.model.events import Event, PartDelta, PartStart, StreamError
 from dragoman.model.jsontext import dumps
 from dragoman.model.media import Audio, Image
 from dragoman.model.messages import Message
 from dragoman.model.parts import Origin, Refusal, ServerToolCall, ServerToolResult, Text, Thinking
 from dragoman.model.responses import Choice, Response
 from dragoman.model.roles import Role
-from dragoman.model.tools import ToolCall
+from dragoman.model.tools import ToolCall, ToolCallDelta
 from dragoman.model.usage import FinishReason, Usage
 from dragoman.transport.answers import events_of
 from dragoman.wire.front import Front
 from dragoman.wire.losses import Loss
 from tests.corpus import Recording
 from tests.wire.front_types import request_to
-from tests.wire.recorded import SPOKEN_BY
+from tests.wire.recorded import ENDPOINTS, SPOKEN_BY
 
 FRONTS = ("openai-chat", "openai-responses", "anthropic", "gemini", "ollama")
 _SPOKEN = {api: name for name, apis in SPOKEN_BY.items() for api in apis}
 _JOINED = ("text", "thinking", "refusal")
 
 
-def content_of(choice: Choice) -> list[tuple[str, Any]]:
-    """What a client shows of a choice: neighbouring texts joined, sealed state left out."""
+def content_of(choice: Choice, *, apart: bool = True) -> list[tuple[str, Any]]:
+    """What a client shows of a choice: neighbouring texts joined, sealed state left out.
+
+    Not `apart`: all texts joined.
+    """
     found: list[tuple[str, Any]] = []
     for part in choice.message.parts:
         key = _key(part)
         if key is None or not key[1]:
             continue
-        if found and key[0] in _JOINED and found[-1][0] == key[0]:
-            found[-1] = (key[0], found[-1][1] + key[1])
+        kinds = [kind for kind, _ in found]
+        at = len(found) - 1 if apart or key[0] not in kinds else kinds.index(key[0])
+        if found and key[0] in _JOINED and found[at][0] == key[0]:
+            found[at] = (key[0], found[at][1] + key[1])
         else:
             found.append(key)
     return found
+
+
+def _returns(choice: Choice, events: Iterable[Event]) -> bool:
+    """Whether a stream goes back to an earlier part, as Kimi's do to a text after a call."""
+    places = [
+        event.index
+        for event in events
+        if isinstance(event, (PartStart, PartDelta, ToolCallDelta))
+        if event.choice == choice.index and event.index is not None
+    ]
+    return any(later < earlier for earlier, later in pairwise(places))
 
 
 def servers_of(choice: Choice) -> Counter[str]:
@@ -115,13 +132,22 @@ def check(name: str, response: Response, events: list[Event]) -> None:
     stream, losses = seen_streamed(Front(name, request), events)
     assert len(stream.choices) == len(whole.choices)
     for told, one, other in zip(response.choices, stream.choices, whole.choices, strict=False):
-        assert content_of(one) == content_of(other)
+        if _returns(told, events):
+            assert sorted(content_of(one, apart=False)) == sorted(content_of(other, apart=False))
+        else:
+            assert content_of(one) == content_of(other)
         assert told.finish is None or one.finish == other.finish
         if not any("citation" in f"{loss.path} {loss.reason}" for loss in losses):
             assert citations_of(one) == citations_of(other)
         assert servers_of(one) == servers_of(other)
     if whole.usage is not None or stream.usage is not None:
-        assert stream.usage == whole.usage
+        assert _counts(stream, response) == _counts(whole, response)
+
+
+def _counts(seen: Response, told: Response) -> Usage | None:
+    """The usage; without a total that nobody told, which a whole answer's client must get."""
+    is_told = told.usage is None or told.usage.reported_total is not None
+    return seen.usage if seen.usage is None or is_told else seen.usage.replace(reported_total=None)
 
 
 @pytest.mark.parametrize("front", FRONTS)
@@ -130,20 +156,49 @@ def check(name: str, response: Response, events: list[Event]) -> None:
 def test_recorded_answers(front: str, recording: Recording) -> None:
     """Recorded answers: whole ones streamed, streams as they were and joined."""
     name = _SPOKEN[recording.row.provider_api]
+    if not ENDPOINTS[name].search(recording.request_path.partition("?")[0]):
+        pytest.skip("another endpoint's answer")
     speaker = dragoman.dialect(name)
     raw = recording.response_stream
     if raw is None:
-        if recording.response_body is None:
+        answer = recording.response_body
+        if not isinstance(answer, dict) or answer.get("error"):
             pytest.skip("no answer")
-        response = speaker.decode_response(recording.response_body)
+        response = speaker.decode_response(answer)
         if not response.choices or _is_cut_off(response):
             pytest.skip("no complete answer")
         check(front, response, list(events_of(response)))
         return
     decoder = speaker.stream_decoder()
-    events = [*decoder.feed(raw), *decoder.close()]
+    try:
+        events = [*decoder.feed(raw), *decoder.close()]
+    except WireError:
+        pytest.skip("the recording is broken")
+    if _contradicts_itself(decoder.response, events):
+        pytest.skip("the recording was shortened by hand: its pieces are not its whole")
     if decoder.response.choices and decoder.is_complete and not _is_cut_off(decoder.response):
         check(front, decoder.response, events)
+
+
+def _contradicts_itself(response: Response, events: list[Event]) -> bool:
+    """Whether the pieces of its texts are others than the texts in whole items."""
+    sent = Counter[int]()
+    for event in events:
+        if isinstance(event, PartStart) and isinstance(event.part, Text):
+            sent[event.choice] += len(event.part.text)
+        elif isinstance(event, PartDelta) and event.text and _is_of_text(event, events):
+            sent[event.choice] += len(event.text)
+    return any(len(each.message.text) > sent[each.index] > 0 for each in response.choices)
+
+
+def _is_of_text(delta: PartDelta, events: list[Event]) -> bool:
+    place = delta.choice, delta.index
+    return any(
+        isinstance(event, PartStart)
+        and (event.choice, event.index) == place
+        and isinstance(event.part, Text)
+        for event in events
+    )
 
 
 def _is_cut_off(response: Response) -> bool:

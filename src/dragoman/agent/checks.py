@@ -85,4 +85,4 @@ def _functions(setup: Setup) -> Iterator[tuple[str, Callable[..., Any]]]:
 def expect_price(setup: Setup) -> None:
     """Raise if there is a cost limit but no known price, before anything is spent."""
     if setup.limits.cost is not None and not setup.prices.has_price(setup.model.name):
-        raise unknown_cost()
+        raise unknown_cost(setup.model.name)

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from msgspec import UNSET
+
 from dragoman.agent.emitting import Emittable
 from dragoman.agent.reprs import Shown
 from dragoman.model.messages import Message
@@ -51,9 +53,13 @@ class ThinkingDelta(Shown, Emittable):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class PartialOutput(Shown, Emittable):
-    """The typed output so far: plain JSON values, not validated yet."""
+    """The typed output so far."""
 
     value: Any
+    """A value of the requested type; unset until what was received is valid, and if that value is
+    the same as before."""
+    json: Any = UNSET
+    """What was received, as plain JSON values, not validated."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -38,7 +38,7 @@ class Handoff(Generic[DepsT_contra]):
         self.agent = agent
         self.setup = setup
         """Returns that agent's setup at the time of the handoff."""
-        self.definition = ToolDefinition(name, description, _NO_PARAMETERS)
+        self.definition = ToolDefinition(name, description, _NO_PARAMETERS, portable=False)
 
     @property
     def name(self) -> str:

@@ -11,7 +11,7 @@ from typing import NoReturn
 from dragoman.errors import ConfigError, InvalidInputError, LimitExceeded
 from dragoman.model.tools import ToolCall, ToolResult
 from dragoman.model.usage import Usage
-from dragoman.model.value import expect_number
+from dragoman.model.value import expect_number, name_shown
 from dragoman.providers.price import Amount, dollars
 
 _MAX_CYCLE = 3
@@ -77,12 +77,12 @@ class Tally:
     __slots__ = (
         "_failed",
         "_is_counted",
-        "_is_priced",
         "_most",
         "_parent",
         "_same",
         "_seen",
         "_steps",
+        "_unpriced",
         "cost",
         "limits",
         "ran",
@@ -102,7 +102,8 @@ class Tally:
         """Tokens counted by providers, including nested runs."""
         self.cost = Decimal(0)
         """Known cost in US dollars, including nested runs."""
-        self._is_counted = self._is_priced = True
+        self._is_counted = True
+        self._unpriced: str | None = None  # the first model whose answer has no known cost
         most = self.limits.cost
         self._most = None if most is None else dollars(most, "RunLimits.cost")
         self._failed: dict[str, int] = {}  # consecutive rounds, by tool name
@@ -139,12 +140,13 @@ class Tally:
             _stop(f"{done}; the maximum is {most}", "calls")
         self.ran += count
 
-    def used(self, usage: Usage | None, cost: Decimal | None) -> None:
-        """A response has arrived, with its usage and cost; None: unknown."""
+    def used(self, usage: Usage | None, cost: Decimal | None, model: str = "") -> None:
+        """A model's response has arrived, with its usage and cost; None: unknown."""
         if self._parent is not None:
-            self._parent.used(usage, cost)
+            self._parent.used(usage, cost, model)
         self._is_counted &= usage is not None
-        self._is_priced &= cost is not None
+        if cost is None and self._unpriced is None:
+            self._unpriced = model
         self.tokens += 0 if usage is None else usage.billed
         self.cost += cost or 0
 
@@ -171,8 +173,8 @@ class Tally:
     def _check_cost(self) -> None:
         if self._most is None:
             return
-        if not self._is_priced:
-            raise unknown_cost()
+        if self._unpriced is not None:
+            raise unknown_cost(self._unpriced)
         if self.cost > self._most:
             _stop(f"this run has spent {self.cost} US dollars of {self._most}", "cost")
 
@@ -209,11 +211,13 @@ def _without_ids(call: ToolCall, result: ToolResult) -> tuple[ToolCall, ToolResu
     return call.replace(id=_ANY_ID), result.replace(call_id=_ANY_ID)
 
 
-def unknown_cost() -> ConfigError:
+def unknown_cost(model: str) -> ConfigError:
     """The error for a cost limit without a known price."""
+    named = name_shown(model)
+    which, key = (f"`{model}`", model) if named else ("this model", "provider:model")
     msg = (
-        "RunLimits.cost can't be enforced: the price of this model is unknown; pass it to the"
-        ' agent, prices=Prices({"provider:model": Price(input, output)}), or limit tokens instead'
+        f"RunLimits.cost can't be enforced: the price of {which} is unknown; pass it to the"
+        f' agent, prices=Prices({{"{key}": Price(input, output)}}), or limit tokens instead'
     )
     return ConfigError(msg)
 

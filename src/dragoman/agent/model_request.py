@@ -6,8 +6,6 @@ from collections.abc import Coroutine, Sequence
 from itertools import chain
 from typing import Any
 
-from msgspec import UNSET
-
 from dragoman.agent.events import PartialOutput, RetryRequested, TextDelta, ThinkingDelta
 from dragoman.agent.runs import Run
 from dragoman.errors import ProviderError
@@ -70,6 +68,7 @@ async def _streamed(run: Run, request: Request) -> Response:
             else:
                 async for event in stream:
                     await run.emit_all(listening.pieces(event))
+            await run.emit_all(_shown(None if run.watch is None else run.watch.close()))
         finally:
             await stream.close()
         response = stream.response
@@ -140,8 +139,11 @@ class _Listening:
 
 
 def _watched(run: Run, name: str | None, text: str) -> Sequence[PartialOutput]:
-    value = UNSET if run.watch is None or not text else run.watch(name, text)
-    return () if value is UNSET else (PartialOutput(value),)
+    return _shown(None if run.watch is None or not text else run.watch.feed(name, text))
+
+
+def _shown(found: PartialOutput | None) -> Sequence[PartialOutput]:
+    return () if found is None else (found,)
 
 
 class _Told:
@@ -176,5 +178,5 @@ class _Told:
 
 def _text_of(part: AnyPart) -> str:
     if isinstance(part, ToolCall):
-        return part.raw or ""
+        return part.raw or (part.raw_arguments if part.input else "")
     return part.text if isinstance(part, (Text, Refusal, Thinking)) else ""

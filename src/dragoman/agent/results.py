@@ -136,7 +136,10 @@ class Chunk(Shown):
     metadata: Mapping[str, Any] = EMPTY
     """`thinking`: more of it."""
     partial: Any = UNSET
-    """The typed output so far: plain JSON values, not validated yet."""
+    """The typed output so far, as a value of the requested type; unset unless there is a new one:
+    what was received must be valid, if necessary without the element that still grows."""
+    partial_json: Any = UNSET
+    """The typed output so far, as plain JSON values, not validated; unset if nothing is new."""
     id: str = ""
     usage: Usage | None = None
     """On the last chunk: total usage of all requests."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Generator, Iterable
 from decimal import Decimal
 from inspect import isawaitable
 from threading import Lock
 from types import coroutine
-from typing import Any
+from typing import Any, Protocol
 
 from msgspec import UNSET
 
@@ -18,6 +18,7 @@ from dragoman.agent.events import (
     AgentEvent,
     HandedOff,
     MessageAdded,
+    PartialOutput,
     SubAgentEvent,
     TextDelta,
     ThinkingDelta,
@@ -44,9 +45,17 @@ from dragoman.wire.target import Target
 
 _adding = Lock()
 
-Watch = Callable[[str | None, str], Any]
-"""Takes the name of the called tool (None: plain text) and a piece of text; returns the value so
-far, or unset."""
+
+class Watch(Protocol):
+    """Follows an answer, and makes previews of its value."""
+
+    def feed(self, name: str | None, text: str) -> PartialOutput | None:
+        """The value after a piece of text, or of the arguments of the tool of that name."""
+        ...
+
+    def close(self) -> PartialOutput | None:
+        """What was held back, at the end of the answer."""
+        ...
 
 
 class Run:
@@ -277,7 +286,7 @@ class Run:
         self.response = response
         cost = self.setup.prices.cost_of_response(response, self.setup.model.name)
         self._use(response.usage, cost)
-        self.tally.used(response.usage, cost)
+        self.tally.used(response.usage, cost, self.setup.model.name)
 
     def _use(self, usage: Usage | None, cost: Decimal | None) -> None:
         """Add usage here and in the outer runs."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from contextlib import suppress
 from typing import Any, Generic, Self, cast
 from typing import TypeVar as PlainTypeVar
@@ -38,8 +38,9 @@ class AgentStream(Generic[OutT_co]):
     result = stream.result
     ```
 
-    `events()` iterates over events instead: tools that start and end, and the rest. Leaving the
-    loop or the `with` block early stops the run at once.
+    Every chunk holds something new, which may be a completed message. `texts()` iterates over the
+    pieces of text alone, `events()` over events: tools that start and end, and the rest. Leaving
+    the loop or the `with` block early stops the run at once.
     """
 
     def __init__(self, run: Run, play: Callable[[], Coroutine[Any, Any, Result[Any]]]) -> None:
@@ -116,6 +117,12 @@ class AgentStream(Generic[OutT_co]):
             if chunk is not None:
                 return chunk
 
+    async def texts(self) -> AsyncIterator[str]:
+        """Iterate over the pieces of text instead of chunks; none of them is empty."""
+        async for chunk in self:
+            if chunk.output:
+                yield chunk.output
+
     def events(self) -> AsyncIterator[AgentEvent]:
         """Iterate over events instead of chunks."""
         self._take()
@@ -136,9 +143,11 @@ class AgentStream(Generic[OutT_co]):
         if isinstance(event, MessageAdded):
             return Chunk(messages=Messages(event.message), id=id)
         if isinstance(event, PartialOutput):
-            return Chunk(partial=event.value, id=id)
+            return Chunk(partial=event.value, partial_json=event.json, id=id)
         if isinstance(event, RunFinished):
-            return Chunk(usage=event.result.usage, finish=event.result.finish, id=id)
+            usage, finish = event.result.usage, event.result.finish
+            if usage is not None or finish is not None:
+                return Chunk(usage=usage, finish=finish, id=id)
         return None
 
     async def _next(self) -> AgentEvent:
@@ -247,6 +256,10 @@ class BlockingAgentStream(Generic[OutT_co]):
     def collect(self) -> Result[OutT_co]:
         """Run to the end, and return the result."""
         return portal.run(self._stream.collect())
+
+    def texts(self) -> Iterator[str]:
+        """Iterate over the pieces of text instead of chunks; none of them is empty."""
+        return (chunk.output for chunk in self if chunk.output)
 
     def __iter__(self) -> Self:
         if self._chunks is not None:

@@ -14,9 +14,12 @@ from dragoman.model.frozen import EMPTY
 from dragoman.model.jsontext import dumps
 from dragoman.model.messages import Message
 from dragoman.model.requests import Request
-from dragoman.model.tools import ToolCall, ToolDefinition
+from dragoman.model.responses import Response
+from dragoman.model.tools import ToolCall, ToolDefinition, make_call
 from dragoman.model.validation.problems import problems
-from dragoman.transport.scripted import ScriptedModel
+from dragoman.providers.price import Amount, dollars
+from dragoman.transport.scripted import ScriptedModel, response_of
+from dragoman.transport.synthetic_answers import estimated_usage
 
 _NOTHING_CALLED = "There was no tool to call."
 
@@ -31,7 +34,8 @@ class TestModel(ScriptedModel):
 
     The answer is the results of the tools, as JSON, or `text`; for a typed output, a generated
     value, or `output`. It is deterministic. `tools` limits the tools that are called, `arguments`
-    sets arguments by tool name. `requests` lists the received requests.
+    sets arguments by tool name, `cost` what each answer costs, in US dollars. `requests` lists the
+    received requests.
     """
 
     __test__ = False  # pytest would collect it as a test class
@@ -43,9 +47,11 @@ class TestModel(ScriptedModel):
         arguments: Mapping[str, Mapping[str, Any]] = EMPTY,
         text: str | None = None,
         output: Any = UNSET,
+        cost: Amount = 0,
         name: str = "test:",
     ) -> None:
-        super().__init__([self._answer], name=name, repeat=True)
+        super().__init__([self._answered], name=name, repeat=True)
+        self._cost = float(dollars(cost, "the cost of an answer"))
         self._tools = None if tools is None else frozenset(tools)
         self._arguments = arguments
         self._text = text
@@ -53,6 +59,15 @@ class TestModel(ScriptedModel):
 
     def __repr__(self) -> str:
         return f"TestModel({len(self.requests)} requests)"
+
+    def _answered(self, request: Request) -> Response | Message:
+        message = self._answer(request)
+        if not self._cost:
+            return message
+        usage = estimated_usage(request, message)
+        about = {**usage.extras["dragoman"], "cost": self._cost}
+        response = response_of(message, request)
+        return response.replace(usage=usage.replace(extras={"dragoman": about}))
 
     def _answer(self, request: Request) -> Message:
         tools = [each for each in request.tools if isinstance(each, ToolDefinition)]
@@ -69,7 +84,7 @@ class TestModel(ScriptedModel):
             )
         if returning is not None:
             value = self._value(returning.parameters or EMPTY)
-            call = ToolCall.create("call_output", returning.name, value)
+            call = make_call("call_output", returning.name, input=value)
             return Message.assistant(tool_calls=[call])
         if request.output is not None and request.output.schema is not None:
             return Message.assistant(dumps(self._value(request.output.schema)).decode("utf-8"))
@@ -77,11 +92,11 @@ class TestModel(ScriptedModel):
 
     def _call(self, tool: ToolDefinition, number: int) -> ToolCall:
         if tool.kind == "custom":
-            return ToolCall(f"call_{number}", tool.name, "a", kind="custom")
+            return make_call(f"call_{number}", tool.name, "a", kind="custom")
         arguments = self._arguments.get(tool.name)
         if arguments is None:
             arguments = made_up(tool.parameters or EMPTY, f"the arguments of `{tool.name}`")
-        return ToolCall.create(f"call_{number}", tool.name, arguments)
+        return make_call(f"call_{number}", tool.name, input=arguments)  # its name is the agent's
 
     def _value(self, schema: Mapping[str, Any]) -> Any:
         if self._output is UNSET:

@@ -16,6 +16,7 @@ from dragoman.model.functions.tool import Tool
 from dragoman.model.tools import ToolCall, ToolResult
 from dragoman.tracing.spans import ToolRun
 from dragoman.tracing.switch import tracer
+from dragoman.wire.cut_calls import is_unfinished
 from dragoman.wire.text_tools import TEXT_ARGUMENT
 
 
@@ -41,7 +42,8 @@ class Jobs(NamedTuple):
             return failures.unknown(call, self.tools)
         is_custom = tool.definition.kind == "custom"
         given = None if is_custom else call.object_arguments()
-        if given is None and not is_custom:
+        # A text that came as the argument of a function may be cut off (I7).
+        if is_unfinished(call) if is_custom else given is None:
             return failures.unreadable(call)
         try:
             arguments = _text_argument(call, tool) if given is None else tool.validate(given)

@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import UNSET
 
-from dragoman.agent.events import RetryRequested
+from dragoman.agent.events import PartialOutput, RetryRequested
 from dragoman.agent.orchestrator import ToolOrchestrator
 from dragoman.agent.output.modes import Mode
 from dragoman.agent.output.typed import Misfit, Missing, SentBack, TypedOutput
@@ -20,7 +20,7 @@ from dragoman.agent.output.wording import (
     reminder,
     tool_feedback,
 )
-from dragoman.agent.runs import Run, Watch
+from dragoman.agent.runs import Run
 from dragoman.agent.tool_job import returned
 from dragoman.errors import InvalidInputError, LimitExceeded, Refused, ToolRetry
 from dragoman.model.messages import Message
@@ -72,18 +72,10 @@ class TypedOrchestrator(ToolOrchestrator):
                 told = Text(_spec(run).instruction)  # a forced mode: the schema in words
                 request = request.replace(system=(*request.system, told))
         if run.streams:
-            run.watch = self._watch(run)
+            asking = _asking(run)
+            own = None if asking.is_held_to_schema else asking.tool.name
+            run.watch = _Previews(_spec(run), own)
         return request
-
-    def _watch(self, run: Run) -> Watch:
-        """Makes previews of the value from the text, or from the tool's arguments."""
-        preview, asking = _spec(run).preview(), _asking(run)
-        own = None if asking.is_held_to_schema else asking.tool.name
-
-        def watch(name: str | None, text: str) -> Any:
-            return preview.feed(text) if name == own else UNSET
-
-        return watch
 
     def tools(self, run: Run) -> tuple[AnyTool, ...]:
         """The tools, with `return_result`; none in the second phase."""
@@ -173,6 +165,30 @@ class TypedOrchestrator(ToolOrchestrator):
             )
             raise LimitExceeded(msg)
         return RetryRequested("the answer did not match the type")
+
+
+class _Previews:
+    """Makes previews of the value from the text, or from the tool's arguments."""
+
+    def __init__(self, spec: TypedOutput, own: str | None) -> None:
+        self._spec, self._own, self._preview = spec, own, spec.preview()
+        self._last: Any = UNSET
+
+    def feed(self, name: str | None, text: str) -> PartialOutput | None:
+        """The value so far, if this piece belongs to it and changes it."""
+        return self._shown(self._preview.feed(text)) if name == self._own else None
+
+    def close(self) -> PartialOutput | None:
+        """What was held back for its size."""
+        return self._shown(self._preview.close())
+
+    def _shown(self, json: Any) -> PartialOutput | None:
+        if json is UNSET:
+            return None
+        value, valid = self._spec.partial(json)
+        is_new = valid is not UNSET and valid != self._last
+        self._last = valid
+        return PartialOutput(value if is_new else UNSET, json)
 
 
 @dataclass(slots=True)

@@ -135,11 +135,11 @@ def _kept_state(given: Options) -> ChatState:
 
 
 def _save(given: Options, model: str | None, words: tuple[str, ...]) -> None:
-    from dragoman.cli.prompt_template import template_text
-    from dragoman.cli.templates import write_template
+    from dragoman.agent.prompt_templates import write_template
+    from dragoman.cli.prompt_template import command_text
 
     assert given.saved_as is not None  # noqa: S101 - asked for
-    write_template(given.saved_as, template_text(given, model, " ".join(words)))
+    write_template(given.saved_as, command_text(given, model, " ".join(words)))
     click.echo(f"saved; use it with `dragoman ask -t {given.saved_as}`", err=True)
 
 

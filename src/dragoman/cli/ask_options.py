@@ -24,9 +24,9 @@ from dragoman.cli.model_aliases import aliases, default_model
 from dragoman.cli.model_options import MODEL_VARIABLE
 
 if TYPE_CHECKING:
+    from dragoman.agent.prompt_templates import Template
     from dragoman.cli.chat.chat_state import ChatState
     from dragoman.cli.history.stores import Place
-    from dragoman.cli.prompt_template import Template
     from dragoman.model.requests import Output, Request
 
 _PART = re.compile(r"messages\[0\]\.parts\[(\d+)\]")

@@ -16,6 +16,7 @@ from dragoman.cli.exit_codes import (
     Ending,
     clean_ending,
     complain,
+    jobs_option,
 )
 from dragoman.cli.printing import json_option, wants_json
 
@@ -31,8 +32,11 @@ _HEADERS = ("where", "rule", "severity", "path", "message")
 @click.option("--to", "--as", "target", required=True, metavar="TARGET",
               help="The target: a dialect, a provider, or provider:model.")  # fmt: skip
 @click.option("--strict", is_flag=True, help="Count warnings as errors.")
+@jobs_option
 @json_option
-def check(files: tuple[str, ...], target: str, *, as_json: bool | None, strict: bool) -> None:
+def check(
+    files: tuple[str, ...], target: str, *, jobs: int, as_json: bool | None, strict: bool
+) -> None:
     """Check requests and histories against a target's rules.
 
     A FILE holds one document, an array of documents, or one document on each line (JSONL); - is
@@ -41,15 +45,16 @@ def check(files: tuple[str, ...], target: str, *, as_json: bool | None, strict: 
     """
     with clean_ending():
         from dragoman.cli.checking import checked
-        from dragoman.cli.documents import documents, read_session, size_of_files
+        from dragoman.cli.documents import documents, size_of_files
         from dragoman.cli.screen import progress
-        from dragoman.providers.documents.checking import Checker
+        from dragoman.providers.documents.naming import Named
 
+        Named(target)  # an unknown target is an error before any work begins
         is_json = wants_json(as_json)
         report = _Report(as_json=is_json)
         is_seen = is_json and sys.stdout.isatty()
         with progress(size_of_files(files), seen=is_seen) as advance:
-            for found in checked(Checker(target, read_session), documents(files, advance)):
+            for found in checked(target, documents(files, advance), jobs):
                 report.add(found)
         report.end()
         code = report.code(strict=strict)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from itertools import chain
 from typing import NamedTuple
 
+from dragoman.cli.documents import read_session
 from dragoman.cli.exit_codes import fault
+from dragoman.cli.workers import outcomes
 from dragoman.errors import DragomanError
 from dragoman.providers.documents.batches import Batch
 from dragoman.providers.documents.checking import Checker
@@ -30,19 +34,35 @@ class Checked(NamedTuple):
         return f"{where} document {self.document}" if self.numbered else where
 
 
-def checked(checker: Checker, batches: Iterable[Batch]) -> Iterator[Checked]:
-    """The findings in each document."""
+class Check(NamedTuple):
+    """The work on each batch: to check its documents against a target's rules."""
+
+    target: str
+
+    def begun(self) -> Callable[[Batch], list[Checked]]:
+        """Prepares the work, once in each process."""
+        checker = Checker(self.target, read_session)
+        return lambda batch: [*_checked(checker, batch)]
+
+
+def checked(target: str, batches: Iterator[Batch], jobs: int = 1) -> Iterator[Checked]:
+    """The findings in each document, in order."""
     number = 0
-    for batch in batches:
-        for line, raw, trouble in batch.documents():
+    with closing(outcomes(Check(target), batches, jobs)) as results:
+        for found in chain.from_iterable(results):
             number += 1
-            found: list[Violation] = []
-            problem = trouble
-            if problem is None:
-                try:
-                    found = checker.violations(raw)
-                except DragomanError as error:
-                    problem = str(error)
-                except Exception as error:  # noqa: BLE001 - the other documents are checked still
-                    problem = fault(error)
-            yield Checked(batch.name, line, number, batch.of_array, found, problem)
+            yield found._replace(document=number)
+
+
+def _checked(checker: Checker, batch: Batch) -> Iterator[Checked]:
+    for line, raw, trouble in batch.documents():
+        found: list[Violation] = []
+        problem = trouble
+        if problem is None:
+            try:
+                found = checker.violations(raw)
+            except DragomanError as error:
+                problem = str(error)
+            except Exception as error:  # noqa: BLE001 - the other documents are checked still
+                problem = fault(error)
+        yield Checked(batch.name, line, 0, batch.of_array, found, problem)

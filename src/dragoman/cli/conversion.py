@@ -32,6 +32,10 @@ class Job(NamedTuple):
     itemised: bool = False
     """Whether to list every loss, not only count them."""
 
+    def begun(self) -> Converter:
+        """Prepares the work, once in each process."""
+        return Converter(self)
+
 
 class Lost(NamedTuple):
     """A loss and its document: the line, and the index in the batch."""

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dragoman.cli.exit_codes import EXIT_CODES, INPUT, OK, Ending, clean_ending
+from dragoman.cli.exit_codes import EXIT_CODES, INPUT, OK, Ending, clean_ending, jobs_option
 
 if TYPE_CHECKING:
     from dragoman.cli.atomic_files import Output
     from dragoman.cli.conversion import Job
 
 _OUTPUT = click.Path(dir_okay=False, writable=True)
-_JOBS = click.IntRange(1, 61)  # the maximum on Windows
 
 
 @click.command(epilog=EXIT_CODES)
@@ -31,8 +30,7 @@ _JOBS = click.IntRange(1, 61)  # the maximum on Windows
     "--losses", type=_OUTPUT, metavar="FILE", help="Write every loss to this file, as JSONL."
 )
 @click.option("--strict", is_flag=True, help="Treat a document with losses as an error.")
-@click.option("--jobs", type=_JOBS, default=1, show_default=True, metavar="N",
-              help="Number of worker processes.")  # fmt: skip
+@jobs_option
 @click.option("--keep-going", is_flag=True, help="Skip broken documents.")
 @click.option("--rejects", type=_OUTPUT, metavar="FILE",
               help="Write skipped documents to this file, unchanged. Implies"

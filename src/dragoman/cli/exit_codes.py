@@ -54,6 +54,15 @@ Exit codes:
 
 INPUT = click.Path(exists=True, dir_okay=False, readable=True, allow_dash=True)
 """An input argument: a file, or `-` for standard input."""
+jobs_option = click.option(
+    "--jobs",
+    type=click.IntRange(1, 61),  # the maximum on Windows
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Number of worker processes.",
+)
+"""Of the commands that work on many documents."""
 
 
 _FULL = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}

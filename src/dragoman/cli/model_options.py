@@ -11,7 +11,7 @@ import click
 from dragoman.cli.exit_codes import USAGE, Ending
 
 if TYPE_CHECKING:
-    from dragoman.cli.prompt_template import Template
+    from dragoman.agent.prompt_templates import Template
 
 MODEL_VARIABLE = "DRAGOMAN_MODEL"
 """The environment variable that names the default model."""

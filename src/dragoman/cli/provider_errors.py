@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from dragoman.errors import DragomanError
 
 T = TypeVar("T")
-_MAX_CHARS = 500
 
 
 def explained(error: DragomanError, address: str | None = None) -> str:
@@ -23,6 +22,7 @@ def explained(error: DragomanError, address: str | None = None) -> str:
         ProviderError,
         TransportError,
     )
+    from dragoman.wire.error_reporting import bounded
 
     if isinstance(error, LimitExceeded):  # its limits belong to an agent, and are no options here
         return str(error).partition(" (RunLimits.")[0]
@@ -38,7 +38,7 @@ def explained(error: DragomanError, address: str | None = None) -> str:
     details = [
         f"request {error.request_id}" if error.request_id else "",
         f"retry in {error.retry_after:g} seconds" if error.retry_after else "",
-        f"provider message: {_clipped(error.provider_message)}" if error.provider_message else "",
+        f"provider message: {bounded(error.detail)}" if error.detail else "",
     ]
     return "; ".join(filter(None, (error.reason, *details)))
 
@@ -47,12 +47,6 @@ def _cause(error: DragomanError) -> str:
     """The error of one of several models, with its name."""
     named = [getattr(error, "provider", None), getattr(error, "model", None)]
     return ": ".join(filter(None, (":".join(filter(None, named)), explained(error))))
-
-
-def _clipped(text: str) -> str:
-    """The provider's message, on one line."""
-    words = " ".join(text.split())
-    return words if len(words) <= _MAX_CHARS else f"{words[:_MAX_CHARS]}…"
 
 
 def ending_of(error: DragomanError, name: str, address: str | None = None) -> Ending:

@@ -40,7 +40,7 @@ def templates(context: click.Context) -> None:
 def list_templates(*, as_json: bool | None = None) -> None:
     """List the templates."""
     with clean_ending():
-        from dragoman.cli.prompt_template import template_names
+        from dragoman.agent.prompt_templates import template_names
 
         rows = [_described(name) for name in template_names()]
         if wants_json(as_json):
@@ -53,11 +53,12 @@ def list_templates(*, as_json: bool | None = None) -> None:
 def _described(name: str) -> dict[str, Any]:
     from dragoman.cli.prompt_template import load_template
     from dragoman.cli.screen import clipped
+    from dragoman.errors import DragomanError
 
     try:
         found = load_template(name)
-    except Ending as ending:
-        return {"name": name, "model": None, "text": ending.message}
+    except (Ending, DragomanError, OSError) as problem:
+        return {"name": name, "model": None, "text": str(problem)}
     said = " · ".join(filter(None, (found.system, found.prompt)))
     return {"name": name, "model": found.model, "text": clipped(" ".join(said.split()))}
 
@@ -67,7 +68,7 @@ def _described(name: str) -> dict[str, Any]:
 def show(name: str) -> None:
     """Print a template's file."""
     with clean_ending():
-        from dragoman.cli.prompt_template import template_path
+        from dragoman.agent.prompt_templates import template_path
         from dragoman.cli.screen import harmless
 
         path = template_path(name)
@@ -82,7 +83,8 @@ def show(name: str) -> None:
 def edit(name: str) -> None:
     """Edit a template in $EDITOR; a new one starts with an example."""
     with clean_ending():
-        from dragoman.cli.prompt_template import template_from, template_path
+        from dragoman.agent.prompt_templates import template_path, write_template
+        from dragoman.cli.prompt_template import template_from
 
         path = template_path(name)
         before = path.read_text(encoding="utf-8") if path.exists() else _EXAMPLE.format(name=name)
@@ -102,14 +104,6 @@ def edit(name: str) -> None:
 def path() -> None:
     """Print the path of the templates directory."""
     with clean_ending():
-        from dragoman.cli.prompt_template import templates_folder
+        from dragoman.agent.prompt_templates import templates_folder
 
         click.echo(templates_folder())
-
-
-def write_template(name: str, text: str) -> None:
-    """Write a template's file, readable only by its owner: a prompt may be private."""
-    from dragoman.cli.atomic_files import write_private
-    from dragoman.cli.prompt_template import template_path
-
-    write_private(template_path(name), text)

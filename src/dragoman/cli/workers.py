@@ -1,4 +1,4 @@
-"""Converts batches in this process or in several, keeping their order."""
+"""Works on batches in this process or in several, keeping their order."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ import pickle
 import signal
 import sys
 from collections import deque
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from dragoman.cli.conversion import Converter, Job, Outcome
 from dragoman.cli.exit_codes import FAULT, FILES, Ending, fault
 from dragoman.providers.documents.batches import Batch
 
@@ -22,19 +21,30 @@ if TYPE_CHECKING:
 
     Pipe = Connection[Any, Any]
 
+T_co = TypeVar("T_co", covariant=True)
+T = TypeVar("T")
+
 _BATCHES_PER_WORKER = 2
 """Batches in flight per worker: one in work, one waiting."""
 
 
-def outcomes(job: Job, batches: Iterator[Batch], jobs: int = 1) -> Generator[Outcome, None, None]:
+class Job(Protocol[T_co]):
+    """What to do with each batch; it and its outcomes are sent between processes."""
+
+    def begun(self) -> Callable[[Batch], T_co]:
+        """Prepares the work, once in each process."""
+        ...
+
+
+def outcomes(job: Job[T], batches: Iterator[Batch], jobs: int = 1) -> Generator[T, None, None]:
     """The results of the batches, in order; memory use doesn't depend on their number."""
     if jobs == 1:
-        yield from map(Converter(job), batches)
+        yield from map(job.begun(), batches)
     else:
         yield from _pooled(job, batches, jobs)
 
 
-def _pooled(job: Job, batches: Iterator[Batch], jobs: int) -> Generator[Outcome, None, None]:
+def _pooled(job: Job[T], batches: Iterator[Batch], jobs: int) -> Generator[T, None, None]:
     from concurrent.futures import ThreadPoolExecutor
     from multiprocessing import get_context
     from queue import SimpleQueue
@@ -43,7 +53,7 @@ def _pooled(job: Job, batches: Iterator[Batch], jobs: int) -> Generator[Outcome,
     context = get_context("spawn")
     workers: list[_Worker] = []
     idle: SimpleQueue[_Worker] = SimpleQueue()
-    under_way: deque[Future[Outcome]] = deque()
+    under_way: deque[Future[T]] = deque()
     pool = ThreadPoolExecutor(jobs)  # a thread waits for each worker
     _start_tracker()
     try:
@@ -52,7 +62,7 @@ def _pooled(job: Job, batches: Iterator[Batch], jobs: int) -> Generator[Outcome,
                 if len(workers) < jobs:
                     workers.append(_Worker(job, context))
                     idle.put(workers[-1])
-                under_way.append(pool.submit(_convert, idle, batch))
+                under_way.append(pool.submit(_done, idle, batch))
             if len(under_way) >= jobs * _BATCHES_PER_WORKER:
                 yield under_way.popleft().result()
         while under_way:
@@ -89,24 +99,24 @@ def _uninterrupted() -> Generator[None]:
 
 
 class _Worker:
-    """A process that converts one batch at a time.
+    """A process that works on one batch at a time.
 
     Its end of the pipe is open in no other process: if it dies, however it does, reading ends.
     (The workers of a `ProcessPoolExecutor` share one pipe: it waits for ever if one dies while it
     writes, and before Python 3.11.5 also if one dies while batches are written.)
     """
 
-    def __init__(self, job: Job, context: SpawnContext) -> None:
+    def __init__(self, job: Job[Any], context: SpawnContext) -> None:
         self._pipe, theirs = context.Pipe()
         self._process = context.Process(target=_work, args=(job, theirs), daemon=True)
         self._process.start()
         theirs.close()
 
-    def convert(self, batch: Batch) -> Outcome:
-        """Have a batch converted."""
+    def do(self, batch: Batch) -> Any:
+        """Have a batch worked on."""
         try:
             _send(self._pipe, batch)
-            answer: Outcome | str = _receive(self._pipe)
+            answer: Any = _receive(self._pipe)
         except (EOFError, OSError):
             message = "a worker process died, perhaps out of memory; lower --jobs"
             raise Ending(FILES, message) from None
@@ -120,11 +130,11 @@ class _Worker:
         self._process.join()
 
 
-def _convert(idle: SimpleQueue[_Worker], batch: Batch) -> Outcome:
-    """Have an idle worker convert a batch; there are as many as threads that ask for one."""
+def _done(idle: SimpleQueue[_Worker], batch: Batch) -> Any:
+    """Have an idle worker do a batch; there are as many as threads that ask for one."""
     worker = idle.get()
     try:
-        return worker.convert(batch)
+        return worker.do(batch)
     finally:
         idle.put(worker)
 
@@ -132,7 +142,7 @@ def _convert(idle: SimpleQueue[_Worker], batch: Batch) -> Outcome:
 # Not the pipe's own `send`: if that fails, Python 3.13 may print a complaint about its buffer.
 
 
-def _send(pipe: Pipe, value: Batch | Outcome | str) -> None:
+def _send(pipe: Pipe, value: object) -> None:
     pipe.send_bytes(pickle.dumps(value, pickle.HIGHEST_PROTOCOL))
 
 
@@ -140,18 +150,18 @@ def _receive(pipe: Pipe) -> Any:
     return pickle.loads(pipe.recv_bytes())  # noqa: S301 - from our own process
 
 
-def _work(job: Job, pipe: Pipe) -> None:
+def _work(job: Job[Any], pipe: Pipe) -> None:
     """What a worker does, until the parent process closes the pipe or ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process handles interrupts
-    converter = Converter(job)
+    do = job.begun()
     with suppress(EOFError, OSError):
         while True:
-            _send(pipe, _answer(converter, _receive(pipe)))
+            _send(pipe, _answer(do, _receive(pipe)))
 
 
-def _answer(converter: Converter, batch: Batch) -> Outcome | str:
+def _answer(do: Callable[[Batch], Any], batch: Batch) -> Any:
     """The outcome, or the message for an unexpected error."""
     try:
-        return converter(batch)
+        return do(batch)
     except Exception as error:  # noqa: BLE001 - foreseen ones are part of the outcome
         return fault(error)

@@ -10,9 +10,10 @@ import os
 import re
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from functools import lru_cache
+from json import dumps
 from time import sleep, time
 from typing import Any
 
@@ -108,6 +109,8 @@ def json_line(when: float, record: RequestRecord, worker: int = 0) -> bytes:
     if record.first_byte is not None:
         seconds = f'{seconds},"first_byte":{record.first_byte:.6f}'
     numbers = _numbers(record)
+    if record.provider_error is not None:
+        numbers["provider_error"] = msgspec.Raw(_quoted(record.provider_error))
     failed = [each for each in record.tried if each[3] is not None]
     if failed and record.attempts > 1:
         numbers["failed"] = [
@@ -165,17 +168,24 @@ def text_line(when: float, record: RequestRecord, worker: int = 0) -> bytes:
         parts.append(f"key={clean(record.key)}")
     for name, value in _numbers(record).items():
         parts.append(name if value is True else f"{name}={value}")
-    if record.error is not None:
-        parts.append(f"error={clean(record.error)}")
-    failed = [f"{place}:{error}" for place, _, _, error in record.tried if error is not None]
-    if failed and record.attempts > 1:
-        parts.append(f"failed={','.join(map(clean, failed[:_MAX_REPORTS]))}")
+    parts += _failures(record)
     for name, reports in (("losses", record.losses), ("repairs", record.repairs)):
         if reports:
             parts.append(f"{name}={','.join(_reports(reports))}")
     if worker:
         parts.append(f"worker={worker}")
     return " ".join(parts).encode() + b"\n"
+
+
+def _failures(record: RequestRecord) -> Iterator[str]:
+    """The error, and those of earlier attempts."""
+    if record.error is not None:
+        yield f"error={clean(record.error)}"
+    if record.provider_error is not None:
+        yield f"provider_error={_quoted(record.provider_error).decode()}"
+    failed = [f"{place}:{error}" for place, _, _, error in record.tried if error is not None]
+    if failed and record.attempts > 1:
+        yield f"failed={','.join(map(clean, failed[:_MAX_REPORTS]))}"
 
 
 def clean(name: str) -> str:
@@ -185,6 +195,11 @@ def clean(name: str) -> str:
     'gpt-5?200?forged'
     """
     return _cleaned(name[:_MAX_NAME_LENGTH])
+
+
+def _quoted(text: str) -> bytes:
+    """A text of others as a JSON string in ASCII: no terminal acts on it."""
+    return dumps(text).encode()
 
 
 @lru_cache(2048)

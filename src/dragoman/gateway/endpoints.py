@@ -44,6 +44,7 @@ def _table() -> dict[str, Endpoint]:
         "/v1/embeddings": Endpoint("embed", CHAT, _POST),
         "/v1/responses": Endpoint("responses", RESPONSES, _POST | {"GET"}),
         "/v1/responses/input_tokens": Endpoint("count", RESPONSES, _POST),
+        "/v1/responses/compact": Endpoint("compact", RESPONSES, _POST),
         "/v1/conversations": Endpoint("conversations", RESPONSES, _POST),
         "/v1/models": Endpoint("models", CHAT, _READ),
         "/v1/messages": Endpoint("chat", ANTHROPIC, _POST),
@@ -64,10 +65,12 @@ def _table() -> dict[str, Endpoint]:
         "/ui": Endpoint("page", CHAT, _READ),
     }
     # Some clients' base URLs end in `/v1`, others' don't: both work.
-    for path in ("chat/completions", "completions", "embeddings", "responses", "models"):
+    for path in (
+        *("chat/completions", "completions", "embeddings", "models"),
+        *("responses", "responses/input_tokens", "responses/compact"),
+    ):
         rows[f"/{path}"] = rows[f"/v1/{path}"]
         rows[f"/openai/v1/{path}"] = rows[f"/v1/{path}"]  # Groq's clients add it themselves
-    rows["/responses/input_tokens"] = rows["/v1/responses/input_tokens"]
     rows["/messages"] = rows["/v1/messages"]
     return rows
 

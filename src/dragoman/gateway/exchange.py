@@ -34,7 +34,7 @@ from dragoman.gateway.translation import NO_SETTINGS, Settings, Translations, en
 from dragoman.gateway.upstream_task import Sink, UpstreamTask
 from dragoman.gateway.upstreams import Upstream
 from dragoman.gateway.whole_calls import Answering, WholeCalls
-from dragoman.model.events import ChoiceFinish, Event
+from dragoman.model.events import ChoiceFinish, Event, StreamError
 from dragoman.model.frozen import EMPTY
 from dragoman.model.requests import Request
 from dragoman.model.responses import Response
@@ -192,7 +192,7 @@ class Exchange(UpstreamTask):
         reply = await upstream.open(endpoint, encoded, model, timeouts)
         self.response_began = perf_counter()
         try:
-            await self._answer(upstream, model, reply, encoded)
+            await self._answer(upstream, model, reply, encoded, upstream.limits(timeouts))
         finally:
             await reply.close()
 
@@ -232,8 +232,9 @@ class Exchange(UpstreamTask):
         return without_fields(given, name, names) if names else given
 
     async def _answer(
-        self, upstream: Upstream, model: str | None, reply: Reply, encoded: Encoded
-    ) -> None:
+        self, upstream: Upstream, model: str | None, reply: Reply, encoded: Encoded,
+        limits: Timeouts,
+    ) -> None:  # fmt: skip
         dialect = upstream.dialect(model)
         client_request = self.client_request
         self._is_same_dialect = dialect.name == client_request.front.name
@@ -246,9 +247,9 @@ class Exchange(UpstreamTask):
         if self.filters is not None or self.filtered is not None:
             self.passes = False
         if not self.client_request.stream:
-            await self._whole(upstream, dialect, reply, encoded)
+            await self._whole(upstream, dialect, reply, encoded, limits)
         elif self.passes:
-            await self._pass_stream(upstream, dialect, reply, encoded)
+            await self._pass_stream(upstream, model, reply, encoded, limits)
         else:
             incoming = Incoming(
                 reply,
@@ -256,17 +257,18 @@ class Exchange(UpstreamTask):
                 encoded.context,
                 provider=upstream.provider_name,
                 most=MAX_RESPONSE_BYTES,
+                silence=limits.between_events,
             )
-            await self._stream(incoming)
+            await self._stream(incoming, upstream, model)
 
     # --- complete responses
 
     async def _whole(
-        self, upstream: Upstream, dialect: Any, reply: Reply, encoded: Encoded
+        self, upstream: Upstream, dialect: Any, reply: Reply, encoded: Encoded, limits: Timeouts
     ) -> None:
         body = reply.whole() if isinstance(reply, DirectReply) else None
         if body is None:
-            body = await read_body(reply, MAX_RESPONSE_BYTES)
+            body = await read_body(reply, MAX_RESPONSE_BYTES, limits.attempt)
         if self.passes:
             found = summary_of(dialect, body)
             if found is not None:
@@ -324,8 +326,14 @@ class Exchange(UpstreamTask):
     # --- streams
 
     async def _pass_stream(
-        self, upstream: Upstream, dialect: Any, reply: Reply, encoded: Encoded
+        self,
+        upstream: Upstream,
+        model: str | None,
+        reply: Reply,
+        encoded: Encoded,
+        limits: Timeouts,
     ) -> None:
+        dialect = upstream.dialect(model)
         pieces = reply.chunks()
         first = await anext(pieces, b"")
         front = self.front()
@@ -335,8 +343,9 @@ class Exchange(UpstreamTask):
             again = Incoming(
                 _Replayed(reply, first), dialect, encoded.context,
                 provider=upstream.provider_name, most=MAX_RESPONSE_BYTES,
+                silence=limits.between_events,
             )  # fmt: skip
-            await self._stream(again)
+            await self._stream(again, upstream, model)
             return
         passing = PassingStream(dialect)
         counted = StreamSize(dialect, passing.marks)
@@ -347,7 +356,7 @@ class Exchange(UpstreamTask):
             **_request_id_headers(reply),
             **self.loss_headers(),
         }
-        passage = Passage(self.sink, passing, keep, counted)
+        passage = Passage(self.sink, passing, keep, counted, limits.between_events)
         await self.sink.begin(headers)
         try:
             failure = await passage.forward(first, pieces)
@@ -377,11 +386,13 @@ class Exchange(UpstreamTask):
         before = b"" if self._passing is None else self._passing.gap
         await self.sink.end(before + self.encoder.fail(error))
 
-    async def _stream(self, incoming: Incoming) -> None:
+    async def _stream(self, incoming: Incoming, upstream: Upstream, model: str | None) -> None:
         writing = _StreamWriter(self, incoming)
         try:
             while not incoming.is_over:
                 events = await incoming.read()
+                if incoming.failure is not None:  # it says the same, and is not masked yet
+                    events = [event for event in events if type(event) is not StreamError]
                 if events:
                     await writing.take(events)
         finally:  # clients may disconnect after the last event, before the end of the stream
@@ -391,6 +402,7 @@ class Exchange(UpstreamTask):
             else:
                 self._note_partial(incoming.response, writing.received)
         if incoming.failure is not None:
+            upstream.locate(incoming.failure, model)
             await writing.fail(incoming.failure)
             return
         await writing.end(incoming.response)

@@ -27,6 +27,13 @@ async def _response(inbound: InboundRequest) -> None:
     await response(inbound)
 
 
+async def _compact(inbound: InboundRequest) -> None:
+    from dragoman.gateway.responses.state_errors import no_compaction
+
+    await inbound.body()
+    raise no_compaction()
+
+
 async def _conversations(inbound: InboundRequest) -> None:
     from dragoman.gateway.responses.conversing import conversations
 
@@ -49,6 +56,7 @@ HANDLERS: Mapping[str, Handler] = {
     "chat": chat,
     "responses": _responses,
     "response": _response,
+    "compact": _compact,
     "conversations": _conversations,
     "conversation": _conversations,
     "prompt": prompt,

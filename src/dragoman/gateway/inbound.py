@@ -13,6 +13,7 @@ from dragoman.gateway.http import Call
 from dragoman.gateway.intake import BodyLimits
 from dragoman.gateway.records import RequestRecord
 from dragoman.gateway.state import Gateway
+from dragoman.wire.error_reporting import bounded, reported
 
 if TYPE_CHECKING:
     from dragoman.gateway.keys import KeyRecord
@@ -135,7 +136,6 @@ class InboundRequest:
             self.route,
             key=None if self.key is None else self.key.id,
             sent=call.sent,
-            error=None if self.error is None else type(self.error).__name__,
             left=is_disconnected,
             steps=self._steps(),
             request_body=self.request_body,
@@ -156,8 +156,14 @@ class InboundRequest:
                 (provider, model, at - call.began, error)
                 for provider, model, at, error in exchange.tried
             ])  # fmt: skip
-            if exchange.error is not None:
-                made.error = type(exchange.error).__name__
+        error = self.error
+        if exchange is not None and exchange.error is not None:
+            error = exchange.error
+        if error is not None:
+            made.error = type(error).__name__
+            said = reported(error).detail
+            if said and self.gateway.config.server.log_provider_errors:
+                made.provider_error = bounded(said)
         return made
 
     def _steps(self) -> tuple[tuple[str, float], ...]:

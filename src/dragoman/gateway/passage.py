@@ -10,6 +10,7 @@ from dragoman.gateway.http import Call
 from dragoman.gateway.upstream_task import Sink
 from dragoman.transport.direct.response import DirectReply
 from dragoman.transport.protocol import too_much
+from dragoman.transport.silence import Silence
 from dragoman.wire.front import PassingFilter
 from dragoman.wire.lane.passing import PassingStream
 
@@ -20,12 +21,15 @@ class Passage:
     """One stream: reads its metadata and filters its frames on the way."""
 
     def __init__(
-        self, sink: Sink, passing: PassingStream, keep: PassingFilter, counted: StreamSize
-    ) -> None:
+        self, sink: Sink, passing: PassingStream, keep: PassingFilter, counted: StreamSize,
+        silence: float | None,
+    ) -> None:  # fmt: skip
+        """`silence` limits the seconds without an event."""
         self._sink = sink
         self._read = passing.feed
         self._filter = keep.feed
         self._count = counted.feed
+        self._silence = Silence(silence)
         self._left = MAX_RESPONSE_BYTES
         """Bytes that may still come."""
 
@@ -68,6 +72,10 @@ class Passage:
         self._left -= len(piece)
         if self._left < 0:
             raise too_much(MAX_RESPONSE_BYTES)
+        if b"{" in piece:  # a comment has none
+            self._silence.end()
+        elif silent := self._silence.grown(len(piece)):
+            raise silent
         self._count(piece)
         self._read(piece)
         return self._filter(piece)

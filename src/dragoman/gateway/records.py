@@ -44,6 +44,8 @@ class RequestRecord(Struct, gc=False):
     """The error type, if it failed."""
     left: bool = False
     """Whether the client disconnected before the end."""
+    provider_error: str | None = None
+    """What the provider said about it, if the operator turned on `log_provider_errors`."""
     request_id: str | None = None
     steps: tuple[tuple[str, float], ...] = ()
     """When each stage was done, in seconds from the start: `received`, `routed`, `translated`,

@@ -21,7 +21,7 @@ from dragoman.gateway.upstreams import Upstream
 from dragoman.model.requests import Request
 from dragoman.model.usage import Usage
 from dragoman.transport.fallback import another_may_answer
-from dragoman.transport.protocol import Timeouts
+from dragoman.transport.protocol import Timeouts, within
 from dragoman.wire.known_fields import without_fields
 from dragoman.wire.lane.plain import Summary
 from dragoman.wire.losses import Loss, Repair
@@ -134,8 +134,11 @@ class UpstreamTask(ABC):
                 if not model and upstream.needs_name():
                     msg = "the request does not name a model"
                     raise InvalidRequest(msg, status=400, param="model")
-                await self._attempt(upstream, model, settings, timeouts)
+                limits = upstream.limits(timeouts)
+                total = limits.stream_total if self.stream else limits.answer_total
+                await within(total, self._attempt(upstream, model, settings, timeouts))
             except DragomanError as error:
+                upstream.locate(error, model)
                 cause = _as_upstream_error(error)
                 self.tried[-1] = (*self.tried[-1][:3], type(cause).__name__)
                 if self.sink.has_begun or not another_may_answer(cause):
@@ -191,8 +194,3 @@ def _as_upstream_error(error: DragomanError) -> DragomanError:
         return error
     error.__traceback__ = None  # its frames hold the response
     return ServerError("the provider's response could not be decoded", status=_BAD_GATEWAY)
-
-
-def answer_total(timeouts: Timeouts | None) -> float | None:
-    """The route's limit for a complete response, in seconds; None: the provider's own."""
-    return None if timeouts is None else timeouts.answer_total

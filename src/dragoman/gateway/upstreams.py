@@ -118,7 +118,7 @@ class Upstream:
         """Send a request, with retries; return the reply, or raise the provider's error."""
         deployment = self.deployment(model)
         message = self._message(deployment, endpoint, encoded, model)
-        limits = timeouts or self.place.timeouts
+        limits = self.limits(timeouts)
         try:
             return await accepted(self._transport, message, limits, deployment.dialect)
         except (TransportError, ProviderError) as error:
@@ -128,6 +128,10 @@ class Upstream:
         except (TransportError, ProviderError) as error:
             deployment.locate(error, model)
             raise
+
+    def limits(self, timeouts: Timeouts | None) -> Timeouts:
+        """The time limits of a request: its route's, else this provider's."""
+        return timeouts or self.place.timeouts
 
     async def accept(self, message: HttpRequest, limits: Timeouts, model: str | None) -> Reply:
         """Send a prepared request once, without retries; raise the provider's error."""
@@ -162,6 +166,11 @@ class Upstream:
                 self._heads.clear()
             self._heads[key] = head
         return HttpRequest(url=head.url, headers=propagated(head.headers), body=encoded.to_bytes())
+
+    def locate(self, error: DragomanError, model: str | None) -> None:
+        """Add where it happened to an error in a response, and mask our keys in its text."""
+        if self.is_wire:
+            self.deployment(model).locate(error, model)
 
     # --- in this process
 

@@ -20,8 +20,8 @@ _NOTHING = "{}"
 
 def agent_form(form: FrontForm, user_agent: bytes) -> AgentForm | None:
     """The special needs of a client, by its user agent; None: it has none."""
-    for beginning, found in form.agents.items():
-        if user_agent.startswith(beginning):
+    for name, found in form.agents.items():
+        if name in user_agent:
             return found
     return None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -21,9 +22,26 @@ TITLE = "dragoman.title"
 
 Stored there, the title is part of exports and copies, and is deleted with the conversation.
 """
+TAGS = "dragoman.tags"
+"""The metadata key, in the same message, of the tags given by its owner: a list of texts."""
+MAX_TAGS, MAX_TAG_CHARS = 20, 40
 _FIRST, _LAST = 3, 5  # number of messages that are read
 _CONCURRENCY = 16
 _MAX_LINE_CHARS = 200  # characters of a first line or title
+_MAX_READ = 5000  # characters of a message in which that line is looked for
+_LONG, _LONGEST_WORD = 80, 30
+_FILE = re.compile(r"\s*([^\n]{1,200}\.\w{1,10}):\n\n")
+"""How the terminal and the web page begin a text that was attached."""
+_FENCES = ("```", "~~~")
+_TAG = re.compile(r"<[^<>]*>|[-=*_]{3,}")
+_MARKS = re.compile(r"^(?:#{1,6}|>|[-*+]|\d{1,3}[.)])\s+")
+_BOLD = re.compile(r"(?:\*\*|`)([^*`]+)(?:\*\*|`)")
+_GREETING = re.compile(
+    r"^(?:hi|hello|hey|hallo|hola|bonjour|salut|ciao|good (?:morning|afternoon|evening)|guten tag)"
+    r"(?: there| all| everyone)?(?:[,.!]+\s+|[,.!]*$)",
+    re.IGNORECASE,
+)
+_SENTENCE = re.compile(r".{15,79}?[.!?](?=\s)")
 _DIGEST = 40
 _HEXADECIMAL = frozenset("0123456789abcdef")
 
@@ -39,6 +57,8 @@ class Listed(NamedTuple):
     """Why there is no first line: it is encrypted or damaged."""
     title: str | None = None
     """The title given by its owner."""
+    tags: tuple[str, ...] = ()
+    """The tags given by its owner."""
 
 
 async def looked_at(
@@ -67,8 +87,9 @@ async def _listed(storage: Storage, session: Session) -> Listed:
     except (Corrupt, NotFound):  # a broken branch; `verify` reports it
         return Listed(session, messages, None, None, "damaged")
     model = next((row.model for row in reversed(last) if row.model), None)
-    title = await _title(storage, session, first)
-    return Listed(session, messages, model, *_first_line(first), title)
+    row = await _titled_row(storage, session, first)
+    title, tags = (None, ()) if row is None else (title_in(row), tags_in(row))
+    return Listed(session, messages, model, *_first_line(first), title, tags)
 
 
 async def _count(storage: Storage, session: Session) -> int:
@@ -114,22 +135,57 @@ def _first_line(rows: Sequence[Row]) -> tuple[str | None, str | None]:
 
 
 def _line_of(message: Message) -> str:
-    text = message.text.lstrip()
-    if text:
-        line = text[: _MAX_LINE_CHARS + 1].splitlines()[0].rstrip()
-        return line if len(line) <= _MAX_LINE_CHARS else f"{line[: _MAX_LINE_CHARS - 1]}…"
+    line = _telling_line(_own_text(message))
+    if line:
+        return _shortened(line)
     kinds = [type(part).__name__ for part in message.parts if not isinstance(part, Text)]
     return f"[{kinds[0]}]" if kinds else ""
 
 
-# --- title
+def _own_text(message: Message) -> str:
+    """What the user wrote: attached texts and a client's own additions come before it."""
+    texts = [part.text for part in message.parts if isinstance(part, Text) and part.text.strip()]
+    files = [_FILE.match(text) for text in texts]
+    own = [text for text, file in zip(texts, files, strict=True) if file is None]
+    return own[-1] if own else files[0][1] if files and files[0] else ""
 
 
-async def _title(storage: Storage, session: Session, rows: Sequence[Row]) -> str | None:
-    """The title, if there is one. Not every branch contains the first message."""
+def _telling_line(text: str) -> str:
+    """The first line that says something: no greeting, no markup, and code only if all is code."""
+    otherwise, is_code = "", False
+    for line in text[:_MAX_READ].splitlines():
+        bare = line.strip()
+        if bare.startswith(_FENCES):
+            is_code = not is_code
+        elif bare and _TAG.fullmatch(bare) is None:
+            plain = bare if is_code else _BOLD.sub(r"\1", _MARKS.sub("", bare))
+            telling = _GREETING.sub("", plain)
+            if telling and not is_code:
+                return telling
+            otherwise = otherwise or plain
+    return otherwise
+
+
+def _shortened(line: str) -> str:
+    """A line of at most 200 characters: its first sentence, or cut at a word."""
+    sentence = _SENTENCE.match(line) if len(line) > _LONG else None
+    if sentence is not None:
+        return sentence[0]
+    if len(line) <= _MAX_LINE_CHARS:
+        return line
+    cut = line[: _MAX_LINE_CHARS - 1]
+    at = cut.rfind(" ", _MAX_LINE_CHARS - _LONGEST_WORD)
+    return f"{cut if at < 0 else cut[:at]}…"
+
+
+# --- title and tags
+
+
+async def _titled_row(storage: Storage, session: Session, rows: Sequence[Row]) -> Row | None:
+    """The session's first message, which not every branch contains."""
     if not rows or rows[0].branch != MAIN:
         rows = await storage.rows(session.identity, limit=1)
-    return title_in(rows[0]) if rows else None
+    return rows[0] if rows else None
 
 
 def title_in(row: Row) -> str | None:
@@ -139,6 +195,16 @@ def title_in(row: Row) -> str | None:
     except Corrupt:
         return None
     return found[:_MAX_LINE_CHARS] if isinstance(found, str) and found else None
+
+
+def tags_in(row: Row) -> tuple[str, ...]:
+    """The tags in a session's first message; the value is not trusted."""
+    try:
+        found = message_of(row.body).metadata.get(TAGS)
+    except Corrupt:
+        return ()
+    given = found[:MAX_TAGS] if isinstance(found, (list, tuple)) else ()
+    return tuple(each[:MAX_TAG_CHARS] for each in given if isinstance(each, str) and each)
 
 
 # --- lookup by digest

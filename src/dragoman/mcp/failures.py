@@ -1,7 +1,7 @@
 """Turns failures of servers into errors of this library.
 
 They name the server, its command or host, and what to do; never arguments, keys or content. A
-server's own message is `provider_message`.
+server's own message is `detail`.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def answer_problem(name: str, error: Exception) -> DragomanError:
 
 
 def _error_response(server: str, error: MCPError) -> ProviderError:
-    details: Any = {"code": str(error.code), "provider_message": error.message}
+    details: Any = {"code": str(error.code), "detail": error.message}
     if error.code == METHOD_NOT_FOUND:
         return InvalidRequest(f"{server} does not have the requested item", **details)
     if error.code in {INVALID_PARAMS, INVALID_REQUEST, _NOT_FOUND}:

@@ -314,9 +314,9 @@ class MCPServer:
                 is_repeatable=False,
             )
         except ProviderError as error:
-            if error.provider_message is None:
+            if error.detail is None:
                 raise
-            return error_result(error.provider_message, shown)
+            return error_result(error.detail, shown)
         return tool_result(result, schema, shown)
 
     # --- resources, prompts, completion

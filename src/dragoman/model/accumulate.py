@@ -31,7 +31,7 @@ from dragoman.model.events import (
 )
 from dragoman.model.frozen import EMPTY
 from dragoman.model.ids import new_id
-from dragoman.model.json_progress import JsonProgress
+from dragoman.model.json_progress import JsonProgress, is_beginning
 from dragoman.model.media import Audio
 from dragoman.model.messages import Message, make_message
 from dragoman.model.parts import Citation, Refusal, Text, Thinking
@@ -84,6 +84,25 @@ class GrowingPart:
             self.citations.extend(delta.citations)
         for dialect, fields in delta.extras.items():
             self.extras[dialect] = _joined(self.extras.get(dialect), fields)
+
+    @property
+    def is_open_thought(self) -> bool:
+        """Whether it is a thought that may go on: its seal comes last."""
+        part = self.part
+        if not isinstance(part, Thinking) or self.is_stopped:
+            return False
+        return not (part.signature or part.data or self.signature or self.data)
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether it is a call whose arguments may be incomplete."""
+        part = self.part
+        if not isinstance(part, ToolCall):
+            return False
+        written = (part.raw or "") + "".join(self.pieces)
+        if part.kind == "custom" or not written or written.isspace():
+            return not self.is_stopped  # a free text, or no arguments yet
+        return is_beginning(written)
 
     def _grown(self) -> dict[str, Any]:
         """The text field of the part, with the pieces appended."""
@@ -151,6 +170,13 @@ class _Growing:
         self.extras: Any = None
         self.message_extras: Any = EMPTY
 
+    @property
+    def ends_within_part(self) -> bool:
+        if self.finish is not None or not self.slots:
+            return False
+        last = self.slots[-1]
+        return last.is_open_thought or any(slot.is_cut for slot in self.calls)
+
     def start(self, index: int | None, part: AnyPart) -> GrowingPart:
         slot = GrowingPart(part)
         self.slots.append(slot)
@@ -204,6 +230,12 @@ class MessageAccumulator:
         """Whether the provider has signalled the end of the response."""
         self.assemble()
         return self._is_complete
+
+    @property
+    def ends_within_part(self) -> bool:
+        """Whether a choice without a finish reason ends within a call or a thought."""
+        self.assemble()
+        return any(growing.ends_within_part for growing in self._choices.values())
 
     @property
     def errors(self) -> list[StreamError]:

@@ -68,7 +68,7 @@ class _Order:
         if message.tool_results and role is not Role.TOOL:
             return "tool results belong in a tool message; see Messages.split_results"
         if role.is_system and self.is_instructed:
-            return "there is already a system message"
+            return "a system message is already there"
         if role is Role.TOOL and not self.pending:  # at any position, also as the first message
             return "a tool message must follow an assistant message with tool_calls"
         if self._is_before_system(role):

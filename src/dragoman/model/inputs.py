@@ -112,11 +112,14 @@ def _is_foreign_call(call: Any) -> bool:
 
 
 def own_message(data: Mapping[str, Any], kind: type[M]) -> M:
-    """Reads a message from a dict in a canonical shape."""
+    """Reads a message from a dict in a canonical shape; one without a role is none."""
+    if data.get("role") is None:
+        msg = "a message dict must have a role: system, developer, user, assistant or tool"
+        raise InvalidInputError(msg)
     if "parts" not in data:
         return unchecked(kind)(**shapes.read(data))
     known = {key: data[key] for key in data if key in kind.__struct_fields__}
-    message: M = convert({**known, "role": Role.parse(data.get("role") or Role.USER)}, kind)
+    message: M = convert({**known, "role": Role.parse(data["role"])}, kind)
     unknown = {key: data[key] for key in data if key not in known}
     if not unknown:
         return message

@@ -54,3 +54,14 @@ class JsonProgress:
             elif not self._in_string:
                 self._is_started = True
                 self._depth += 1 if mark in "{[" else -1
+
+
+def is_beginning(text: str) -> bool:
+    """Whether a text is the beginning of an object or a list that has not ended.
+
+    >>> is_beginning('{"path": "/a", "cont'), is_beginning('{"path": "/a"}'), is_beginning("")
+    (True, False, False)
+    """
+    progress = JsonProgress()
+    progress.feed(text)
+    return progress.is_started and not progress.is_complete

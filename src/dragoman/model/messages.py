@@ -63,7 +63,6 @@ _KINDS: dict[Role, Kind] = {
     Role.TOOL: "tool_result",
 }
 _REPORT = ("name", "origin", "usage", "finish", "created_at")
-_NOTHING = (None,) * len(_REPORT)
 _EDITS = frozenset({"parts", "role"})
 _CHECKED = frozenset({ToolCall, ToolResult})  # these validate themselves on construction
 _PART_KINDS = get_args(AnyPart)
@@ -152,8 +151,12 @@ class Message(Value, frozen=True, metaclass=Checked):
 
     def _take_content(self) -> None:
         """Converts content given to the constructor to parts."""
-        force_setattr(self, "parts", parts_from(self.parts))
-        own_tuple(self, "parts", _PART_KINDS)
+        given: Any = self.parts
+        if given.__class__ in _PART_TYPES:
+            force_setattr(self, "parts", (given,))
+        else:
+            force_setattr(self, "parts", parts_from(given))
+            own_tuple(self, "parts", _PART_KINDS)
 
     def check_made(self) -> None:
         """Raises if a hand-made message has no content, or parts not allowed for its role."""
@@ -161,11 +164,14 @@ class Message(Value, frozen=True, metaclass=Checked):
             if part.__class__ not in _CHECKED:
                 part.check()
         check_parts(self.role, self.parts, self.parts)
-        given = (self.name, self.origin, self.usage, self.finish, self.created_at)
         own_id = _id_slot.__get__(self)  # not `self.id`, which would assign an id
-        if given != _NOTHING or own_id != "" or self.extras is not EMPTY:
-            check_fields({**dict(zip(_REPORT, given, strict=True)), "id": own_id,
-                           "extras": self.extras})  # fmt: skip
+        if (  # one by one: hardly ever is any of them set
+            own_id != "" or self.extras is not EMPTY or self.name is not None
+            or self.origin is not None or self.usage is not None
+            or self.finish is not None or self.created_at is not None
+        ):  # fmt: skip
+            report = {name: getattr(self, name) for name in _REPORT}
+            check_fields({**report, "id": own_id, "extras": self.extras})
 
     # --- constructors
 
@@ -216,11 +222,13 @@ class Message(Value, frozen=True, metaclass=Checked):
                 raise InvalidInputError(msg)
             make = ToolResult.error if is_error else ToolResult.success
             results = (make(*results, tool_name=tool_name),)  # type: ignore[arg-type]  # checked there
+            if not fields:
+                return cls.unchecked(_TOOL, results)  # type: ignore[no-any-return]  # made by this class
         return cls._made(_TOOL, results, fields)
 
     @classmethod
     def _made(cls, role: Role, content: tuple[Any, ...], fields: dict[str, Any]) -> Self:
-        make: Callable[..., Self] = _makers.get(cls) or unchecked(cls)
+        make: Callable[..., Self] = cls.unchecked
         if len(content) == 1 and content[0].__class__ is str and not fields and role is not _TOOL:
             return make(role, (Text(content[0]),))  # the most frequent case
         made: list[AnyPart] = []
@@ -260,7 +268,7 @@ class Message(Value, frozen=True, metaclass=Checked):
             parts = parts_from(value)
             return unchecked(cls)(Role.parse(role) if role else inputs.role_of(parts), parts)
         elif inputs.is_plain(value):
-            made = unchecked(cls)(value["role"], (Text(value["content"]),))
+            made = cls.unchecked(value["role"], (Text(value["content"]),))
         else:
             made = cls._own(inputs.reader().message(value))
         return made.with_role(role) if role else made
@@ -653,7 +661,6 @@ def _read_id(message: Message) -> str:
 
 
 make_message = unchecked(Message)
-_makers: dict[type[Message], Any] = {Message: make_message}
 """Constructors without validation, for decoders, fitting and stores; see `unchecked`."""
 
 # Replace the field's descriptor with one that assigns the id on first access. This halves the cost

@@ -6,7 +6,7 @@ Media are in `media`, tool calls and results in `tool_calls`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self, final
 
 from dragoman.errors import InvalidInputError
 from dragoman.model.frozen import EMPTY, JsonObject
@@ -27,6 +27,7 @@ def own_extras(extras: Mapping[str, Any], dialect: str = "canonical") -> Mapping
     return found if isinstance(found, Mapping) else EMPTY  # stored documents may hold anything
 
 
+@final
 class Origin(Value, frozen=True, kw_only=True):
     """Where a part or message came from; decides whether its opaque state may be replayed (I1)."""
 
@@ -86,9 +87,6 @@ class Citation(Value, frozen=True, kw_only=True):
         return (self.kind, self.url, self.title, self.quote, self.start, self.end)
 
 
-_UNSAID = (None, None, None, None)
-
-
 class Part(Value, frozen=True, kw_only=True, tag_field="type"):
     """Base class of all parts, with the fields they share."""
 
@@ -115,7 +113,10 @@ class Part(Value, frozen=True, kw_only=True, tag_field="type"):
         """
         if self.extras is not EMPTY:
             own_mapping(self, "extras")
-        if (self.item_id, self.signature, self.origin, self.cache) != _UNSAID:
+        if (  # one by one: hardly ever is any of them set
+            self.item_id is not None or self.signature is not None
+            or self.origin is not None or self.cache is not None
+        ):  # fmt: skip
             expect_fields(self, item_id=str, signature=str, origin=Origin, cache=CacheHint)
 
     def replace(self, **changes: Any) -> Self:

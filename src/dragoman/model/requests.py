@@ -278,6 +278,12 @@ class Request(Value, frozen=True, kw_only=True):
             if group is not None and group == type(group)():
                 force_setattr(self, name, None)
 
+    @property
+    def functions(self) -> tuple[ToolDefinition, ...]:
+        """The functions among the tools: neither tools that take any text, nor a provider's own."""
+        defined = (tool for tool in self.tools if isinstance(tool, ToolDefinition))
+        return tuple([tool for tool in defined if tool.kind == "function"])
+
     def replace(self, **changes: Any) -> Self:
         """Returns a copy with these fields changed.
 

@@ -54,9 +54,11 @@ class Role(StrEnum):
         >>> Role.parse("Model")
         <Role.ASSISTANT: 'assistant'>
         """
+        given: object = value
+        if given.__class__ is str and given in _BY_NAME:
+            return _BY_NAME[given]
         if isinstance(value, Role):
             return value
-        given: object = value
         found = _BY_NAME.get(given.lower()) if isinstance(given, str) else None
         return cls._missing_(value) if found is None else found
 

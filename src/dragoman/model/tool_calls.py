@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar, overload
 
+import msgspec
 from msgspec import UNSET, UnsetType
 from msgspec.structs import force_setattr
 
@@ -18,6 +19,7 @@ from dragoman.model.media import Audio, File, Image, Video
 from dragoman.model.parts import CacheHint, Opaque, Origin, Part, Refusal, Text
 from dragoman.model.value import (
     Checked,
+    CheckedName,
     Value,
     expect,
     expect_fields,
@@ -31,7 +33,9 @@ from dragoman.model.value import (
 T = TypeVar("T")
 D = TypeVar("D")
 
-_is_name = re.compile(r"[A-Za-z0-9_]{1,64}", re.ASCII).fullmatch
+_is_portable = re.compile(r"[A-Za-z0-9_]{1,64}", re.ASCII).fullmatch
+_is_name = re.compile(r"[A-Za-z0-9_.:-]{1,128}", re.ASCII).fullmatch
+_decode_object = msgspec.json.Decoder(dict[str, Any]).decode
 
 _KINDS = ("function", "custom")
 
@@ -40,16 +44,24 @@ ResultPart = Text | Image | Audio | Video | File | Refusal | Opaque
 _RESULT_PARTS = (Text, Image, Audio, Video, File, Refusal, Opaque)
 
 
-def check_tool_name(name: object, what: str) -> None:
-    """Raises unless a name has 1 to 64 letters, digits and underscores."""
-    if type(name) is str and _is_name(name):
-        return
+def check_tool_name(name: object, what: str, *, portable: bool = True) -> None:
+    """Raises unless a name has 1 to 64 letters, digits and underscores.
+
+    Every system takes such names. Unless it must be `portable`, a name may have up to 128
+    characters, and dots, colons and hyphens too.
+    """
     expect(name, str, what)
     if not name:
         msg = f"{what} must not be empty"
         raise InvalidInputError(msg)
-    if not _is_name(str(name)):
-        msg = f"{what} may only contain letters, digits and underscores, up to 64"
+    if not (_is_portable if portable else _is_name)(str(name)):
+        msg = f"{what} may only contain letters, digits and the characters _ . : -, up to 128"
+        if portable:
+            msg = (
+                f"{what} may only contain letters, digits and underscores, up to 64, to be portable"
+                " to every system; portable=False allows dots, colons and hyphens, and 128"
+                " characters"
+            )
         raise InvalidInputError(msg)
 
 
@@ -67,12 +79,14 @@ def _check_call_id(id: object, what: str) -> None:
         raise InvalidInputError(msg)
 
 
-class ToolCall(Part, frozen=True, tag="tool_call", gc=True, dict=True, metaclass=Checked):
+class ToolCall(Part, frozen=True, tag="tool_call", gc=True, dict=True, metaclass=CheckedName):
     """A call of a tool by the model.
 
     Either `raw` (the model's text, kept byte for byte) or `input` (where the wire has an object) is
     set; `raw_arguments` and `arguments` convert between the two and cache the result. Calls made by
-    hand are validated; decoded ones are kept unchanged.
+    hand are validated; decoded ones are kept unchanged. Names made by hand must be portable to
+    every system (1 to 64 letters, digits and underscores), or up to 128 characters, with dots,
+    colons and hyphens, if `portable=False` is passed.
     """
 
     schema_excludes: ClassVar[frozenset[str]] = Part.schema_excludes | {"wire_id"}
@@ -106,6 +120,7 @@ class ToolCall(Part, frozen=True, tag="tool_call", gc=True, dict=True, metaclass
             cache: CacheHint | None = None,
             signature: str | None = None,
             extras: Mapping[str, Any] = EMPTY,
+            portable: bool = True,
         ) -> None: ...
 
     def __post_init__(self) -> None:
@@ -130,13 +145,28 @@ class ToolCall(Part, frozen=True, tag="tool_call", gc=True, dict=True, metaclass
         force_setattr(self, "input", given)
         force_setattr(self, "raw", None)
 
-    def check_made(self) -> None:
+    def check_made(self, portable: bool = True) -> None:  # noqa: FBT001, FBT002 - by position, for speed
         """Raises if a call made by hand has an invalid id, name or arguments."""
-        _check_call_id(self.id, "the id of a tool call")
-        check_tool_name(self.name, "the name of a tool call")
-        self.check()
-        if self.raw is not None:
-            self._check_arguments()
+        if not self.id:
+            _check_call_id(self.id, "the id of a tool call")
+        if not _is_portable(self.name):
+            check_tool_name(self.name, "the name of a tool call", portable=portable)
+        if (  # one by one: hardly ever is any of them set
+            self.kind != "function" or self.wire_id is not UNSET or self.origin is not None
+            or self.item_id is not None or self.cache is not None or self.signature is not None
+        ):  # fmt: skip
+            self.check()
+        raw = self.raw
+        if raw is None:
+            return
+        if self.kind == "function" and self.input is None:
+            try:  # fills the cache of `_parsed`, whose own way there takes three times as long
+                self.__dict__["_parsed"] = freeze_mapping(_decode_object(raw))
+            except (msgspec.MsgspecError, ValueError, RecursionError):
+                pass
+            else:
+                return
+        self._check_arguments()
 
     def _check_arguments(self) -> None:
         if self.raw is None or self.kind == "custom":
@@ -145,7 +175,7 @@ class ToolCall(Part, frozen=True, tag="tool_call", gc=True, dict=True, metaclass
             raise InvalidInputError(_BOTH)
         self.arguments  # noqa: B018 - raises if the text is not a JSON object
 
-    def replace(self, **changes: Any) -> Self:
+    def replace(self, *, portable: bool = True, **changes: Any) -> Self:
         """Returns a copy with these fields changed; only these are validated."""
         if "raw" in changes and "input" not in changes:
             changes["input"] = None  # the other form of the arguments
@@ -155,7 +185,7 @@ class ToolCall(Part, frozen=True, tag="tool_call", gc=True, dict=True, metaclass
         if "id" in changes:
             _check_call_id(made.id, "the id of a tool call")
         if "name" in changes:
-            check_tool_name(made.name, "the name of a tool call")
+            check_tool_name(made.name, "the name of a tool call", portable=portable)
         if not changes.keys().isdisjoint(_ARGUMENTS):
             made._check_arguments()
         return made
@@ -179,6 +209,7 @@ class ToolCall(Part, frozen=True, tag="tool_call", gc=True, dict=True, metaclass
         arguments: Mapping[str, Any] | str | None = None,
         *,
         kind: Literal["function", "custom"] = "function",
+        portable: bool = True,
     ) -> ToolCall:
         """Creates a call with validated id, name and arguments.
 
@@ -190,10 +221,10 @@ class ToolCall(Part, frozen=True, tag="tool_call", gc=True, dict=True, metaclass
         if id is None:
             id = new_id("call_")
         if kind != "function" or arguments.__class__ is str:
-            return cls(id, name, arguments, None, kind)
+            return cls(id, name, arguments, None, kind, portable=portable)
         # The same checks on a faster path, for the most frequent case.
         _check_call_id(id, "the id of a tool call")
-        check_tool_name(name, "the name of a tool call")
+        check_tool_name(name, "the name of a tool call", portable=portable)
         make = make_call if cls is ToolCall else unchecked(cls)
         return make(id, name, None, freeze_mapping(arguments, "the arguments of a tool call"))
 
@@ -314,7 +345,8 @@ class ToolResult(Part, frozen=True, tag="tool_result", metaclass=Checked):
 
     def check_made(self) -> None:
         """Raises without a call id; sets `is_error` to `False` if it is not given."""
-        _check_call_id(self.call_id, _CALL_OF_RESULT)
+        if not self.call_id:
+            _check_call_id(self.call_id, _CALL_OF_RESULT)
         self.check()
         if self.is_error is None:
             force_setattr(self, "is_error", False)  # noqa: FBT003 - the field's value
@@ -334,7 +366,7 @@ class ToolResult(Part, frozen=True, tag="tool_result", metaclass=Checked):
 
     def check(self) -> None:
         """Raises if a field or a part of the content has the wrong type."""
-        if self.tool_name is not None or self.is_error.__class__ is not bool:
+        if self.tool_name is not None or self.is_error is not None:
             expect_fields(self, tool_name=str, is_error=bool)
         if self.kind not in _KINDS:
             msg = "ToolResult.kind must be function or custom"
@@ -365,8 +397,10 @@ class ToolResult(Part, frozen=True, tag="tool_result", metaclass=Checked):
         *,
         is_error: bool,
     ) -> ToolResult:
-        if content.__class__ is not str:  # isinstance with an ABC takes a microsecond
-            expect(content, (str, Iterable), "the content of a tool result (or the empty text)")
+        if content.__class__ is str and tool_name is None:  # the most frequent case
+            _check_call_id(call_id, _CALL_OF_RESULT)
+            return cls.unchecked(call_id, content, UNSET, None, is_error)  # type: ignore[no-any-return]  # made by this class
+        expect(content, (str, Iterable), "the content of a tool result (or the empty text)")
         parts = content if isinstance(content, str) else tuple(content)
         return cls(call_id, parts, UNSET, tool_name, is_error)
 

@@ -11,10 +11,11 @@ from msgspec.structs import force_setattr
 
 from dragoman.errors import InvalidInputError
 from dragoman.model.frozen import EMPTY, FrozenDict, freeze_mapping
+from dragoman.model.jsontext import JsonText, loads
 from dragoman.model.parts import CacheHint, Origin
 from dragoman.model.tool_calls import ToolCall, check_tool_name
 from dragoman.model.value import (
-    Checked,
+    CheckedName,
     Value,
     expect,
     expect_fields,
@@ -31,7 +32,7 @@ _KINDS = ("function", "custom")
 _MODES = ("auto", "none", "required", "named", "allowed")
 
 
-class ToolDefinition(Value, frozen=True, tag_field="type", tag="tool", metaclass=Checked):
+class ToolDefinition(Value, frozen=True, tag_field="type", tag="tool", metaclass=CheckedName):
     """A tool that the model may call.
 
     Definitions made by hand are validated. Decoded ones keep their names and gaps; names that a
@@ -39,7 +40,8 @@ class ToolDefinition(Value, frozen=True, tag_field="type", tag="tool", metaclass
     """
 
     name: str
-    """Letters, digits and underscores, up to 64."""
+    """Letters, digits and underscores, up to 64: such names are portable to every system. With
+    `portable=False`, up to 128 characters, with dots, colons and hyphens."""
     description: str | None = None
     """What the tool does; the model chooses tools by it."""
     parameters: Mapping[str, Any] | None = None
@@ -58,6 +60,26 @@ class ToolDefinition(Value, frozen=True, tag_field="type", tag="tool", metaclass
     """Who may call it: the model itself (`direct`), or code that the provider runs."""
     output_schema: Mapping[str, Any] | None = None
     """JSON Schema of the result."""
+
+    if TYPE_CHECKING:  # the constructor accepts `portable`, which is not a field
+
+        def __init__(  # noqa: PLR0913, PLR0917 - the fields in their order
+            self,
+            name: str,
+            description: str | None = None,
+            parameters: Mapping[str, Any] | None = None,
+            strict: bool | UnsetType | None = UNSET,  # noqa: FBT001 - as the field
+            kind: Literal["function", "custom"] = "function",
+            format: Mapping[str, Any] | None = None,  # noqa: A002 - the field's name
+            cache: CacheHint | None = None,
+            origin: Origin | None = None,
+            extras: Mapping[str, Any] = EMPTY,
+            defer_loading: bool | None = None,  # noqa: FBT001 - as the field
+            allowed_callers: tuple[str, ...] = (),
+            output_schema: Mapping[str, Any] | None = None,
+            *,
+            portable: bool = True,
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         if self.name.__class__ is not str:
@@ -78,9 +100,9 @@ class ToolDefinition(Value, frozen=True, tag_field="type", tag="tool", metaclass
         if self.strict is UNSET:
             force_setattr(self, "strict", True if self.origin is None else None)
 
-    def check_made(self) -> None:
+    def check_made(self, portable: bool = True) -> None:  # noqa: FBT001, FBT002 - as of a call
         """Raises if name, description or schema is invalid; closes the schema of a strict tool."""
-        check_tool_name(self.name, "the name of a tool")
+        check_tool_name(self.name, "the name of a tool", portable=portable)
         self._check_description()
         self._check_parameters()
         if self.strict.__class__ is not bool or self.cache is not None or self.origin is not None:
@@ -129,6 +151,7 @@ class ToolDefinition(Value, frozen=True, tag_field="type", tag="tool", metaclass
         parameters: Mapping[str, Any] | None = None,
         *,
         strict: bool = True,
+        portable: bool = True,
     ) -> ToolDefinition:
         """Creates a tool; without parameters, it takes no arguments.
 
@@ -137,13 +160,35 @@ class ToolDefinition(Value, frozen=True, tag_field="type", tag="tool", metaclass
 
         A strict tool accepts no arguments that its schema does not list.
         """
-        return cls(name, description, _NO_PARAMETERS if parameters is None else parameters, strict)
+        schema = _NO_PARAMETERS if parameters is None else parameters
+        return cls(name, description, schema, strict, portable=portable)
 
-    def replace(self, **changes: Any) -> Self:
+    @classmethod
+    def from_json(cls, raw: JsonText) -> Self:
+        """Reads the output of `to_json`, or a plain object of its fields, as people write it.
+
+        >>> ToolDefinition.from_json('{"name": "now", "description": "The time.",'
+        ...                          ' "parameters": {"type": "object", "properties": {}}}').strict
+        True
+        """
+        try:
+            return super().from_json(raw)
+        except InvalidInputError as error:
+            problem = str(error)
+        plain = loads(raw)
+        if not isinstance(plain, dict) or "name" not in plain:
+            raise InvalidInputError(problem)
+        if not plain.keys() <= {*cls.__struct_fields__}:
+            fields = ", ".join(cls.__struct_fields__)
+            msg = f"the JSON of a tool has a field that is not one of {fields}"
+            raise InvalidInputError(msg)
+        return cls(**plain, portable=False)
+
+    def replace(self, *, portable: bool = True, **changes: Any) -> Self:
         """Returns a copy with these fields changed; only these are validated."""
         made = super().replace(**changes)
         if "name" in changes:
-            check_tool_name(made.name, "the name of a tool")
+            check_tool_name(made.name, "the name of a tool", portable=portable)
         if "description" in changes:
             made._check_description()
         if not changes.keys().isdisjoint({"parameters", "strict", "kind"}):
@@ -158,6 +203,7 @@ class ToolDefinition(Value, frozen=True, tag_field="type", tag="tool", metaclass
         description: str | None = None,
         *,
         strict: bool | None = None,
+        portable: bool = True,
     ) -> ToolDefinition:
         """Creates a tool whose arguments are the fields of a type.
 
@@ -172,7 +218,8 @@ class ToolDefinition(Value, frozen=True, tag_field="type", tag="tool", metaclass
         if strict is None:
             strict = not schema.get("additionalProperties")
         own = schema.pop("description", None) if description is None else description
-        return cls.create(name, _described(own, name, "the type"), schema, strict=strict)
+        own = _described(own, name, "the type")
+        return cls.create(name, own, schema, strict=strict, portable=portable)
 
     @classmethod
     def from_function(
@@ -182,6 +229,7 @@ class ToolDefinition(Value, frozen=True, tag_field="type", tag="tool", metaclass
         description: str | None = None,
         *,
         strict: bool = True,
+        portable: bool = True,
     ) -> ToolDefinition:
         """Creates a tool whose arguments are the parameters of a function.
 
@@ -194,7 +242,8 @@ class ToolDefinition(Value, frozen=True, tag_field="type", tag="tool", metaclass
         name = signature.name if name is None else name
         own = signature.description if description is None else description
         own = _described(own, name, "the function")
-        return cls.create(name, own, signature.schema(closed=strict), strict=strict)
+        schema = signature.schema(closed=strict)
+        return cls.create(name, own, schema, strict=strict, portable=portable)
 
     def problems(self, call: ToolCall) -> list[Problem]:
         """Validates a call of this tool; returns an empty list if the arguments match the schema.

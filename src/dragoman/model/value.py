@@ -44,12 +44,32 @@ class Checked(msgspec.StructMeta):
     there. They are in `check_made`, which runs only when the class is called.
     """
 
+    unchecked: Callable[..., Any]
+    """The constructor without validation; see the function of this name."""
+
     if not TYPE_CHECKING:  # type checkers must see the class's own signature
+
+        def __init__(self, *args: Any, **options: Any) -> None:
+            """Keeps the bound constructor: binding it for each value takes as long as a check."""
+            super().__init__(*args, **options)
+            self.unchecked = _construct.__get__(self)
 
         def __call__(self, *args: Any, **fields: Any) -> Any:
             """Creates a value and validates it."""
-            made = _construct(self, *args, **fields)
+            made = self.unchecked(*args, **fields) if fields else self.unchecked(*args)
             made.check_made()
+            return made
+
+
+class CheckedName(Checked):
+    """The metaclass of values whose constructor checks a tool's name, portable or not."""
+
+    if not TYPE_CHECKING:
+
+        def __call__(self, *args: Any, portable: bool = True, **fields: Any) -> Any:
+            """Creates a value and validates it."""
+            made = self.unchecked(*args, **fields) if fields else self.unchecked(*args)
+            made.check_made(portable)
             return made
 
 

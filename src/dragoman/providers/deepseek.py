@@ -36,6 +36,7 @@ PROVIDER = Provider(
         ),
         ANTHROPIC.with_flags(
             {
+                "sampling.default_output_tokens": 4096,  # any model has that much
                 "thinking.verifies_signatures": False,
                 "cache.takes_ttl": False,
                 "media.kinds": (),

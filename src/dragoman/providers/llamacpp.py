@@ -66,6 +66,7 @@ PROVIDER = Provider(
         # calls are not among them, and only two tool choices.
         ANTHROPIC.with_flags(
             {
+                "sampling.default_output_tokens": 4096,  # any model has that much
                 "thinking.verifies_signatures": False,
                 "cache.takes_ttl": False,
                 "schemas.checks_strict": False,

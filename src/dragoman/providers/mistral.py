@@ -14,6 +14,7 @@ from dragoman.wire.flags import (
     ToolFlags,
     TurnFlags,
 )
+from dragoman.wire.openai_responses.dialect import CLIENT_FIELDS
 from dragoman.wire.openai_responses.dialect import TARGET as RESPONSES
 from dragoman.wire.target import Target
 
@@ -54,6 +55,7 @@ PROVIDER = Provider(
                 "state.verifies_items": False,
                 "host.resumes_answers": False,
                 "sampling.min_output_tokens": 0,
+                "fields.refused": CLIENT_FIELDS,  # unknown fields are refused (W109)
                 "media.kinds": ("image", "file"),
                 "thinking.form": "effort",
                 "thinking.is_plain_text": True,

@@ -6,6 +6,7 @@ from dragoman.providers.endpoints import without_counting
 from dragoman.providers.provider import Provider, Selector
 from dragoman.wire.flags import (
     CacheFlags,
+    MediaFlags,
     SamplingFlags,
     SchemaFlags,
     ThinkingFlags,
@@ -34,6 +35,9 @@ PROVIDER = Provider(
             ),
             sampling=SamplingFlags(
                 host_fields=("top_k", "min_p", "repetition_penalty"),
+            ),
+            media=MediaFlags(
+                url_parts=("video_url", "file"),  # recorded; its documentation: no URLs for audio
             ),
             schemas=SchemaFlags(
                 checks_strict=False,  # depends on the model

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dragoman.providers.provider import Provider
-from dragoman.wire.flags import HostFlags, SamplingFlags, ToolFlags, TurnFlags
+from dragoman.wire.flags import HostFlags, MediaFlags, SamplingFlags, ToolFlags, TurnFlags
 from dragoman.wire.target import Target
 
 PROVIDER = Provider(
@@ -20,6 +20,7 @@ PROVIDER = Provider(
                 starts_with_user=True,
             ),
             sampling=SamplingFlags(token_limit_fields=("max_tokens",)),
+            media=MediaFlags(kinds=("image", "file"), url_parts=("file_url",)),  # its documentation
             host=HostFlags(ends_with_done=False),
         ),
     ),

@@ -228,6 +228,7 @@ _LISTS: dict[str, Rows] = {
     "local": _OWN,
     "echo": _OWN,
     "scripted": _OWN,
+    "test": _OWN,
     "llama.cpp": _OWN,
     "lmstudio": _OWN,
     "vllm": _OWN,

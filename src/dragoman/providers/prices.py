@@ -21,7 +21,7 @@ from dragoman.providers.registry import provider as registered
 from dragoman.providers.reported_costs import REPORTING, may_report, reported_cost
 from dragoman.providers.service_tiers import response_tier, usage_tier
 
-_WITHOUT_MODELS = frozenset({"local", "echo", "scripted"})
+_WITHOUT_MODELS = frozenset({"local", "echo", "scripted", "test"})
 """Local backends, which are not providers and need no model name."""
 _UNLISTED = ("input_audio", "output_audio", "cached_audio", "output_image", "web_searches")
 """Counts whose prices are not in our list."""

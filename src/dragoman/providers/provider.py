@@ -36,6 +36,7 @@ Selector = Literal["model", "host", "address"]
 serves it, or the address and credentials of a server."""
 _WHOSE = ("provider", "model")
 _CACHE_SIZE, _MAX_CACHED_NAME = 256, 128
+_VERSION = re.compile(r"/v\d+[a-z0-9]*\Z")
 _kept: dict[tuple[str, str | None, str], tuple[tuple[Any, ...], Target]] = {}
 """A cache of targets with their inputs: a program uses few, repeatedly."""
 
@@ -203,6 +204,24 @@ class Provider(Value, frozen=True, gc=True):
         except (ValueError, IndexError, AttributeError):
             msg = f"the URL of {self.name} has invalid braces"
         raise ConfigError(msg)
+
+    def repeated_path(self, base_url: str, dialect: str | None = None) -> str | None:
+        """The end of a base URL that all requests' paths begin with too; None if it is fine.
+
+        >>> google = Provider("g", (Target(dialect="gemini"),))
+        >>> google.repeated_path("https://g.example/v1beta/")
+        '/v1beta'
+        """
+        spoken = dialect or self.targets[0].dialect
+        paths = self.endpoints.get(spoken) or USUAL.get(spoken)
+        steps = [] if paths is None else paths.generate.partition("{")[0].strip("/").split("/")
+        base = base_url.rstrip("/")
+        for count in range(len(steps), 0, -1):
+            end = "/".join(["", *steps[:count]])
+            if base.endswith(end):
+                return end
+        version = _VERSION.search(base)  # another than theirs, before theirs
+        return version[0] if version and steps and _VERSION.match(f"/{steps[0]}") else None
 
     def _sizes(self) -> Iterator[str]:
         yield self.name

@@ -52,6 +52,10 @@ def _xai(details: Mapping[str, Any]) -> Decimal | None:
     return None if ticks is None else ticks / _TICKS
 
 
+def _test(details: Mapping[str, Any]) -> Decimal | None:
+    return _number(details.get("cost"))
+
+
 def _number(value: Any) -> Decimal | None:
     if type(value) is not int and not (type(value) is float and isfinite(value)):
         return None
@@ -61,5 +65,6 @@ def _number(value: Any) -> Decimal | None:
 _READERS: dict[str, Callable[[Mapping[str, Any]], Decimal | None]] = {
     "openrouter": _openrouter,
     "perplexity": _perplexity,
+    "test": _test,  # `TestModel(cost=…)`
     "xai": _xai,
 }

@@ -15,7 +15,11 @@ PROVIDER = Provider(
     (
         GOOGLE.with_flags({"state.fields": ("cached_content", "continuation_token")}),
         ANTHROPIC.with_flags(
-            {"host.names_model_in_path": True, "host.api_version": "vertex-2023-10-16"}
+            {
+                "host.names_model_in_path": True,
+                "host.api_version": "vertex-2023-10-16",
+                "sampling.has_fast_mode": False,  # Anthropic's documentation, 2026-11
+            }
         ),
     ),
     # For the location `global`, the host has no location prefix.

@@ -7,7 +7,9 @@ from dragoman.providers.facts.open_models import TEMPLATES
 from dragoman.providers.provider import Provider
 from dragoman.wire.anthropic.dialect import TARGET as ANTHROPIC
 from dragoman.wire.flags import (
+    FieldFlags,
     IdFlags,
+    MediaFlags,
     SamplingFlags,
     SchemaFlags,
     ThinkingFlags,
@@ -16,6 +18,12 @@ from dragoman.wire.flags import (
 )
 from dragoman.wire.openai_responses.dialect import TARGET as RESPONSES
 from dragoman.wire.target import Target
+
+_PARTS = (
+    *("refusal", "thinking", "tool_reference", "input_text", "output_text", "input_image"),
+    *("image_pil", "image_embeds", "audio_embeds", "prompt_embeds"),
+)
+"""The part types that it has besides OpenAI's."""
 
 PROVIDER = Provider(
     "vllm",
@@ -37,6 +45,11 @@ PROVIDER = Provider(
             sampling=SamplingFlags(
                 host_fields=("top_k", "min_p", "repetition_penalty"),
             ),
+            media=MediaFlags(  # vLLM's entrypoints/chat_utils.py: other types are an error
+                kinds=("image", "audio", "video"),
+                url_parts=("video_url", "audio_url"),
+            ),
+            fields=FieldFlags(content_types=_PARTS),
             schemas=SchemaFlags(
                 checks_strict=False,  # it compiles any schema to a grammar
                 refuses_json_with_tools=True,  # with an enforced schema the model can't call tools
@@ -53,6 +66,7 @@ PROVIDER = Provider(
         ),
         ANTHROPIC.with_flags(
             {
+                "sampling.default_output_tokens": 4096,  # any model has that much
                 "thinking.verifies_signatures": False,
                 "cache.takes_ttl": False,
                 "schemas.outputs": ("text",),

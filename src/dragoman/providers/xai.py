@@ -6,6 +6,7 @@ from dragoman.providers.endpoints import without_counting
 from dragoman.providers.family import Family
 from dragoman.providers.provider import Provider
 from dragoman.wire.flags import MediaFlags, ThinkingFlags, ToolFlags, TurnFlags
+from dragoman.wire.openai_responses.dialect import CLIENT_FIELDS
 from dragoman.wire.openai_responses.dialect import TARGET as RESPONSES
 from dragoman.wire.target import Target
 
@@ -30,6 +31,7 @@ PROVIDER = Provider(
                 "state.verifies_items": False,
                 "host.resumes_answers": False,
                 "sampling.min_output_tokens": 0,
+                "fields.refused": CLIENT_FIELDS,  # unknown fields are refused (W109)
             }
         ),
     ),

@@ -18,18 +18,18 @@ async def accepted(
     if reply.status < _REDIRECT:
         return reply
     try:
-        refusal = await _refusal(dialect, reply)
+        refusal = await _refusal(dialect, reply, timeouts.attempt)
     finally:
         await reply.close()
     raise refusal
 
 
-async def _refusal(dialect: Dialect, reply: Reply) -> DragomanError:
+async def _refusal(dialect: Dialect, reply: Reply, seconds: float | None) -> DragomanError:
     if reply.status < _FAILED:
         msg = "the server redirects, which is not followed: correct the base_url"
         return TransportError(msg, sent=True)
     try:
-        body = await read_body(reply, _MAX_ERROR_BYTES)
+        body = await read_body(reply, _MAX_ERROR_BYTES, seconds)
     except TransportError:
         body = b""  # the status is enough
     return dialect.decode_error(reply.status, body, reply.headers)

@@ -17,6 +17,7 @@ from dragoman.model.events import (
 from dragoman.model.responses import Choice, Response
 from dragoman.model.usage import FinishReason
 from dragoman.wire.context import Context
+from dragoman.wire.cut_calls import ends_within_part
 from dragoman.wire.dialect import Dialect
 
 
@@ -64,7 +65,7 @@ def _streamed(dialect: Dialect, body: bytes, context: Context) -> Response | Non
 
 
 def events_of(response: Response) -> Iterator[Event]:
-    """The events of a response that came in one piece."""
+    """The events of a response that came in one piece; no end if it ends within a part."""
     origin = response.choices[0].message.origin if response.choices else None
     yield ResponseStart(
         id=response.id,
@@ -79,6 +80,8 @@ def events_of(response: Response) -> Iterator[Event]:
             yield PartStop(index, choice=choice.index)
     if response.usage is not None:
         yield UsageUpdate(response.usage)
+    if ends_within_part(response):
+        return
     for choice in response.choices:
         yield ChoiceFinish(
             choice.finish or _finish_of(choice),

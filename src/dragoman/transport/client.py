@@ -24,7 +24,15 @@ from dragoman.transport.deployments import Deployment
 from dragoman.transport.exchanges import Answer, Line
 from dragoman.transport.origins import made_at
 from dragoman.transport.other_endpoints import OtherEndpoints
-from dragoman.transport.protocol import HttpRequest, Reply, Timeouts, Transport, read_body, within
+from dragoman.transport.protocol import (
+    ATTEMPT_LIMIT,
+    HttpRequest,
+    Reply,
+    Timeouts,
+    Transport,
+    read_body,
+    within,
+)
 from dragoman.transport.rate_limits import NO_LIMITS, GatedReply, Limits, gate_for
 from dragoman.transport.rejected_reasoning import verified
 from dragoman.transport.retries import Retries, repeated
@@ -36,7 +44,6 @@ from dragoman.wire.inputs.reader import read_request
 from dragoman.wire.target import Target
 
 _MAX_BYTES = 256 * 1024 * 1024
-_ATTEMPT_LIMIT = "the limit for one attempt"
 
 
 class Client(OtherEndpoints, BlockingTwins):
@@ -183,6 +190,7 @@ class Client(OtherEndpoints, BlockingTwins):
             encoded.context,
             provider=self.provider.name,
             most=self._max_bytes,
+            silence=self._timeouts.between_events,
         )
 
     # --- for streams, and for the other endpoints
@@ -223,12 +231,12 @@ class Client(OtherEndpoints, BlockingTwins):
 
     async def _fetched(self, place: Deployment, message: HttpRequest) -> Answer:
         """A whole response, with one attempt; raises the provider's error."""
-        return await within(self._timeouts.attempt, self._read(place, message), _ATTEMPT_LIMIT)
+        return await within(self._timeouts.attempt, self._read(place, message), ATTEMPT_LIMIT)
 
     async def _read(self, place: Deployment, message: HttpRequest) -> Answer:
         reply = await self._opened(place, message)
         try:
-            return Answer(reply.headers, await read_body(reply, self._max_bytes))
+            return Answer(reply.headers, await read_body(reply, self._max_bytes, None))
         finally:
             await reply.close()
 

@@ -128,9 +128,11 @@ class Deployment:
             return
         error.add_request_info(provider=self.provider.name, host=self._host(), model=model)
         if isinstance(error, ModelNotFound) and model is not None:
-            error.args = (f"{error.reason}{did_you_mean(model, self._models())}",)
-        if isinstance(error, ProviderError) and error.provider_message:
-            error.provider_message = masked(error.provider_message, self._secrets())
+            hint = did_you_mean(model, self._models())
+            if not error.reason.endswith(hint):
+                error.args = (f"{error.reason}{hint}",)
+        if isinstance(error, ProviderError) and error.detail:
+            error.detail = masked(error.detail, self._secrets())
         if isinstance(error.__cause__, ProviderError):
             self.locate(error.__cause__, model)
 

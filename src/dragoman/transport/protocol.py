@@ -12,14 +12,15 @@ from msgspec import UNSET, UnsetType
 
 from dragoman.errors import (
     InvalidInputError,
+    ResponseTooLarge,
     TimeoutError,  # noqa: A004 - ours, which is the builtin's as well
-    TransportError,
 )
 from dragoman.model.frozen import EMPTY
 from dragoman.model.value import expect_number
 
 T = TypeVar("T")
 _DEFAULT_TOTAL = 1800.0
+ATTEMPT_LIMIT = "the limit for one attempt"
 MIN_UPLOAD_RATE = 50_000
 """Bytes per second of the slowest upload to expect."""
 
@@ -33,15 +34,19 @@ class Timeouts(msgspec.Struct, frozen=True, kw_only=True):
     """For the status and headers of the reply, after the request was sent."""
     between_chunks: float | None = 120.0
     """Between chunks of a body."""
+    between_events: float | None = 900.0
+    """Between events of a stream. Comments and blank lines, with which servers keep connections
+    open, are chunks but no events."""
     attempt: float | None = 900.0
-    """For one attempt at a whole response; not for streams, which `between_chunks` limits."""
+    """For one attempt at a whole response; not for streams, which the two above limit."""
     total: float | UnsetType | None = UNSET
     """For the whole operation, including retries and the waits between them; by default half an
     hour for whole responses, and unlimited for streams."""
 
     def __post_init__(self) -> None:
         total = None if self.total is UNSET else self.total
-        for seconds in (self.connect, self.first_byte, self.between_chunks, self.attempt, total):
+        for seconds in (self.connect, self.first_byte, self.between_chunks, self.between_events,
+                        self.attempt, total):  # fmt: skip
             expect_number(seconds, "a timeout")
             if seconds is not None and not seconds > 0:
                 msg = "a timeout must be a positive number of seconds or None"
@@ -116,8 +121,12 @@ class Transport(Protocol):
         ...
 
 
-async def read_body(reply: Reply, most: int) -> bytes:
-    """Read a whole body of at most that many bytes."""
+def read_body(reply: Reply, most: int, seconds: float | None) -> Coroutine[Any, Any, bytes]:
+    """Read a whole body of at most that many bytes, in that many seconds (`Timeouts.attempt`)."""
+    return within(seconds, _read(reply, most), ATTEMPT_LIMIT)
+
+
+async def _read(reply: Reply, most: int) -> bytes:
     pieces: list[bytes] = []
     size = 0
     async for piece in reply.chunks():
@@ -128,10 +137,10 @@ async def read_body(reply: Reply, most: int) -> bytes:
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
-def too_much(most: int) -> TransportError:
+def too_much(most: int) -> ResponseTooLarge:
     """The error for a body that is too large."""
     msg = f"the response exceeds {most:,} bytes; raise max_bytes of the client to allow it"
-    return TransportError(msg, sent=True)
+    return ResponseTooLarge(msg)
 
 
 async def within(

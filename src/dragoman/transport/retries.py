@@ -15,7 +15,9 @@ from dragoman.errors import (
     DragomanError,
     InvalidInputError,
     ProviderError,
+    ResponseTooLarge,
     StreamInterrupted,
+    StreamSilent,
 )
 
 T = TypeVar("T")
@@ -74,6 +76,8 @@ def is_passing(error: BaseException) -> bool:
         # is a 429, too, and a conversation that is too long a 502 at some gateways (G6). An
         # unreachable server may become reachable; an untrusted one stays untrusted.
         return error.retryable
+    if isinstance(error, (ResponseTooLarge, StreamSilent)):
+        return False  # the same would happen again
     return isinstance(error, (StreamInterrupted, errors.TimeoutError))
 
 

@@ -101,7 +101,7 @@ class ScriptedModel(BlockingTwins):
         heard = MessageAccumulator()
         step = await self._next(asked)
         if not _is_events(step):
-            return _response(step, asked)
+            return response_of(step, asked)
         heard.extend(_raising(step, heard))
         if not heard.is_complete:
             msg = "the script's events end before the answer is complete"
@@ -114,7 +114,7 @@ class ScriptedModel(BlockingTwins):
 
         async def source(heard: MessageAccumulator) -> AsyncIterator[Event]:
             step = await self._next(asked)
-            told = _raising(step, heard) if _is_events(step) else spoken(_response(step, asked))
+            told = _raising(step, heard) if _is_events(step) else spoken(response_of(step, asked))
             for event in told:
                 yield event
 
@@ -163,7 +163,8 @@ def _raising(step: Iterable[Any], heard: MessageAccumulator) -> Iterator[Event]:
         raise each
 
 
-def _response(step: Step, request: Request) -> Response:
+def response_of(step: Step, request: Request) -> Response:
+    """A step's answer as a response, with estimated usage unless it has its own."""
     if isinstance(step, Response):
         return step
     message = Message.from_any(step, role=Role.ASSISTANT)

@@ -7,7 +7,9 @@ from contextlib import suppress
 from dragoman.errors import (
     DragomanError,
     ProviderError,
+    ResponseTooLarge,
     StreamInterrupted,
+    StreamSilent,
     TimeoutError,  # noqa: A004 - ours, which is the builtin's as well
     TransportError,
     WireError,
@@ -19,10 +21,13 @@ from dragoman.model.tools import ToolCallDelta
 from dragoman.transport.answers import events_of, read_answer
 from dragoman.transport.origins import made_at, origin_at
 from dragoman.transport.protocol import Reply, too_much
+from dragoman.transport.silence import Silence
 from dragoman.wire.context import Context
+from dragoman.wire.cut_calls import ends_within_part
 from dragoman.wire.dialect import Dialect
 
 _MAX_BUFFERED = 1024 * 1024
+_EARLY = "the stream ended before the response was complete"
 _INTERRUPTIONS = (StreamInterrupted, TimeoutError)
 _CONTENT_EVENTS = (PartStart, PartDelta, ToolCallDelta)
 
@@ -31,8 +36,10 @@ class Incoming:
     """The events of one reply. Once `is_over`, `failure` is the error, if any."""
 
     def __init__(
-        self, reply: Reply, dialect: Dialect, context: Context, *, provider: str, most: int
-    ) -> None:
+        self, reply: Reply, dialect: Dialect, context: Context, *, provider: str, most: int,
+        silence: float | None,
+    ) -> None:  # fmt: skip
+        """`most` and `silence` limit the bytes, and the seconds without an event."""
         self.is_over = False
         self.failure: DragomanError | None = None
         self._reply = reply
@@ -43,6 +50,7 @@ class Incoming:
         self._decoder = dialect.stream_decoder(context)
         self._most = most
         self._size = 0
+        self._silence = Silence(silence)
         self._has_begun = False
         self._kept: list[bytes] = []  # kept until it is known to be a stream
         self._whole: Response | None = None
@@ -55,7 +63,8 @@ class Incoming:
     @property
     def is_complete(self) -> bool:
         """Whether the provider has marked the response as complete."""
-        return self._whole is not None or self._decoder.is_complete
+        is_whole = self._whole is not None and self.failure is None
+        return is_whole or self._decoder.is_complete
 
     async def close(self) -> None:
         """Stop reading."""
@@ -86,9 +95,13 @@ class Incoming:
             events = self._decoder.feed(piece)
         except WireError as error:
             return self._broken(error)
-        if not self._has_begun and not events and self._size <= _MAX_BUFFERED:
+        if events:
+            self._silence.end()
+            return self._checked(events)
+        if not self._has_begun and self._size <= _MAX_BUFFERED:
             self._kept.append(piece)
-        return self._checked(events)
+        silent = self._silence.grown(len(piece))
+        return events if silent is None else self._broken(silent)
 
     def _checked(self, events: list[Event]) -> list[Event]:
         """The events to pass on: all of them, unless they are only an error."""
@@ -110,7 +123,7 @@ class Incoming:
             return self._read_whole(b"".join(self._kept))
         events = self._checked(events)
         if self.failure is None and not self._decoder.is_complete:
-            self._interrupt("the stream ended before the response was complete")
+            self._interrupt(_EARLY)
         return events
 
     def _read_whole(self, body: bytes) -> list[Event]:
@@ -123,6 +136,8 @@ class Incoming:
         except DragomanError as error:
             self.failure = error.with_traceback(None)  # its frames refer to this object
             return []
+        if ends_within_part(self._whole):
+            self._interrupt(_EARLY)
         return self._checked(list(events_of(self._whole)))
 
     def _broken(self, error: DragomanError) -> list[Event]:
@@ -135,7 +150,11 @@ class Incoming:
         elif not self._has_begun and not self._decoder.response.choices:
             self.failure = error  # it was never a stream
         if self.failure is None and not self._decoder.is_complete:
-            self._interrupt(_reason(error))
+            if isinstance(error, (ResponseTooLarge, StreamSilent)):
+                error.partial = self.response
+                self.failure = error
+            else:
+                self._interrupt(_reason(error))
         return events
 
     def _interrupt(self, text: str) -> None:

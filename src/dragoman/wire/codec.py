@@ -25,7 +25,7 @@ from dragoman.wire.description import Description
 from dragoman.wire.dialect import Body
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.fitting import OwnSteps, encoded_for
-from dragoman.wire.fitting.settings import has_hidden_context
+from dragoman.wire.fitting.settings import has_hidden_context, missing_conversation
 from dragoman.wire.fitting.turns import OPENING
 from dragoman.wire.fronts import StateFields, encoded_behind
 from dragoman.wire.json_values import parsed
@@ -264,6 +264,9 @@ class Codec:
         )
 
     def _encoded(self, request: Request, target: Target, *, strict: bool) -> Encoded:
+        problem = missing_conversation(request, target) if target.is_strict else None
+        if problem is not None:
+            raise InvalidInputError(problem)
         own = self._functions
         encoded = encoded_for(request, target, own.encode_request, steps=own.steps, strict=strict)
         is_sent = request.messages and target.is_strict
@@ -362,7 +365,7 @@ class Codec:
 
     def front_encoder(self, front: Front) -> StreamEncoder:
         """A stream encoder that also writes everything the dialect's clients expect."""
-        make = front.form.stream_encoder
+        make = front.stream_maker
         if make is None:
             return self.stream_encoder(front.context)
         return self._sealing(make(front), front.context)

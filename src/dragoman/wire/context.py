@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dragoman.errors import InvalidInputError
 from dragoman.model.content import AnyPart
+from dragoman.model.derived_ids import Identity, derived_call_id, response_identity
 from dragoman.model.frozen import EMPTY
 from dragoman.model.jsontext import dumps, loads
 from dragoman.model.messages import Message
 from dragoman.model.parts import Text
 from dragoman.model.requests import Request
 from dragoman.model.responses import Choice, Response
-from dragoman.model.tools import ToolCall
+from dragoman.model.tools import ToolCall, make_call
 from dragoman.model.usage import FinishReason, Usage
 from dragoman.wire.text_tools import as_text
 
@@ -35,16 +36,17 @@ class CallForm(NamedTuple):
 class Context:
     """What one request changed: tool names, schemas, and how its response is expected to end."""
 
-    __slots__ = ("calls", "ends_with_done", "limit", "names", "output", "request", "state_fields",
-                 "undos")  # fmt: skip
+    __slots__ = ("calls", "ends_with_done", "forced", "limit", "names", "output", "request",
+                 "state_fields", "undos")  # fmt: skip
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all that encoding may change, by keyword
         self,
         names: Mapping[str, str] = EMPTY,
         *,
         calls: Mapping[str, CallForm] = EMPTY,
         undos: Mapping[str, Undo] = EMPTY,
         output: Undo | None = None,
+        forced: frozenset[str] = frozenset(),
         ends_with_done: bool = True,
         limit: int | None = None,
         request: Request | None = None,
@@ -58,6 +60,8 @@ class Context:
         """Conversions for tool arguments, by the name sent to the target."""
         self.output = output
         """Conversion for structured output whose schema was changed."""
+        self.forced = forced
+        """The tools, as sent, one of which a text calls: a schema stood for the tool choice."""
         self.ends_with_done = ends_with_done
         """Whether a Chat host's stream ends with `[DONE]`."""
         self.limit = limit
@@ -71,7 +75,7 @@ class Context:
     def is_idle(self) -> bool:
         """Whether responses need no changes."""
         is_same = not (self.names or self.undos or self.calls) and self.output is None
-        return is_same and self.limit is None
+        return is_same and self.limit is None and not self.forced
 
     def restored(self, response: Response) -> Response:
         """A response with the request's own tool names, argument schemas and output schema."""
@@ -79,12 +83,47 @@ class Context:
             return response
         if self.limit is not None:
             response = self._finished(response)
+        if self.forced:
+            identity = identity_of(response)
+            choices = tuple(self._called(choice, identity) for choice in response.choices)
+            response = response.replace(choices=choices)
         if self.output is None and not any(each.message.tool_calls for each in response.choices):
             return response
         choices = tuple(
             choice.replace(message=self._restored(choice.message)) for choice in response.choices
         )
         return response.replace(choices=choices)
+
+    def _called(self, choice: Choice, identity: Identity) -> Choice:
+        """The choice, with a call in place of the text that stands for it."""
+        message = choice.message
+        if message.tool_calls:
+            return choice
+        parts = tuple(self.call_in(part, identity) or part for part in message.parts)
+        if all(now is part for now, part in zip(parts, message.parts, strict=True)):
+            return choice
+        finish = self.finish_of_call(choice.finish)
+        return choice.replace(message=message.replace(parts=parts, finish=finish), finish=finish)
+
+    def call_in(self, part: AnyPart, identity: Identity) -> ToolCall | None:
+        """The call for which a text stands; None if it is just a text, or was cut off."""
+        if type(part) is not Text or not self.forced:
+            return None
+        try:
+            said = loads(part.text)
+        except InvalidInputError:
+            return None
+        name = said.get("name") if isinstance(said, dict) else None
+        arguments = said.get("arguments") if name in self.forced else None
+        if not isinstance(name, str) or not isinstance(arguments, dict):
+            return None
+        id = derived_call_id(identity, (0, 0), (name, arguments))
+        return make_call(id, name, None, arguments, origin=part.origin)
+
+    @staticmethod
+    def finish_of_call(finish: FinishReason | None) -> FinishReason | None:
+        """The finish reason of an answer whose text stands for a call."""
+        return FinishReason.TOOL_CALLS if finish is FinishReason.STOP else finish
 
     def _restored(self, message: Message) -> Message:
         return message.replace_unchecked(parts=tuple(self.part(part) for part in message.parts))
@@ -148,6 +187,11 @@ class Context:
     def __repr__(self) -> str:
         sizes = [f"{len(self.names)} names", f"{len(self.undos)} schemas"]
         return f"Context({', '.join([*sizes, 'output'] if self.output else sizes)})"
+
+
+def identity_of(response: Response) -> Identity:
+    """What distinguishes the calls of a response from those of others."""
+    return response_identity(response.id, response.created_at, response.model)
 
 
 def _text_in(call: ToolCall) -> str:

@@ -38,8 +38,6 @@ _MIN_KEY_BYTES, _MAX_KEY_BYTES = 16, 64
 PREFIX = b64encode(_MAGIC).decode("ascii")
 MAX_LENGTH = 16 * 1024 * 1024
 """Maximum envelope length in characters: far more than any provider's state needs."""
-ANNOUNCED = "Text:"
-"""The `owner` of state that stands before its text: in a stream, the text is not known yet."""
 _STANDARD = str.maketrans("-_", "+/")  # google-genai uses the URL-safe alphabet
 
 
@@ -59,6 +57,9 @@ class Seal(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_field
     """The id of the item shown to the client in place of a provider's call (`shown_calls`)."""
     after: str | None = None
     """The fingerprint of the text that precedes a whole part: clients may have it elsewhere."""
+
+    leads: tuple[str, str] | None = None
+    """The kind and item id of the part that this reasoning led to, which follows it."""
 
     @property
     def is_sound(self) -> bool:

@@ -39,7 +39,7 @@ _USER_KEYED = frozenset(
 
 
 class Fault:
-    """One error as a provider described it. `text` is for matching only and is never shown."""
+    """One error as a provider described it. `text` is its message, which may quote content."""
 
     __slots__ = (
         "code", "generation", "is_quota_exhausted", "param", "request_id", "status", "text", "wait",
@@ -184,7 +184,24 @@ def _text(inner: Mapping[str, Any], outer: Mapping[str, Any]) -> str:
     raw = metadata.get("raw") if isinstance(metadata, Mapping) else None  # OpenRouter
     texts = (inner.get("message"), outer.get("message"), inner.get("detail"), raw)
     found = [text[:_MAX_TEXT] for text in texts if isinstance(text, str)]
-    return "\n".join(dict.fromkeys(found))
+    return "\n".join(dict.fromkeys(found or _validation_texts(inner)))
+
+
+def _invalid_fields(inner: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """FastAPI's list of invalid fields; Mistral sends it as the message."""
+    message = inner.get("message")
+    listed = (message if isinstance(message, Mapping) else inner).get("detail")
+    fields = listed[:_MAX_DETAILS] if isinstance(listed, list) else ()
+    return [field for field in fields if isinstance(field, Mapping)]
+
+
+def _validation_texts(inner: Mapping[str, Any]) -> Iterator[str]:
+    for field in _invalid_fields(inner):
+        said, where = field.get("msg"), field.get("loc")
+        if isinstance(said, str):
+            steps = where[1:13] if isinstance(where, list) else ()
+            path = ".".join(str(step) for step in steps if isinstance(step, str) or _is_place(step))
+            yield f"{path}: {said}"[:_MAX_TEXT] if path else said[:_MAX_TEXT]
 
 
 def _param(inner: Mapping[str, Any], text: str) -> str | None:
@@ -194,9 +211,8 @@ def _param(inner: Mapping[str, Any], text: str) -> str | None:
         return safe_path(named)
     if prefix := _PREFIX.match(text):
         return safe_path(prefix[1])
-    detail = inner.get("detail")
-    first = detail[0] if isinstance(detail, list) and detail else None
-    where = first.get("loc") if isinstance(first, Mapping) else None
+    invalid = _invalid_fields(inner)
+    where = invalid[0].get("loc") if invalid else None
     if isinstance(where, list):  # FastAPI: ["body", "messages", 0]
         steps = [step for step in where[1:13] if isinstance(step, str) or _is_place(step)]
         return safe_path(".".join(map(str, steps)))

@@ -185,7 +185,7 @@ def decode_failure(
         retryable=_retryable(fault, named),
         retry_after=_wait(kind, fault, named),
         partial=_rejected_output(fault),
-        provider_message=masked(fault.text).strip() or None,
+        detail=masked(fault.text).strip() or None,
     )
 
 

@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from dragoman.errors import (
     AllFailed,
+    AuthenticationError,
     ContextTooLong,
     ContextTooSmall,
     DragomanError,
@@ -15,20 +16,28 @@ from dragoman.errors import (
     LossError,
     OrderError,
     Overloaded,
+    PermissionDenied,
     ProviderError,
+    QuotaExceeded,
     RateLimited,
     Refused,
+    ResponseTooLarge,
     ServerError,
+    StreamSilent,
     TimeoutError,  # noqa: A004 - ours
     TransportError,
     WireError,
 )
+from dragoman.wire.key_masking import without_addresses
 
 T = TypeVar("T")
-_COPIED_FIELDS = ("provider", "status", "code", "param", "request_id")
+_COPIED_FIELDS = ("provider", "status", "code", "param", "request_id", "detail")
 _INTERNAL_ERROR = "the server failed"
 _BAD_GATEWAY = 502
 _GATEWAY_TIMEOUT = 504
+_MAX_SENTENCE = 500
+# What the provider says about these concerns the operator's account, not what the client sent.
+_ABOUT_THE_ACCOUNT = (AuthenticationError, PermissionDenied, QuotaExceeded, RateLimited)
 # Statuses that mean another class than InvalidRequest or ServerError.
 _STATUSES_OF_OTHERS = frozenset({401, 402, 403, 408, 429, 498, 503, 529})
 _TOO_LARGE = 413
@@ -54,9 +63,42 @@ def reported(error: DragomanError) -> ProviderError:
     return ServerError(_INTERNAL_ERROR, status=500, retryable=False)
 
 
+def provider_sentence(error: DragomanError) -> str | None:
+    """What the provider said about a request, for the one who sent it: it may quote the content.
+
+    On one line, of limited length, without keys and internal addresses. None if it said nothing,
+    or if it concerns the operator's account.
+    """
+    told = reported(error)
+    if not told.detail or isinstance(told, _ABOUT_THE_ACCOUNT):
+        return None
+    sentence = bounded(without_addresses(told.detail, told.host))
+    return None if sentence.startswith("<") else sentence  # a proxy's page
+
+
+def bounded(text: str) -> str:
+    """A provider's text on one line, cut where it is long."""
+    words = " ".join(text.split())
+    return words if len(words) <= _MAX_SENTENCE else f"{words[:_MAX_SENTENCE]}…"
+
+
+def client_message(error: ProviderError) -> str:
+    """The text of an error for a client: what kind it is, and what the provider said."""
+    sentence = provider_sentence(error)
+    return error.reason if sentence is None else f"{error.reason}: {sentence}"
+
+
 def _transport_failure(error: TransportError) -> ProviderError:
+    if isinstance(error.__cause__, ProviderError):  # reported by the provider, in mid-stream
+        return error.__cause__
     if isinstance(error, TimeoutError):
         return ServerError("the provider timed out", status=_GATEWAY_TIMEOUT)
+    if isinstance(error, StreamSilent):
+        msg = "the provider kept its stream open without sending anything of the response"
+        return ServerError(msg, status=_GATEWAY_TIMEOUT, code="stream_silent", retryable=False)
+    if isinstance(error, ResponseTooLarge):
+        msg = "the provider's response exceeds the size limit"
+        return ServerError(msg, status=_BAD_GATEWAY, code="response_too_large", retryable=False)
     passes = getattr(error, "retryable", True)
     return ServerError("the provider could not be reached", status=_BAD_GATEWAY, retryable=passes)
 
@@ -68,7 +110,9 @@ def _most_informative(error: AllFailed) -> ProviderError:
     if not found.retryable or error.retry_after == found.retry_after:
         return found
     fields = {name: getattr(found, name) for name in _COPIED_FIELDS}
-    return type(found)(found.reason, **fields, retryable=True, retry_after=error.retry_after)
+    told = type(found)(found.reason, **fields, retryable=True, retry_after=error.retry_after)
+    told.host = found.host
+    return told
 
 
 def _weight(error: ProviderError) -> tuple[bool, bool, bool]:

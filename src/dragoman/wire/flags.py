@@ -154,10 +154,14 @@ class ToolFlags(Flags, frozen=True, kw_only=True):
     """A Chat host's value for a mandatory tool call; None: `required`, or as spelled."""
     takes_parallel_choice: bool = True
     """Whether parallel tool calls can be switched on or off."""
+    choice_needs_tools: bool = demand(True, "W121", relaxed=False)
+    """Whether a tool choice is refused if there are no tools."""
     takes_forced_choice: bool = demand(True, "W74")
     """Whether a tool call can be forced at all (the newest Claude models refuse)."""
     takes_text: bool = demand(True)
     """Whether a Chat host supports free-text tools (`custom`), as OpenAI does."""
+    forces_by_schema: bool = demand(False, "W74")
+    """Whether a call is forced by an output schema of calls, for a server without a tool choice."""
     call_opening: str | None = demand(None)
     """The first characters of a tool call, sent as a prefill to force a call from a model without
     such a setting. None: tool choice works."""
@@ -191,6 +195,11 @@ class TurnFlags(Flags, frozen=True, kw_only=True):
     """Whether an empty text is refused."""
     refuses_blank_text: bool = demand(False, "W46", "W76")
     """Whether a whitespace-only text may be refused."""
+    doubts_empty_text: bool = demand(False, "W76")
+    """Whether an empty text may be refused, although the vendor's own clients send some: only those
+    of other dialects are removed."""
+    refuses_empty_answers: bool = demand(True, "C5", relaxed=False)
+    """Whether an assistant message that says nothing and calls nothing may be refused."""
     refuses_empty_messages: bool = demand(False, "W47", "W76")
     """Whether a message without any content is refused."""
     needs_message: bool = demand(False, "W47", "W75")
@@ -278,6 +287,11 @@ class SamplingFlags(Flags, frozen=True, kw_only=True):
     """Whether temperature and `top_p` are mutually exclusive (Claude from Opus 4.1 on)."""
     needs_token_limit: bool = demand(False, "W50")
     """Whether a request must set the maximum number of output tokens."""
+    default_output_tokens: int = 4096
+    """The limit that is sent where one is required and the request has none: the most that the
+    model can produce, so that it truncates nothing; where that is unknown, what every model has."""
+    has_fast_mode: bool = demand(True)
+    """Whether an Anthropic host has a fast mode (`speed`) for this model."""
     min_output_tokens: int = demand(0)
     """The smallest output token limit that it accepts (OpenAI's Responses: 16)."""
     token_limit_fields: tuple[str, ...] = ("max_completion_tokens", "max_tokens")
@@ -297,6 +311,11 @@ class MediaFlags(Flags, frozen=True, kw_only=True):
     dialect can express."""
     takes_image_urls: bool = demand(True, "W105")
     """Whether images may be given by URL, not only as data."""
+    details: tuple[str, ...] | None = demand(("auto", "low", "high"), relaxed=None)
+    """The values of `Image.detail` that it knows, from coarse to fine; None: any."""
+    url_parts: tuple[str, ...] = ()
+    """The part types in which a Chat host accepts media by URL, besides `image_url`: `video_url`,
+    `audio_url`, `file_url` (also for data), and `file` with the URL as its data."""
     in_results: bool | None = None
     """Whether a tool's result may hold media (W1, W31, W64; Gemini 3: W96). None: unknown; then
     only results that came with media are sent with them, and other media follow the results."""
@@ -355,7 +374,8 @@ class FieldFlags(Flags, frozen=True, kw_only=True):
     in_tool_message: tuple[str, ...] = ()
     """Fields besides these that a Chat host accepts in a tool's message."""
     refused: tuple[str, ...] = ()
-    """Fields that a Chat host refuses anywhere: other hosts' extensions (W17)."""
+    """Fields that a Chat host refuses anywhere, and a Responses host in the request: other hosts'
+    extensions (W17, W109)."""
     content_types: tuple[str, ...] = ()
     """Part types that a Chat host has besides text and media (Groq, Mistral)."""
     needs_model: bool = demand(False)

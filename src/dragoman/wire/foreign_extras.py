@@ -25,6 +25,7 @@ _DEFAULTS: dict[str, Any] = {
     "tool_choice": "auto",
     "truncation": "disabled",
     "background": False,
+    "caller": {"type": "direct"},
     "include": ["reasoning.encrypted_content"],  # sealed state is returned anyway
 }
 """Values that are the default anyway: leaving them out loses nothing."""

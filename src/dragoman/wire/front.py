@@ -14,7 +14,7 @@ from functools import cached_property
 from math import ceil
 from typing import Any, NamedTuple, Protocol
 
-from dragoman.errors import DragomanError, ProviderError, ServerError
+from dragoman.errors import DragomanError, ProviderError, ServerError, StreamInterrupted
 from dragoman.model.events import (
     NOT_STARTED,
     ChoiceFinish,
@@ -30,14 +30,16 @@ from dragoman.model.requests import Request
 from dragoman.model.responses import Choice, Response
 from dragoman.model.usage import FinishReason
 from dragoman.wire.context import Context
+from dragoman.wire.cut_calls import ends_within_part
 from dragoman.wire.dialect import Dialect, dialect, is_dialect
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.error_classification import decode_failure
-from dragoman.wire.error_reporting import reported
+from dragoman.wire.error_reporting import client_message, reported
 from dragoman.wire.front_settings import client_settings
 from dragoman.wire.fronts import StateFields
 from dragoman.wire.lane.flows import Delta, Flow, FlowingEncoder, general_path, inner_flow
 from dragoman.wire.losses import Loss, Repair
+from dragoman.wire.stream_encoding import INTERRUPTED
 from dragoman.wire.streams import StreamEncoder
 
 _JSON = "application/json"
@@ -86,6 +88,8 @@ class AgentForm(NamedTuple):
     """Fields, as JSON, to assume in a request for a stream."""
     state_fields: Callable[[Request], StateFields] | None = None
     """Where it keeps thinking and state, by its request; None: as other clients do."""
+    stream_encoder: Callable[[Front], StreamEncoder] | None = None
+    """Creates the encoder of its streams; None: the one for other clients."""
     takes_own: bool = True
     """Whether it understands any response in its dialect, so that bytes may be passed through."""
 
@@ -106,6 +110,8 @@ class FrontForm(NamedTuple):
     """Whether responses have a creation time."""
     complete: Callable[[Encoded, Response, Front], None] = _as_it_is
     """Fills in what the body of a non-streamed response lacks."""
+    state_fields: Callable[[Request], StateFields] | None = None
+    """Where clients keep thinking and state, by their request; None: as the dialect says."""
     stream_encoder: Callable[[Front], StreamEncoder] | None = None
     """Creates the encoder for complete streams; None: the dialect's usual encoder."""
     stream_error: Callable[[Mapping[str, Any], int, str], StreamError] = _with_status
@@ -124,7 +130,7 @@ class FrontForm(NamedTuple):
     passing_filter: Callable[[Request], PassingFilter | None] = _passes_as_it_is
     """Removes what the client did not request from a stream that is passed through."""
     agents: Mapping[bytes, AgentForm] = _NO_AGENTS
-    """Clients with other expectations, by the prefix of their user agent."""
+    """Clients with other expectations, by what their user agent contains."""
 
 
 _PLAIN = FrontForm()
@@ -182,7 +188,7 @@ class Front:
         self.response_id = response_id
         self.response_fields = response_fields
         self.form = self._form()
-        self._agent = agent
+        self.agent = agent
         self._id: str | None = None
         self._request_id: str | None = None
         self._clock = clock
@@ -228,10 +234,17 @@ class Front:
         name = self.form.request_id_header
         return {} if name is None else {name: self.request_id}
 
+    @property
+    def stream_maker(self) -> Callable[[Front], StreamEncoder] | None:
+        """Creates the encoder of this client's streams; None: the dialect's usual encoder."""
+        made = None if self.agent is None else self.agent.stream_encoder
+        return self.form.stream_encoder if made is None else made
+
     @cached_property
     def context(self) -> Context:
         """What the dialect's encoders need to know about the client."""
-        find = None if self._agent is None else self._agent.state_fields
+        agent = self.agent
+        find = (agent and agent.state_fields) or self.form.state_fields
         fields = None if find is None else find(self.request)
         return Context(request=self.request, state_fields=fields)
 
@@ -240,11 +253,13 @@ class Front:
     def response(self, response: Response) -> Encoded:
         """The complete body for a response.
 
-        Raises the error of a failed response if the dialect can't express failure in a response;
-        pass it to `error`.
+        Raises the error of a failed response if the dialect can't express failure in a response,
+        and `StreamInterrupted` if it ends within a call or a thought; pass it to `error`.
         """
         if not self.form.says_failures and any(map(_has_failed, response.choices)):
             raise _failure(response.extras)
+        if ends_within_part(response):
+            raise StreamInterrupted(INTERRUPTED.message, partial=response)
         stamp = {
             "id": self.response_id or response.id or self.id,
             "model": response.model or self.request.model,
@@ -297,10 +312,10 @@ class Front:
             headers["retry-after"] = str(ceil(told.retry_after))
         return ErrorAnswer(status, headers, body)
 
-    def error_event(self, error: ProviderError, message: str) -> StreamError:
+    def error_event(self, error: ProviderError) -> StreamError:
         """A mid-stream error event of the same kind as its plain form."""
         status, body = self.dialect.encode_error(error)
-        return self.form.stream_error(body, status, message)
+        return self.form.stream_error(body, status, client_message(error))
 
 
 def message_id(answer_id: str) -> str:
@@ -368,8 +383,7 @@ class FrontEncoder(FlowingEncoder):
             return self._error_here(event)
         if self._says_failures or not _has_failed(event):
             return event
-        told = reported(_failure(self._start.extras))
-        return self._front.error_event(told, told.reason)
+        return self._front.error_event(_failure(self._start.extras))
 
     def flow_after(self, event: Delta) -> Flow | None:
         """How to write deltas like the plain one that was just written."""
@@ -381,7 +395,7 @@ class FrontEncoder(FlowingEncoder):
     def fail(self, error: DragomanError) -> bytes:
         """The last bytes of a stream that failed: the error as an event."""
         told, self.flow = reported(error), None
-        return self._stamped() + self._write(self._front.error_event(told, told.reason))
+        return self._stamped() + self._write(self._front.error_event(told))
 
     def _begun(self, event: ResponseStart) -> bytes:
         """Handle metadata of the response; values that are missing at first are never sent later.
@@ -425,5 +439,5 @@ class FrontEncoder(FlowingEncoder):
         if front.is_own(self._start.origin) or front.dialect.name in event.extras:
             return event
         body = {"error": {"code": event.code, "message": event.message}}
-        made = front.error_event(decode_failure(event.status, body), event.message)
+        made = front.error_event(decode_failure(event.status, body))
         return made.replace(extras={**event.extras, **made.extras})

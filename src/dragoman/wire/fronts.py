@@ -30,15 +30,18 @@ from dragoman.model.parts import (
 from dragoman.model.responses import Choice, Response
 from dragoman.model.tools import ToolCall
 from dragoman.wire.encoded import Encoded
-from dragoman.wire.envelope import ANNOUNCED, Seal, fingerprint, is_sealed, wrap
+from dragoman.wire.envelope import Seal, fingerprint, is_sealed, wrap
+from dragoman.wire.foreign_extras import foreign_fields
 from dragoman.wire.losses import Loss, Repair
-from dragoman.wire.overlay import has_overlay, own_extras
+from dragoman.wire.overlay import fields_of, has_overlay, own_extras
 from dragoman.wire.shown_calls import ShownCalls, is_counterpart
 
 CALLS = (ServerToolCall, ServerToolResult)
 WHOLE = (*CALLS, Opaque)
 """Parts that a client of another dialect can't be shown as they are: they are sealed whole."""
 _STATEFUL = (Thinking, *WHOLE)
+_PHASES = frozenset({"commentary"})
+"""Phases of texts that a provider needs back; without one, a text counts as the answer (W32)."""
 _SHOWN = (Text, Refusal, ToolCall, Media)
 N = TypeVar("N", Loss, Repair)
 _PATH = re.compile(r"choices\[(\d+)\]\.message\.parts\[(\d+)\]")
@@ -69,7 +72,7 @@ class StateFields(NamedTuple):
     keeps_texts: bool = False
     """Whether its clients send every text back as it was, apart from its neighbours."""
     ends_with_text: bool = False
-    """Whether a response must end with its text, even if nothing precedes the text then."""
+    """Whether its clients take the last part of a response for its text."""
     complete_thinking: Callable[[Thinking, int, Callable[[], str]], Thinking] = _as_it_is
     """Adds what else thinking needs here, given its number in the message and the message's id."""
     accepts: Callable[[Part], bool] = _accepts_all
@@ -97,12 +100,13 @@ def _sealed_choice(choice: Choice, front: StateFields) -> tuple[Choice, list[int
     places: list[int] = []
     sealer = Sealer(front, message.origin, lambda: message.id)
     for index, part in enumerate(message.parts):
+        sealer.following = message.parts[index + 1] if index + 1 < len(message.parts) else None
         made = sealer.sealed(part)
         parts += made
         places += [index] * len(made)
         sealer.count(part)
         sealer.follow(part)
-    if front.keeps_texts:
+    if front.ends_with_text:
         _put_text_last(parts, places, front)
     sealer.cite(message.parts)
     beside = [made for part in sealer.beside(choice.extras) for made in sealer.sealed(part)]
@@ -113,20 +117,12 @@ def _sealed_choice(choice: Choice, front: StateFields) -> tuple[Choice, list[int
 
 
 def _put_text_last(parts: list[AnyPart], places: list[int], front: StateFields) -> None:
-    """Move the state that follows the last text before it.
-
-    Clients take the last part for the answer. A text that comes first stays there, since many
-    clients look for it only there.
-    """
+    """Move the state that follows the last text before it."""
     end = len(parts)
     while end and _is_carrier(parts[end - 1], front):
         end -= 1
     last = end - 1
-    if (
-        end < len(parts)
-        and last >= (0 if front.ends_with_text else 1)
-        and type(parts[last]) is Text
-    ):
+    if 0 <= last < len(parts) - 1 and type(parts[last]) is Text:
         parts.append(parts.pop(last))
         places.append(places.pop(last))
 
@@ -158,7 +154,7 @@ class Sealer:
 
     __slots__ = (
         "_after", "_calls", "_chars", "_cited", "_front", "_message_id", "_number", "_shown",
-        "has_sealed", "origin",
+        "following", "has_sealed", "origin",
     )  # fmt: skip
 
     def __init__(
@@ -168,6 +164,8 @@ class Sealer:
         self._message_id = message_id
         self.origin = origin
         """The message's origin, which its parts share unless they have their own."""
+        self.following: AnyPart | None = None
+        """The part after the one that is being sealed."""
         self.has_sealed = False
         self._number = 0  # of the next thinking part
         self._cited: list[Citation] = []
@@ -251,7 +249,7 @@ class Sealer:
         calls = self._shown_calls if isinstance(part, CALLS) else None
         shown, shown_id = ((), None) if calls is None else calls.of(part, home)
         after = None if shown or self._after is None else fingerprint(self._after)
-        envelope = whole_envelope(part, home, place, shown_id, after)
+        envelope = self._whole_envelope(part, home, place, shown_id, after)
         if envelope is None:
             return ()
         if shown and calls is not None and calls.are_signed:
@@ -291,27 +289,34 @@ class Sealer:
         if isinstance(part, front.native):
             self.has_sealed = True
             return (stateless(part, front.origin).replace(signature=envelope),)
-        is_led = self._number > 0
-        announced = self.announcement(part, home, fingerprint(part)) if is_led else None
-        carrier, shown = self.carrier(announced or envelope), stateless(part)
-        # Clients look for a call at the end of a message, and for text at its beginning, or at its
-        # end if thinking comes first.
-        is_last = isinstance(part, ToolCall) or announced is not None
-        return (carrier, shown) if is_last else (shown, carrier)
-
-    def announcement(self, part: AnyPart, home: Origin, owner: str = ANNOUNCED) -> str | None:
-        """The envelope for a text that follows it; None: it can't precede its part.
-
-        A signature vouches for the text, so it needs an owner; an id may be that of an edited text.
-        """
-        if not self._front.keeps_texts or type(part) is not Text or part.signature:
-            return None
-        return wrap(Seal(home, _unsaid(part, home), owner))
+        carrier, shown = self.carrier(envelope), stateless(part)
+        # Clients look for a call at the end of a message, and for text at its beginning.
+        return (carrier, shown) if isinstance(part, ToolCall) else (shown, carrier)
 
     def envelope(self, part: AnyPart, home: Origin, place: tuple[int, int] | None) -> str | None:
         """The envelope for a part that the client is shown."""
         length = len(part.text) if isinstance(part, (Text, Thinking)) else 0
-        return wrap(Seal(home, _unsaid(part, home), fingerprint(part), place, length))
+        leads = self._led_by(part)
+        return wrap(Seal(home, _unsaid(part, home), fingerprint(part), place, length, leads=leads))
+
+    def _whole_envelope(
+        self, part: AnyPart, home: Origin, place: tuple[int, int] | None, shown_id: str | None,
+        after: str | None,
+    ) -> str | None:  # fmt: skip
+        """The envelope for a part that the client is not shown, except perhaps as a counterpart."""
+        whole = part.replace(origin=None, extras=own_extras(part.extras, home.dialect))
+        leads = self._led_by(part)
+        return wrap(Seal(home, whole, at=place, shown=shown_id, after=after, leads=leads))
+
+    def _led_by(self, part: AnyPart) -> tuple[str, str] | None:
+        """The kind and item id of what this reasoning led to: its provider wants both (W23).
+
+        They travel with the reasoning: what follows it needs no envelope of its own.
+        """
+        led = self.following
+        if led is None or not isinstance(part, Thinking) or not (part.item_id and led.item_id):
+            return None
+        return None if isinstance(led, _STATEFUL) else (type(led).__name__, led.item_id)
 
 
 def _is_bare(part: Part) -> bool:
@@ -328,9 +333,14 @@ def has_state(part: Part, origin: Origin) -> bool:
         cited = part.citations
         if cited and any(has_overlay(each.extras, origin.dialect) for each in cited):
             return True  # W71: encrypted references
-    elif isinstance(part, ToolCall) and has_overlay(part.extras, origin.dialect):
-        return True  # such as which provider tool called it
-    return part.item_id is not None and not isinstance(part, Media)
+        item = fields_of(part.extras, origin.dialect).get("item")
+        return isinstance(item, Mapping) and item.get("phase") in _PHASES
+    if isinstance(part, ToolCall):
+        own = fields_of(part.extras, origin.dialect)
+        # Other items than functions are shown as such. Fields: which provider tool called it, say.
+        is_other = "type" in own or (part.kind == "custom" and part.item_id is not None)
+        return is_other or any(foreign_fields({origin.dialect: own}, ""))
+    return False
 
 
 def is_shown(part: Part) -> bool:
@@ -351,18 +361,6 @@ def stateless(part: AnyPart, origin: Origin | None = None) -> AnyPart:
         if isinstance(part, ToolCall):
             changes["wire_id"] = UNSET
     return part.replace_unchecked(**changes)
-
-
-def whole_envelope(
-    part: AnyPart,
-    home: Origin,
-    place: tuple[int, int] | None,
-    shown_id: str | None = None,
-    after: str | None = None,
-) -> str | None:
-    """The envelope for a part that the client is not shown, except perhaps as a counterpart."""
-    whole = part.replace(origin=None, extras=own_extras(part.extras, home.dialect))
-    return wrap(Seal(home, whole, at=place, shown=shown_id, after=after))
 
 
 def _unsaid(part: AnyPart, home: Origin) -> AnyPart:

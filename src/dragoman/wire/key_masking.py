@@ -1,4 +1,4 @@
-"""Masks API keys in text from others, before it is stored or shown."""
+"""Masks API keys and internal addresses in text from others, before it is stored or shown."""
 
 from __future__ import annotations
 
@@ -19,6 +19,13 @@ _NAMED = re.compile(
     r"(\W{1,4}(?:bearer\s+)?)([A-Za-z0-9][A-Za-z0-9+/=_.*-]{7,})"
 )
 _KEY_LIKE = re.compile(r"[0-9*]")
+# What names a machine inside a network: an IP address, a name without a public domain, or any name
+# with one of the endings that networks use inside. A path and a port belong to it.
+_INSIDE = re.compile(
+    r"(?:https?://)?(?<![\w.])(?:\d{1,3}(?:\.\d{1,3}){3}|\[[0-9A-Fa-f:]*:[0-9A-Fa-f:.]*\]|localhost"
+    r"|(?:[\w-]{1,63}\.){1,8}(?:internal|local|lan|svc|corp|intranet|home\.arpa))\b(?::\d{1,5})?"
+    r"(?:/[^\s\"'<>)\],;]*)?|https?://[\w-]{1,63}(?::\d{1,5})?(?![\w.-])(?:/[^\s\"'<>)\],;]*)?"
+)
 
 
 def masked(text: str, secrets: Iterable[str] = ()) -> str:
@@ -32,6 +39,19 @@ def masked(text: str, secrets: Iterable[str] = ()) -> str:
             text = text.replace(secret, MASK)
     text = _KEYS.sub(_masked_if_key, _TOKEN.sub(MASK, text))
     return _NAMED.sub(lambda found: f"{found[1]}{found[2]}{_masked_if_key(found, 3)}", text)
+
+
+def without_addresses(text: str, host: str | None = None) -> str:
+    """The text with internal addresses masked, and those at `host`, which may have a port.
+
+    >>> without_addresses("dial tcp 10.0.0.7:11434: connection refused")
+    'dial tcp ***: connection refused'
+    """
+    name = (host or "").partition(":")[0]
+    if name:
+        at_host = rf"(?i)(?:https?://)?(?<![\w.-]){re.escape(name)}(?::\d{{1,5}})?(?![\w-])(?:/[^\s\"'<>)\],;]*)?"
+        text = re.sub(at_host, MASK, text)
+    return _INSIDE.sub(MASK, text)
 
 
 def _masked_if_key(found: re.Match[str], group: int = 0) -> str:

@@ -23,6 +23,8 @@ class Loss(Value, frozen=True):
         yield self.reason
 
 
+UNSUPPORTED_FIELD = "this host does not support this field"
+NEAREST_EFFORT = "sent as the nearest supported effort"
 Action = Literal["added", "dropped", "renamed", "moved", "merged", "retyped"]
 """What a repair did to the thing at its path."""
 

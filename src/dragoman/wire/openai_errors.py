@@ -6,7 +6,7 @@ from typing import Any
 
 from dragoman import errors
 from dragoman.errors import DragomanError
-from dragoman.wire.error_reporting import Forms, form_of, reported, status_of
+from dragoman.wire.error_reporting import Forms, client_message, form_of, reported, status_of
 
 _REQUEST = "invalid_request_error"
 # Status, type, and the code that clients look for.
@@ -29,5 +29,5 @@ def encode_failure(error: DragomanError) -> tuple[int, dict[str, Any]]:
     told = reported(error)
     usual, kind, code = form_of(told, _FORMS)
     said = told.code if code is None and told.code != kind else code
-    body = {"message": told.reason, "type": kind, "param": told.param, "code": said}
+    body = {"message": client_message(told), "type": kind, "param": told.param, "code": said}
     return status_of(told, usual), {"error": body}

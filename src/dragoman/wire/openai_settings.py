@@ -9,6 +9,12 @@ from dragoman.model.frozen import thaw
 from dragoman.wire.settings_table import flag, text, texts
 from dragoman.wire.shared_settings import SharedSetting
 
+IMAGE_DETAILS = ("auto", "low", "high", "original")
+"""OpenAI's values of `detail`, from coarse to fine; older models and most hosts lack the last."""
+
+SAMPLING_RANGES = {"temperature": (0, 2), "top_p": (0, 1), "top_logprobs": (0, 20)}
+"""The ranges of sampling settings in both dialects."""
+
 _STANDARD = "standard"
 _DEFAULT = "default"
 _OTHERS_TTLS = ("5m", "1h")  # Anthropic's: OpenAI accepts only its own values

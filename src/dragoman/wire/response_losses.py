@@ -6,12 +6,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from dragoman.model.accumulate import MessageAccumulator
+from dragoman.model.content import AnyPart
 from dragoman.model.events import Event, OpaqueEvent, PartDelta, PartStart, ResponseStart
 from dragoman.model.frozen import EMPTY
+from dragoman.model.parts import Opaque
 from dragoman.model.responses import Response
 from dragoman.model.usage import FinishReason, Usage
 from dragoman.wire.fitting.unsupported_fields import unsupported_name_losses
@@ -26,6 +28,10 @@ from dragoman.wire.usage_details import UsageDetails
 
 _OTHER = FinishReason.OTHER
 _NO_COUNT = "this token count is not supported"
+_UNREADABLE = "a part that can't be read is kept for its provider; the client does not see it"
+_STATE = frozenset({"compaction", "fallback", "item_reference"})
+_ABOUT = frozenset({"id", "type", "status", "role", "phase", "call_id", "encrypted_content"})
+_NOTHING: tuple[object, ...] = (None, "", (), [])
 _NAME = re.compile(r"[a-z0-9_]{1,64}")
 
 
@@ -70,9 +76,25 @@ def _losses_of(response: Response, limits: ResponseLimits) -> Iterator[Loss]:
                 message.parts, f"{path}.message.parts", limits.target
             )
         for place, part in enumerate(message.parts):
-            if part.extras is not EMPTY and (sealer is None or sealer.home_of(part) is None):
-                where = f"{path}.message.parts[{place}].extras"
-                yield from foreign_losses(part.extras, dialect, where)
+            if part.extras is not EMPTY or type(part) is Opaque:
+                where = f"{path}.message.parts[{place}]"
+                yield from _part_losses(part, where, dialect, sealer)
+
+
+def _part_losses(part: AnyPart, path: str, dialect: str, sealer: Sealer | None) -> Iterator[Loss]:
+    """The losses of a part's unknown fields; of a part that is unknown, if it is sealed."""
+    if isinstance(part, Opaque) and sealer is not None and part.dialect != dialect:
+        if _may_be_visible(part.payload):
+            yield Loss(path, _UNREADABLE)
+    elif sealer is None or sealer.home_of(part) is None:
+        yield from foreign_losses(part.extras, dialect, f"{path}.extras")
+
+
+def _may_be_visible(payload: object) -> bool:
+    """Whether an unknown part may hold more than the provider's own state."""
+    if not isinstance(payload, Mapping) or payload.get("type") in _STATE:
+        return False
+    return any(payload[key] not in _NOTHING for key in payload if key not in _ABOUT)
 
 
 def _usage_losses(usage: Usage, path: str, limits: ResponseLimits) -> Iterator[Loss]:

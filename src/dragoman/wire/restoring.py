@@ -16,7 +16,7 @@ from dragoman.model.events import PartDelta
 from dragoman.model.parts import Text
 from dragoman.model.responses import Response
 from dragoman.model.tools import ToolCall, ToolCallDelta, make_call
-from dragoman.wire.context import Context
+from dragoman.wire.context import Context, identity_of
 from dragoman.wire.stream_encoding import EventHandler
 from dragoman.wire.streams import StreamDecoder
 
@@ -78,6 +78,7 @@ class RestoringDecoder(EventHandler):
         """By choice and index."""
         self._calls: dict[tuple[int, int | None], _HeldCall] = {}
         """Calls without a part, by choice and index."""
+        self._has_called = False
 
     @property
     def response(self) -> Response:
@@ -115,6 +116,9 @@ class RestoringDecoder(EventHandler):
     def _part_start(self, event: events.PartStart) -> list[events.Event]:
         part, key = event.part, (event.choice, event.index)
         if isinstance(part, Text):
+            if self._context.forced:
+                self._parts[key] = _Held(part, part.text)
+                return []
             if self._context.output is None:
                 return [event]
             self._parts[key] = _Held(part, part.text)
@@ -150,6 +154,8 @@ class RestoringDecoder(EventHandler):
         held = self._parts.pop((event.choice, event.index), None)
         if held is None:
             return [event]
+        if self._context.forced and isinstance(held.part, Text):
+            return [*self._called(event.index, event.choice, held), event.replace(part=None)]
         text = held.restored(self._context) if final is None else _text_of(final)
         return [*_grown(event.index, event.choice, text), event]
 
@@ -175,21 +181,45 @@ class RestoringDecoder(EventHandler):
             changes["arguments_delta"] = None
         return [event.replace(**changes) if changes else event]
 
+    def _called(self, index: int, choice: int, held: _Held) -> list[events.Event]:
+        """A text that was held back, as the call for which it stands."""
+        text = held.part.replace_unchecked(text="".join(held.pieces))
+        call = self._context.call_in(text, identity_of(self._decoder.response))
+        if call is None:
+            return [events.PartStart(index, text, choice)] if held.pieces else []
+        self._has_called = True
+        return [events.PartStart(index, self._context.part(call), choice)]
+
     def _choice_finish(self, event: events.ChoiceFinish) -> list[events.Event]:
+        released = self._released_forced(event.choice)
+        if self._has_called:
+            event = event.replace(finish=self._context.finish_of_call(event.finish))
         if self._context.limit is not None:
             finish = self._context.finish(event.finish, self._decoder.response.usage)
             event = event if finish in {None, event.finish} else event.replace(finish=finish)
-        return [*self._released_calls(event.choice), event]
+        return [*released, *self._released_calls(event.choice), event]
 
     def _response_end(self, event: events.ResponseEnd) -> list[events.Event]:
         return [*self._released(), event]
 
     # --- held-back events
 
+    def _released_forced(self, choice: int) -> list[events.Event]:
+        """The texts of a choice that may stand for a call: they precede its finish."""
+        if not self._context.forced:
+            return []
+        keys = [key for key, held in self._parts.items() if isinstance(held.part, Text)]
+        released: list[events.Event] = []
+        for key in [key for key in keys if key[0] == choice]:
+            released += self._called(key[1], choice, self._parts.pop(key))
+        return released
+
     def _released(self) -> list[events.Event]:
         """Everything still held back: parts that were never stopped, and calls."""
-        parts, self._parts = self._parts, {}
         released: list[events.Event] = []
+        for choice in dict.fromkeys(choice for choice, _ in self._parts):
+            released += self._released_forced(choice)
+        parts, self._parts = self._parts, {}
         for (choice, index), held in parts.items():
             released += _grown(index, choice, held.restored(self._context))
         for choice in dict.fromkeys(choice for choice, _ in self._calls):

@@ -102,6 +102,7 @@ class SealingEncoder(FlowingEncoder, EventHandler):
 
     def _part_start(self, event: events.PartStart) -> bytes:
         choice = self._choice(event.choice)
+        choice.sealer.following = event.part
         return self._interrupted(choice) + self._started(choice, event)
 
     def _interrupted(self, choice: OpenChoice) -> bytes:
@@ -124,7 +125,7 @@ class SealingEncoder(FlowingEncoder, EventHandler):
             elif home is not None and not is_shown(part):
                 written = b""  # perhaps there is nothing to show
             else:
-                written = self._begin(choice, growing, part, home)
+                written = self._begin(choice, growing, part)
         sealer.count(part)
         return written
 
@@ -138,31 +139,14 @@ class SealingEncoder(FlowingEncoder, EventHandler):
         origin = part.origin or choice.sealer.origin
         return origin is not None and not choice.sealer.is_native(part, origin)
 
-    def _begin(
-        self, choice: OpenChoice, growing: OpenPart, part: AnyPart, home: Origin | None
-    ) -> bytes:
+    def _begin(self, choice: OpenChoice, growing: OpenPart, part: AnyPart) -> bytes:
         """Start to show a part to the client."""
         if isinstance(part, Thinking):
             growing.begin(choice.sealer.thought(part))
             choice.thought = None if self._front.is_flat else growing
             return self._shown(choice, growing, growing.shown)
-        announced = b"" if home is None else self._announced(choice, growing, part, home)
         growing.begin(stateless(part))
-        return announced + self._shown(choice, growing, growing.shown)
-
-    def _announced(
-        self, choice: OpenChoice, growing: OpenPart, part: AnyPart, home: Origin
-    ) -> bytes:
-        """The state of a text that is known when it begins, before the text.
-
-        Clients take the last block of an answer for what the model said: `claude -p` prints
-        nothing if that is an envelope.
-        """
-        envelope = choice.sealer.announcement(part, home)
-        if envelope is None:
-            return b""
-        growing.state = part
-        return self._carry(choice, growing.number, choice.sealer.carrier(envelope))
+        return self._shown(choice, growing, growing.shown)
 
     def _start_call(
         self, choice: OpenChoice, growing: OpenPart, home: Origin | None, part: ToolCall
@@ -212,7 +196,7 @@ class SealingEncoder(FlowingEncoder, EventHandler):
             if not text or isinstance(growing.shown, WHOLE):
                 return begun
             part = growing.grown.built()
-            begun += self._begin(choice, growing, part, choice.sealer.home_of(part))
+            begun += self._begin(choice, growing, part)
         else:
             begun += self._grown(growing, event)
         return begun
@@ -319,7 +303,7 @@ class SealingEncoder(FlowingEncoder, EventHandler):
             return b""
         if is_shown(whole) or home is None:
             growing.final = whole
-            return self._begin(choice, growing, whole, home) + self._stop(choice, growing)
+            return self._begin(choice, growing, whole) + self._stop(choice, growing)
         made = choice.sealer.sealed_whole(whole, home, growing.place)
         if not made:
             started = self._shown(choice, growing, whole)

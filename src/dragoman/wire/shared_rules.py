@@ -49,6 +49,14 @@ def wrong_model(body: Object) -> Found:
         yield "model", "model must be a non-empty string"
 
 
+def orphaned_choice(body: Object, *fields: str) -> Found:
+    """Settings about tools, although there are none."""
+    if not any(body.get(key) for key in ("tools", "functions")):
+        for key in fields:
+            if body.get(key) is not None:
+                yield key, "only allowed together with tools"
+
+
 def missing_model(body: Object, target: Target) -> Found:
     """A missing model, where the target requires one; the sender may still add it."""
     if target.fields.needs_model and body.get("model") is None:
@@ -72,6 +80,21 @@ def wrong_counts(body: Object, *names: str, path: str = "") -> Found:
         value = body.get(name)
         if value is not None and not is_whole(value):
             yield f"{path}{name}", "must be a whole number"
+
+
+def out_of_range(settings: Object, ranges: Mapping[str, tuple[int, int]], path: str = "") -> Found:
+    """Settings that must be numbers in a range, and are not."""
+    for name, (low, high) in ranges.items():
+        value = settings.get(name)
+        if value is not None and not (is_number(value) and low <= value <= high):
+            yield f"{path}{name}", f"must be a number from {low} to {high}"
+
+
+def unknown_detail(detail: object, path: str, target: Target) -> Found:
+    """An image detail that the target doesn't know."""
+    known = target.media.details
+    if known is not None and detail is not None and detail not in known:
+        yield path, f"must be one of {', '.join(known)}"
 
 
 def is_whole(value: object) -> bool:

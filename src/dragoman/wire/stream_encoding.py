@@ -7,7 +7,7 @@ of losses and repairs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, ClassVar, Protocol
 
 from dragoman.errors import InvalidInputError
@@ -57,6 +57,11 @@ class EventHandler:
         super().__init_subclass__()
         named = {kind: getattr(cls, name, None) for kind, name in _METHODS.items()}
         cls._handlers = {kind: method for kind, method in named.items() if method is not None}
+
+
+def is_carrier(index: Hashable) -> bool:
+    """Whether a part only carries an envelope, and is no content: see `SealingEncoder`."""
+    return type(index) is int and index < 0
 
 
 class Reports(Protocol):

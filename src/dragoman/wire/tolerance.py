@@ -18,11 +18,11 @@ from msgspec.structs import replace
 
 from dragoman.model.jsontext import dumps
 from dragoman.model.messages import Message
-from dragoman.model.parts import Text
+from dragoman.model.parts import Part, Text
 from dragoman.model.tools import ServerTool
 from dragoman.wire.overlay import with_guesses
 
-_Kept = TypeVar("_Kept", Message, Text)
+_Kept = TypeVar("_Kept", bound=Message | Part)
 _ODD = "$odd"  # no wire format has a tool of that name
 
 # Other names of the roles that every dialect has.

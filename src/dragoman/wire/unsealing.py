@@ -9,8 +9,8 @@ it.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
-from itertools import groupby
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby, pairwise
 from typing import Any
 
 from dragoman.model.content import AnyPart
@@ -18,7 +18,7 @@ from dragoman.model.messages import Message
 from dragoman.model.parts import Origin, Text, Thinking
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall
-from dragoman.wire.envelope import ANNOUNCED, Seal, fingerprint, is_sealed, unwrap
+from dragoman.wire.envelope import Seal, fingerprint, is_sealed, unwrap
 from dragoman.wire.fronts import CALLS, WHOLE
 from dragoman.wire.shown_calls import is_counterpart, without_counterparts
 
@@ -46,12 +46,26 @@ def unsealed_messages(messages: list[Message], dialect: str) -> list[Message]:
     made: list[Message] = []
     for is_answer, group in groupby(messages, lambda message: message.role is _ASSISTANT):
         run = list(group)
-        parts = tuple(part for message in run for part in message.parts)
+        parts = tuple(_joined(run))
         if not is_answer or not any(map(is_ours, parts)):
             made += run
         else:
             made.append(_with_opened(run[0], unsealed(parts, dialect)))
     return made
+
+
+def _joined(run: Sequence[Message]) -> Iterator[AnyPart]:
+    """The parts of a run of messages; texts that a chunk of a stream divided are one again."""
+    for is_piece, group in groupby((part for message in run for part in message.parts), _is_piece):
+        parts = list(group)
+        texts = [part.text for part in parts if type(part) is Text]
+        yield from [parts[0].replace_unchecked(text="".join(texts))] if is_piece else parts
+
+
+def _is_piece(part: AnyPart) -> bool:
+    if type(part) is not Text or not part.text or part.signature is not None:
+        return False
+    return not (part.extras or part.citations or part.cache)
 
 
 def unsealed_message(message: Message, dialect: str) -> Message:
@@ -86,8 +100,22 @@ def unsealed(parts: tuple[AnyPart, ...], dialect: str) -> tuple[AnyPart, ...]:
     texts = [part for part in parts if type(part) is Text]
     is_flat = any(seal is not None and seal.at is not None for seal in seals)
     if is_flat and len(texts) <= 1:  # otherwise the client has split the text itself
-        return tuple(_unflattened(pairs, _Cut(texts[0] if texts else None)))
-    return tuple(_restored(pairs))
+        made = list(_unflattened(pairs, _Cut(texts[0] if texts else None)))
+    else:
+        made = _restored(pairs)
+    return tuple(_with_led(made, [seal for seal in seals if seal is not None]))
+
+
+def _with_led(parts: list[AnyPart], seals: Iterable[Seal]) -> list[AnyPart]:
+    """Give the parts that reasoning led to their ids again, if they still follow it."""
+    leads = {seal.part.item_id: seal for seal in seals if seal.leads is not None}
+    for number, (part, led) in enumerate(pairwise(parts), 1) if leads else ():
+        seal = leads.get(part.item_id) if isinstance(part, Thinking) else None
+        if seal is not None and seal.leads is not None and led.item_id is None:
+            kind, item_id = seal.leads
+            if type(led).__name__ == kind:
+                parts[number] = led.replace_unchecked(item_id=item_id, origin=seal.origin)
+    return parts
 
 
 def _seal_of(part: AnyPart) -> Seal | None:
@@ -133,19 +161,10 @@ def _restored(pairs: _Pairs) -> list[AnyPart]:
     carried = _Carried(pairs)
     made: list[AnyPart] = []
     pieces = 0  # how many of the last parts came without a seal
-    announced: Seal | None = None
     for part, seal in pairs:
         if seal is None:
-            given = carried.given_to(part)
-            if announced is not None and given is part and type(part) is Text:
-                given = _stated(part, announced)
-            announced = None
-            made.append(given)
+            made.append(carried.given_to(part))
             pieces += 1
-            continue
-        announced = None
-        if seal.owner == ANNOUNCED and _is_carrier(part):
-            announced = seal
             continue
         if seal.owner is not None and seal.length and not _is_owner(part, seal):
             is_free = not _is_carrier(part) or carried.is_waiting(seal)

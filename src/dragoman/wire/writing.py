@@ -19,9 +19,11 @@ class Writing:
 
     __slots__ = (
         "_schemas",
+        "has_cut_calls",
         "is_cut_off",
         "is_response",
         "item",
+        "last",
         "losses",
         "message",
         "origin",
@@ -45,6 +47,10 @@ class Writing:
         self.is_response = is_response
         self.is_cut_off = is_cut_off
         """Whether the response was truncated (I7)."""
+        self.has_cut_calls = False
+        """Whether a call was left out because it was truncated."""
+        self.last = -1
+        """The number of the response's last part."""
         self.losses: list[Loss] = []
         self.repairs: list[Repair] = []
         self._schemas: SentSchemas | None = None

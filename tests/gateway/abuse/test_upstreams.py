@@ -58,7 +58,7 @@ def _check_failed(front: str, answer: Answer, stream: bool) -> None:
 
 @pytest.mark.parametrize(("how", "front", "back"), CASES)
 def test_failures_are_reported(stage: Stage, how: str, front: str, back: str) -> None:
-    """A broken answer is never complete, and reveals nothing of the provider's text."""
+    """A broken answer is never complete, and reveals nothing but the provider's error message."""
     for stream in (False, True):
         _check_failed(front, stage.ask(front, back, how, stream=stream), stream)
     stage.serves(front, back)

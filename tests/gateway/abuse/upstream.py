@@ -368,13 +368,11 @@ def deep(asked: Asked, at: socket.socket) -> None:
 @behaviour
 def hidden_error(asked: Asked, at: socket.socket) -> None:
     """An error in an answer with status 200."""
-    error = {
-        "error": {"message": SECRET, "type": "server_error", "code": 500, "status": "INTERNAL"}
-    }
+    error: Any = {"error": {"message": "oops", "param": SECRET, "code": 500, "status": "INTERNAL"}}
     if asked.back == "anthropic":
-        error = {"type": "error", "error": {"type": "overloaded_error", "message": SECRET}}  # type: ignore[dict-item]
+        error = {"type": "error", "error": {"type": "overloaded_error", "message": "oops"}}
     if asked.back == "ollama":
-        error = {"error": SECRET}  # type: ignore[dict-item]
+        error = {"error": "oops", "code": SECRET}
     body = json.dumps(error).encode()
     if asked.stream:
         body = body + b"\n" if asked.back == "ollama" else b"event: error\ndata: " + body + b"\n\n"
@@ -383,10 +381,8 @@ def hidden_error(asked: Asked, at: socket.socket) -> None:
 
 @behaviour
 def quoting_error(asked: Asked, at: socket.socket) -> None:
-    """An error that quotes the key and the conversation."""
-    quoted = {
-        "error": {"message": (asked.head + asked.body).decode(), "type": SECRET, "code": SECRET}
-    }
+    """An error that quotes the key and the address."""
+    quoted = {"error": {"message": asked.head.decode(), "type": SECRET, "code": SECRET}}
     _send(asked, at, json.dumps(quoted).encode(), status="400 Bad")
 
 

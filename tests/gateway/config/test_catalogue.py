@@ -135,3 +135,10 @@ async def test_an_unknown_name_refreshes_the_list_but_not_each_time() -> None:
     held = await catalogue.holder("pulled")
     assert held is not None
     assert (held.place.name, held.model) == ("a", "pulled")
+
+
+def test_a_pattern_with_a_named_model_lists_that() -> None:
+    """Clients would otherwise have no list; a name that doesn't lead there is not in it."""
+    for pattern, listed in (("*", ["small"]), ("claude-*", [])):
+        text = f'[[routes]]\nmodel = "{pattern}"\nto = "a:small"\n'
+        assert names(config(text, "a"), Lists(a=["x", "y"])) == listed

@@ -49,6 +49,8 @@ def test_the_defaults_of_the_page_are_the_defaults() -> None:
         "log",
         "middleware",
         "path_prefix",
+        "prompts",
+        "titles",
     }
     for name in FIELDS.keys() - others:
         assert getattr(given, name) == getattr(usual, name), name

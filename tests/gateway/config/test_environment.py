@@ -57,6 +57,15 @@ def test_an_address_is_checked_like_one_in_the_file(address: str) -> None:
     assert "sekret" not in str(caught.value)
 
 
+def test_an_address_with_a_part_of_the_paths_is_noticed() -> None:
+    """`--check` prints the warnings, and so does the start."""
+    around = {"GEMINI_API_KEY": "k", "GOOGLE_GEMINI_BASE_URL": "https://g.example/v1beta"}
+    config = load_config(None, around, default=None)
+    assert "warning: GOOGLE_GEMINI_BASE_URL: leave out /v1beta at the end" in "\n".join(
+        summary(config)
+    )
+
+
 @pytest.mark.parametrize(
     ("variable", "address"),
     [

@@ -51,6 +51,8 @@ trusted_proxies = ["127.0.0.1", "10.0.0.0/8", "2001:db8::/32"]
 log = "json"
 middleware = ["guard.py:redact"]
 path_prefix = "/llm/"
+titles = "test"
+prompts = "prompts"
 
 [providers.team]
 kind = "azure"
@@ -120,7 +122,8 @@ def test_every_field_is_read() -> None:
         drain_timeout=1.5,
         keys="sqlite:///keys.db", history="file:///var/chats", response_ttl=7 * 86400.0,
         allowed_hosts=("llm.example.org", "10.0.0.1"), log="json", middleware=("guard.py:redact",),
-        path_prefix="/llm", trusted_proxies=("127.0.0.1/32", "10.0.0.0/8", "2001:db8::/32"),
+        path_prefix="/llm", titles="test", prompts="prompts",
+        trusted_proxies=("127.0.0.1/32", "10.0.0.0/8", "2001:db8::/32"),
     )  # fmt: skip
     team, gpt = config.places["team"], config.routes[0]
     assert (team.provider and team.provider.name, team.dialect) == ("azure", "openai-responses")
@@ -318,6 +321,70 @@ def test_no_repr_of_a_configuration_shows_secrets() -> None:
     assert "hidden" not in str(config.warnings)
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://postgres@127.0.0.1:5432/db",
+        "postgresql://h/db",
+        "postgresql:///db?host=/run/postgresql",
+        "redis://cache@127.0.0.1:6379/0",
+        "sqlite:///keys.db",
+    ],
+)
+def test_a_store_url_without_a_password_is_no_warning(url: str) -> None:
+    """A user's name is no secret."""
+    assert not parse_config(f'[server]\nkeys = "{url}"\n', {}).warnings
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://me:pw@h/db",
+        "postgresql://:pw@h/db",
+        "postgresql://h/db?password=pw",
+        "postgresql://h/db?user=me&sslpassword=pw",
+        "redis://:pw@h",
+        "redis://h/0?password=pw",
+        "postgresql://me:p/w@h/db",
+        "postgresql://me@team:pw@h/db",
+    ],
+)
+@pytest.mark.whole
+def test_a_store_url_with_a_password_is_a_warning(url: str) -> None:
+    """Wherever it is, also in a URL that is not escaped."""
+    [warning] = parse_config(f'[server]\nkeys = "{url}"\n', {}).warnings
+    assert "use DRAGOMAN_KEYS instead" in str(warning)
+    assert "pw" not in str(warning)
+
+
+@pytest.mark.whole
+@pytest.mark.parametrize(
+    ("kind", "url", "end"),
+    [
+        ("google", "https://g.example/v1beta", "/v1beta"),
+        ("google", "https://g.example/v1/", "/v1"),
+        ("google", "https://g.example/v1beta/models", "/v1beta/models"),
+        ("anthropic", "https://a.example/v1", "/v1"),
+        ("anthropic", "https://a.example/v1/messages", "/v1/messages"),
+        ("ollama", "http://127.0.0.1:11434/api", "/api"),
+        ("openai", "https://o.example/v1/chat/completions", "/chat/completions"),
+        ("google", "https://g.example", None),
+        ("google", "https://proxy.example/gemini", None),
+        ("anthropic", "https://a.example/anthropic", None),
+        ("openai", "https://o.example/v1", None),
+        ("ollama", "http://127.0.0.1:11434", None),
+    ],
+)
+def test_a_base_url_with_a_part_of_the_paths_is_noticed(
+    kind: str, url: str, end: str | None
+) -> None:
+    """Requests would go to `/v1beta/v1beta/models`, which looks like a missing model."""
+    text = f'[providers.p]\nkind = "{kind}"\nbase_url = "{url}"\n'
+    found = [str(each) for each in parse_config(text, {}).warnings]
+    said = f"dragoman.toml:3:12: leave out {end} at the end: requests have it in their path"
+    assert found == ([] if end is None else [said])
+
+
 def test_warnings_name_unset_variables() -> None:
     """An unset key variable is likely a mistake, but not always."""
     config = parse_config(SMALLEST, {})
@@ -482,3 +549,12 @@ def test_a_misspelt_provider_of_a_price_is_a_warning() -> None:
     assert len(told) == 2
     assert "did you mean lab?" in told[0]
     assert "did you mean anthropic?" in told[1]
+
+
+def test_a_model_for_titles_that_no_route_serves_is_a_warning() -> None:
+    """An alias or a route serves it; without routes, any name may be served."""
+    route = '[[routes]]\nmodel = "test"\nto = "echo:"\n[aliases]\nshort = "test"\n'
+    for name, count in (("test", 0), ("short", 0), ("tset", 1)):
+        config = parse_config(f'[server]\ntitles = "{name}"\n{route}', {})
+        assert len([each for each in config.warnings if "titles" in str(each)]) == count
+    assert parse_config('[server]\ntitles = "tset"\n', {}).warnings == ()

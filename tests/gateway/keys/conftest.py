@@ -2,48 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Generator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from dragoman.gateway.keys import Keys
+from dragoman.testing.conformance.key_stores import NOON, Clock, Place
 from tests.history.storage.backend_postgres import URL as POSTGRES
 from tests.history.storage.backend_postgres import emptied, schema
 from tests.history.storage.backend_redis import URL as REDIS
 from tests.history.storage.backend_redis import fresh_prefix
 
-NOON = 1_794_916_800.0  # 2026-11-17 12:00 UTC
-
-
-class Clock:
-    """A clock that only moves when told to."""
-
-    def __init__(self, now: float = NOON) -> None:
-        self.now = now
-
-    def __call__(self) -> float:
-        """The time."""
-        return self.now
-
-
-class Place:
-    """An empty store that can be opened repeatedly."""
-
-    def __init__(self, url: str) -> None:
-        self.url = url
-        self.clock = Clock()
-
-    @asynccontextmanager
-    async def opened(self, **options: Any) -> AsyncGenerator[Keys]:
-        """Its keys, as another process would open them."""
-        keys = await Keys.open(self.url, **{"clock": self.clock, **options})
-        try:
-            yield keys
-        finally:
-            await keys.close()
+__all__ = ["NOON", "Clock", "Place"]
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tests.gateway.libraries.clients import BEFORE, LIBRARIES, TRIED
 from tests.gateway.matrix.behind import BACKS
 from tests.gateway.matrix.cells import CLIENTS
 from tests.gateway.matrix.frameworks import FRAMEWORKS
@@ -49,7 +50,44 @@ Each of these completes a tool call (the model calls a tool, the library runs it
 responds) with every provider, streaming and non-streaming:
 
 {frameworks}
+
+## Libraries in their newest versions
+
+Each was installed in an environment of its own on {tried}, and tried with every provider, streaming
+and non-streaming. ✓ means: it shows the answer, runs a tool and answers, shows thinking where it
+can show any, and raises its own error with the provider's status. `make test-all` repeats it.
+
+| library | version | {fronts} |
+|---|---|{lines}
+{libraries}
+
+What failed when they were first tried, and works now:
+
+| library | API | before |
+|---|---|---|
+{before}
+
+- llm has no way to show thinking, so its row is about the rest; instructor's row is about tool
+  calls and JSON by a schema. Its mode for the Responses API reads tool calls alone.
+- LlamaIndex's Anthropic class takes only the models that it lists, so it was not tried.
+- LiteLLM reaches the Gemini API at `api_base="http://127.0.0.1:8421/v1beta"`.
+
+## Agents from npm and PyPI
+
+| agent | version | result |
+|---|---|---|
+{agents}
 """
+_AGENTS = (
+    ("GitHub Copilot CLI", "1.0.102",
+     "reads and writes files over Chat, Responses and Anthropic, with every provider"),
+    ("gptme", "0.35.1", "by hand, over Chat: calls tools; of parallel calls it runs one"),
+    ("mini-swe-agent", "2.4.6", "installs; not tried to the end"),
+    ("aider", "0.86.2", "installs; not tried"),
+    ("open-webui", "0.12.4", "installs; not tried"),
+    ("crush", "0.96.1", "not tried: its npm package downloads a program from GitHub"),
+    ("goose", "", "not tried: it is distributed on GitHub only"),
+)  # fmt: skip
 
 
 def page() -> str:
@@ -60,10 +98,21 @@ def page() -> str:
     rows = [f"| scenario |{titles}", f"|---|{'---|' * len(CLIENTS)}"]
     rows += [_row(scenario.name) for scenario in SCENARIOS]
     rows.append("| embeddings |" + "".join(f" {'✓' if c.embeds else ''} |" for c in CLIENTS))
+    fronts = list(dict.fromkeys(front for each in LIBRARIES for front in each.fronts))
     between = _BETWEEN.format(
         scenarios="\n".join(f"| {each.name} | {_first_line(each.run)} |" for each in SCENARIOS),
         losses="\n".join(map(_loss, LOSSES)),
         frameworks="\n".join(f"- {each.name}" for each in FRAMEWORKS),
+        tried=TRIED,
+        fronts=" | ".join(fronts),
+        lines="---|" * len(fronts),
+        libraries="\n".join(
+            f"| {each.name} | {each.version} |"
+            + "".join(" ✓ |" if front in each.fronts else " |" for front in fronts)
+            for each in LIBRARIES
+        ),
+        before="\n".join(f"| {' | '.join(each)} |" for each in BEFORE),
+        agents="\n".join(f"| {' | '.join(each)} |" for each in _AGENTS),
     )
     return "\n".join([head, *rows, between.rstrip(), ""])
 

@@ -144,3 +144,15 @@ def until(page: Any, expression: str, given: Any = None) -> None:
         page.wait_for_timeout(25)
     msg = f"never came true: {expression}"
     raise AssertionError(msg)
+
+
+MODEL_KNOWN = ".model > button[data-model]:not([data-model=''])"
+"""The model picker, once the gateway has told its models."""
+
+
+def choose_model(page: Any, model: str) -> None:
+    """Choose the model of the next response, or type its name if it is not listed."""
+    page.wait_for_selector(MODEL_KNOWN)
+    page.locator(".model > button").click()
+    page.get_by_role("combobox", name="Search models").fill(model)
+    page.locator(f".picker [data-model='{model}']").click()

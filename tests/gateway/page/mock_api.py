@@ -81,7 +81,7 @@ async def info(request: web.Request) -> web.Response:
     return web.json_response({
         "version": "0", "needs_key": mock(request).needs_key, "has_history": True, "has_keys": True, "has_traffic": True,
         "keeps_bodies": False, "dialects": data.DIALECTS, "targets": data.TARGETS, "default_model": data.MODELS[0]["id"],
-        "fronts": data.DIALECTS, "formats": data.FORMATS, "tools": ["weather"],
+        "fronts": data.DIALECTS, "formats": data.FORMATS, "tools": ["weather"], "has_prompts": True,
     })  # fmt: skip
 
 
@@ -125,6 +125,19 @@ async def deleted(request: web.Request) -> web.Response:
     made = mock(request)
     made.rows = [row for row in made.rows if row["id"] != request.match_info["id"]]
     return web.json_response({"deleted": 1})
+
+
+@routes.get(_PREFIX + "ui/api/tags")
+async def tagged(request: web.Request) -> web.Response:
+    names = sorted({name for row in mock(request).rows for name in row.get("tags", ())})
+    return web.json_response({"tags": [{"name": name, "conversations": 1} for name in names]})
+
+
+@routes.get(_PREFIX + "ui/api/prompts")
+async def prompts(_: web.Request) -> web.Response:
+    brief = {"name": "brief", "text": "Sum up in one sentence: $input", "variables": []}
+    broken = {"name": "broken", "problem": "template broken: is not TOML (line 1)"}
+    return web.json_response({"prompts": [brief, broken]})
 
 
 @routes.post(_PREFIX + "ui/api/conversations/{id}/fork")

@@ -70,6 +70,9 @@ def conversations(count: int) -> list[dict[str, Any]]:
             "messages": 2000 if number == 1 else 6 if number == 0 else random.randrange(2, 60),
             "updated_at": NOW - number * 5000,
             "pinned": number in {0, 3},
+            "tags": [["travel"], ["physics", "to read"], ["work"], ["home"]][number]
+            if number < 4
+            else [],
             "cost": f"{random.random() / 10:.4f}",
         }
         for number in range(count)

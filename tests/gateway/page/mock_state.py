@@ -52,7 +52,7 @@ class Mock:
         shown = messages[max(0, end - limit) : end]
         row = next((row for row in self.rows if row["id"] == name), {"title": "", "pinned": False})
         return {
-            "id": name, "title": row["title"], "pinned": row["pinned"], "branch": branch,
+            "id": name, "title": row["title"], "pinned": row["pinned"], "tags": row.get("tags", []), "branch": branch,
             "branches": [{"number": number, "parent": 0, "from_message": None} for number in branches],
             "messages": [self._with_siblings(branches, messages, one) for one in shown], "has_more": end > limit,
         }  # fmt: skip

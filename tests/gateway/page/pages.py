@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Generator, Iterator
+from collections.abc import AsyncIterator, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx
 
-from dragoman.gateway.config.settings import GatewayConfig, Place, ServerSettings
+from dragoman.gateway.config.settings import GatewayConfig, Place, RouteSettings, ServerSettings
 from dragoman.model.accumulate import MessageAccumulator
 from dragoman.model.events import Event, PartDelta, PartStart, ResponseStart
 from dragoman.model.messages import Message
@@ -24,6 +24,7 @@ from tests.gateway.running import Serving, running
 PAGE = {"x-dragoman-page": "1"}
 ECHO = Place(name="echo:", model_url="echo:")
 SCRIPTED = Place(name="scripted:", model_url="scripted:")
+PLACES: Mapping[str, Place] = {each.name: each for each in (ECHO, SCRIPTED)}
 
 
 def begun(*pieces: str) -> list[Event]:
@@ -107,6 +108,13 @@ class TestPage:
             assert answer.status_code == 200, answer.text
             yield _events(answer)
 
+    @contextmanager
+    def following(self, run: str) -> Generator[Iterator[dict[str, Any]]]:
+        """The events of a run in progress, from the first one."""
+        with self._client.stream("GET", f"talk/{run}") as answer:
+            assert answer.status_code == 200
+            yield _events(answer)
+
     def talk(self, text: str = "", **body: Any) -> list[dict[str, Any]]:
         """All events of an answer."""
         with self.talking(text, **body) as events:
@@ -125,10 +133,13 @@ def _events(answer: httpx.Response) -> Iterator[dict[str, Any]]:
 
 
 @contextmanager
-def page_at(store: str | None, **server: Any) -> Generator[TestPage]:
+def page_at(
+    store: str | None, *, places: Mapping[str, Place] = PLACES,
+    routes: tuple[RouteSettings, ...] = (), **server: Any,
+) -> Generator[TestPage]:  # fmt: skip
     """A gateway with the page, its conversations in a store."""
-    places = {each.name: each for each in (ECHO, SCRIPTED)}
-    config = GatewayConfig(places=places, server=ServerSettings(history=store, **server))
+    settings = ServerSettings(history=store, **server)
+    config = GatewayConfig(places=places, routes=routes, server=settings)
     with running(config) as serving:
         page = TestPage(serving)
         try:

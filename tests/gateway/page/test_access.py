@@ -158,8 +158,8 @@ HOSTILE = (
 @pytest.mark.parametrize(
     ("method", "rest"),
     [
-        ("GET", ""), ("PATCH", ""), ("DELETE", ""), ("POST", "/fork"), ("GET", "/export"),
-        ("GET", "/sent?message=x"),
+        ("GET", ""), ("PATCH", ""), ("DELETE", ""), ("POST", "/fork"), ("POST", "/title"),
+        ("GET", "/export"), ("GET", "/sent?message=x"),
     ],
 )  # fmt: skip
 def test_a_hostile_id_is_nothing(page: TestPage, method: str, rest: str) -> None:

@@ -191,6 +191,10 @@ def test_hostile_fields_are_only_text(
     page.wait_for_timeout(600)
     for fold in page.locator("details > summary").all()[:6]:
         fold.evaluate("(one) => one.click()")
+    if name == "talk":
+        for opens in (".model > button", ".composer [aria-label=Prompts]"):
+            page.locator(opens).evaluate("(one) => one.click()")
+            page.wait_for_timeout(300)
     if name in {"history", "keys"}:
         page.keyboard.press("/")
         page.keyboard.type("cat")

@@ -14,6 +14,7 @@ from tests.gateway.page.mock_state import Mock
 pytestmark = pytest.mark.slow  # seconds for the browser; the whole list then takes one load
 
 ELEMENTS = frozenset((
+    "rect", "circle", "polygon", "polyline", "text",
     "div", "p", "span", "a", "strong", "em", "del", "code", "pre", "h3", "h4", "h5", "h6", "ul",
     "ol", "li", "blockquote", "hr", "br", "table", "thead", "tbody", "tr", "th", "td", "figure",
     "figcaption", "button", "svg", "path", "math", "mrow", "mi", "mn", "mo", "ms", "mtext",
@@ -21,6 +22,7 @@ ELEMENTS = frozenset((
     "merror", "semantics", "wbr",
 ))  # fmt: skip
 ATTRIBUTES = frozenset((
+    "x", "y", "rx", "cx", "cy", "r", "points", "height",
     "class", "title", "href", "target", "rel", "dir", "tabindex", "role", "aria-label",
     "aria-hidden", "focusable", "viewbox", "d", "start", "type", "display", "displaystyle",
     "scriptlevel", "mathvariant", "stretchy", "form", "lspace", "rspace", "width",

@@ -10,7 +10,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from tests.gateway.page.browsing import opened, until
+from tests.gateway.page.browsing import choose_model, opened, until
 from tests.gateway.page.pages import page_at, url_of
 from tests.gateway.running import upstream
 
@@ -70,9 +70,8 @@ def test_page_works_behind_a_proxy(chromium: Any, address: str) -> None:
         page = looking.page
         page.on("request", lambda request: asked.append(request.url))
         looking.go()
-        page.wait_for_selector(".model option", state="attached")
         assert page.url.endswith(f"{_PREFIX}/ui/")
-        page.locator(".model select").select_option("echo:")
+        choose_model(page, "echo:")
         page.fill(".composer > textarea", "Is anybody here?")
         page.keyboard.press("Enter")
         page.locator(".message.assistant:not(.live)", has_text="Is anybody here?").wait_for()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from base64 import b64encode
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from dragoman.history.identity import SessionIdentity
 from dragoman.model.messages import Message
 from dragoman.model.parts import Text, Thinking
 from tests.gateway.answers import Provider
+from tests.gateway.page.mock_data import PICTURE
 from tests.gateway.page.pages import ECHO, TestPage, calls, page_at, url_of
 from tests.gateway.running import place, running, upstream
 from tests.interop.test_chat_exports import CLAUDE
@@ -76,6 +78,21 @@ def test_pins_come_first_and_outlast_the_gateway(tmp_path: Path) -> None:
         assert [each["pinned"] for each in page.read("conversations")["items"]].count(True) == 1
         page.write("PATCH", f"conversations/{made[0]}", {"pinned": False})
         assert ids(page)[-1] == made[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [("What is in it?", "What is in it?"), ("Steps:\n\nRead it.", "Steps:"), ("", "notes.txt")],
+)
+def test_a_conversation_that_begins_with_a_file_is_named_by_its_text(
+    page: TestPage, text: str, line: str
+) -> None:
+    """The first line is the author's, not the file's; a file alone gives its name."""
+    notes = [{"name": name, "data": "QnV5IG1pbGsu"} for name in ("notes.txt", "more.txt")]
+    for files in (notes[:1], notes):
+        id = page.talk(text, attachments=files, model="echo:")[0]["conversation"]
+        found = page.read(f"conversations/{id}")["first_line"]
+        assert found == line
 
 
 def test_a_title_goes_where_the_conversation_goes(page: TestPage, id: str) -> None:
@@ -239,8 +256,8 @@ def test_deleting_and_forgetting_say_what_they_did(page: TestPage, id: str) -> N
 
 
 def test_every_format_goes_out_and_comes_in_again(page: TestPage, id: str) -> None:
-    """An export in any listed format can be imported again."""
-    formats = [each["id"] for each in page.read("info")["formats"]]
+    """An export in any listed format but Markdown can be imported again."""
+    formats = [each["id"] for each in page.read("info")["formats"] if each["id"] != "markdown"]
     assert {"canonical", "openai-chat", "anthropic", "gemini"} <= set(formats)
     for name in formats:
         file = page.ask("GET", f"conversations/{id}/export", params={"format": name})
@@ -254,6 +271,24 @@ def test_every_format_goes_out_and_comes_in_again(page: TestPage, id: str) -> No
         assert page.texts(made["id"])[:4] == page.texts(id)
     wrong = page.ask("GET", f"conversations/{id}/export", params={"format": "latin"})
     assert wrong.status_code == 400
+
+
+def test_markdown_is_for_reading(page: TestPage) -> None:
+    """Title, texts and calls are readable; what only a name is left of is reported."""
+    picture = b64encode(PICTURE).decode()
+    id = page.talk(
+        "What is `this`?", model="echo:", attachments=[{"name": "a.png", "data": picture}]
+    )[0]["conversation"]
+    page.write("PATCH", f"conversations/{id}", {"title": "Of <b>stone</b>"})
+    file = page.ask("GET", f"conversations/{id}/export", params={"format": "markdown"})
+    assert file.headers["content-type"] == "text/markdown; charset=utf-8"
+    assert "Of%20_b_stone_b_.md" in file.headers["content-disposition"]
+    assert file.headers["x-dragoman-losses"].startswith("1; messages[].parts[]: ")
+    text = file.text
+    assert text.startswith("# Of <b>stone</b>\n\n## user\n\n")
+    assert "*(image: a.png)*" in text
+    assert "What is `this`?" in text
+    assert "## assistant (echo" in text
 
 
 def test_an_import_takes_many_and_tells_what_is_broken(page: TestPage, id: str) -> None:

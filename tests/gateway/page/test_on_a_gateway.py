@@ -13,14 +13,13 @@ import pytest
 from dragoman.errors import RateLimited
 from dragoman.model.messages import Message
 from dragoman.model.tools import ToolCall
-from tests.gateway.page.browsing import Looking, opened, until
-from tests.gateway.page.pages import Hangs, TestPage
-from tests.gateway.page.real import gateway_at
+from tests.gateway.page.browsing import choose_model, until
+from tests.gateway.page.flows import COMPOSER, EVERY_WIDTH, Flow, flowing
+from tests.gateway.page.pages import Hangs
 
 pytestmark = pytest.mark.slow
 
 _ARABIC = "\u0645\u0631\u062d\u0628\u0627 \u0628\u0627\u0644\u0639\u0627\u0644\u0645"
-_COMPOSER = ".composer > textarea"
 _DROP = """([selector, name, text]) => {
   const data = new DataTransfer();
   data.items.add(new File([text], name, { type: 'text/plain' }));
@@ -47,37 +46,11 @@ PASTED = {
 """Texts that are pasted into the lens, each with what it shows."""
 
 
-class Flow:
-    """The page in a browser, and the gateway behind it."""
-
-    def __init__(self, gateway: TestPage, looking: Looking) -> None:
-        self.gateway, self.looking, self.page = gateway, looking, looking.page
-
-    def start(self, *script: Any) -> Any:
-        """Open Talk with a scripted model."""
-        self.gateway.script(*script)
-        self.looking.go("", _COMPOSER)
-        self.page.wait_for_selector(".model option", state="attached")
-        self.page.locator(".model select").select_option("scripted:")
-        return self.page
-
-    def say(self, text: str, answer: str | None = None) -> None:
-        """Send a message, and wait for a text."""
-        self.page.fill(_COMPOSER, text)
-        self.page.keyboard.press("Enter")
-        if answer is not None:
-            self.page.get_by_text(answer).wait_for()
-            until(self.page, "!document.querySelector('.live')")
-
-
 @pytest.fixture
 def flow(chromium: Any, tmp_path: Path) -> Iterator[Flow]:
     """A gateway of its own for each test."""
-    with (
-        gateway_at(tmp_path) as (gateway, _),
-        opened(chromium, f"{gateway.url}/ui/") as looking,
-    ):
-        yield Flow(gateway, looking)
+    with flowing(chromium, tmp_path) as made:
+        yield made
 
 
 def test_an_answer_stays_in_its_conversation(flow: Flow) -> None:
@@ -105,13 +78,10 @@ def test_a_message_that_could_not_be_sent_is_given_back(flow: Flow) -> None:
     """Its text is in the composer again, before what was written since; nothing else changes."""
     page = flow.start("An answer")
     flow.say("First", "An answer")
-    page.locator(".model select").evaluate(
-        "(select) => { select.add(new Option('gone', 'gone:x')); }"
-    )
-    page.locator(".model select").select_option("gone:x")
+    choose_model(page, "gone:x")
     flow.say("Precious words")
     page.wait_for_selector(".notice.bad")
-    assert page.input_value(_COMPOSER) == "Precious words"
+    assert page.input_value(COMPOSER) == "Precious words"
     assert page.locator(".message").count() == 2
     assert page.get_by_role("button", name="Try again").count() == 0
 
@@ -120,12 +90,12 @@ def test_drafts_and_the_open_conversation_survive_other_views(flow: Flow) -> Non
     """Coming back to Talk shows the same conversation, with the text being written."""
     page = flow.start("An answer")
     flow.say("First", "An answer")
-    page.fill(_COMPOSER, "Half a thought")
+    page.fill(COMPOSER, "Half a thought")
     page.keyboard.press("Alt+3")
     page.wait_for_selector(".history-row")
     page.get_by_role("link", name="Talk").click()
     page.get_by_text("An answer").wait_for()
-    assert page.input_value(_COMPOSER) == "Half a thought"
+    assert page.input_value(COMPOSER) == "Half a thought"
 
 
 def test_every_option_reaches_the_model(flow: Flow) -> None:
@@ -170,7 +140,7 @@ def test_files_can_be_dropped_and_never_replace_the_page(flow: Flow) -> None:
     page = flow.start()
     assert page.evaluate(_DROP, ["header.top", "x.txt", "beside"])
     assert page.evaluate(_DROP, [".thread", "notes.txt", "dropped words"])
-    page.locator(".model select").select_option("echo:")
+    choose_model(page, "echo:")
     flow.say("Look", "dropped words")
 
 
@@ -183,7 +153,8 @@ def test_long_numbers_keep_their_digits(flow: Flow) -> None:
     page.locator("details.call summary").click()
     assert number in page.locator("details.call pre").first.inner_text()
     page.keyboard.press("Alt+2")
-    page.fill(".paste textarea", f'{{"model": "m", "seed": {number}, "messages": []}}')
+    said = '[{"role": "user", "content": "Hi"}]'
+    page.fill(".paste textarea", f'{{"model": "m", "trace": {number}, "messages": {said}}}')
     page.get_by_role("button", name="Compare").click()
     page.get_by_label("Left target").select_option("openai-chat")
     page.locator(".j-number", has_text=number).first.wait_for()
@@ -240,3 +211,31 @@ def test_hostile_names_and_errors_are_only_text(flow: Flow) -> None:
         assert page.locator("main img, form").count() == 0
     flow.looking.go(f"#/lens?left={quote(bad)}&rules={quote(bad)}", ".paste")
     assert page.evaluate("window.pwned") is None
+
+
+@EVERY_WIDTH
+def test_a_conversation_is_exported_as_markdown_and_deleted_from_talk(
+    chromium: Any, tmp_path: Path, screen: dict[str, Any]
+) -> None:
+    """Its menu has both; nothing is deleted before the confirmation, and then it is gone."""
+    with flowing(chromium, tmp_path, **screen) as flow:
+        gateway = flow.gateway
+        page = flow.start("*Of stone*, all of it.")
+        flow.say("What is it made of?", "Of stone")
+        menu = page.locator(".conversation-head .menu > button")
+        menu.click()
+        with page.expect_download() as download:
+            page.get_by_role("menuitem", name="Export as Markdown").click()
+        assert download.value.suggested_filename.endswith(".md")
+        text = Path(download.value.path()).read_text()
+        assert "## user\n\nWhat is it made of?\n\n## assistant" in text
+        assert "*Of stone*, all of it." in text
+        menu.click()
+        page.get_by_role("menuitem", name="Delete …").click()
+        assert "be undone" in page.get_by_role("dialog").inner_text()
+        assert len(gateway.read("conversations")["items"]) == 1
+        page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+        page.wait_for_selector(".welcome")
+        page.get_by_text("Conversation deleted.").wait_for()
+        assert page.evaluate("location.hash") == "#/talk"
+        assert gateway.read("conversations")["items"] == []

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from time import time
+from typing import Any
+
+import pytest
 
 from dragoman import Message
+from dragoman.errors import NotFound
 from dragoman.gateway.page import relay
-from dragoman.gateway.page.relay import Relay, tell
+from dragoman.gateway.page.relay import Relay, events_elsewhere, running, tell
 from dragoman.history import MemoryStorage
 from dragoman.history.records import body_of
 from dragoman.history.storage.protocol import Entry
 from tests.environment import PATIENCE
 
-_RUN = "0" * 32
+_RUN = f"{'0' * 40}-0-{'0' * 32}"
 
 
 class _Run:
@@ -33,6 +38,14 @@ class _Run:
         """Remember that it was stopped."""
         self.stopped.set()
 
+    async def events(self, pause: float) -> AsyncIterator[dict[str, Any] | None]:
+        """Two events, and then none for a while."""
+        yield {"type": "delta", "text": "a"}
+        yield {"type": "delta", "text": "\ud800"}
+        while True:
+            yield None
+            await asyncio.sleep(pause)
+
 
 async def test_rows_that_are_no_decisions_are_skipped() -> None:
     """Half a character, JSON of another form, or no JSON: later decisions still arrive."""
@@ -46,3 +59,29 @@ async def test_rows_that_are_no_decisions_are_skipped() -> None:
         await tell(storage, _RUN, {"stop": True})
         await asyncio.wait_for(run.stopped.wait(), PATIENCE)
     assert run.decided == [("c", True, "\ud800")]
+
+
+async def test_another_worker_follows_a_run() -> None:
+    """It finds the run by its branch, gets all events, and ends when the run does."""
+    storage, run = MemoryStorage(), _Run()
+    async with Relay(storage, run):
+        assert await running(storage, "0" * 40, 0) == _RUN
+        assert await running(storage, "0" * 40, 1) is None
+        await tell(storage, _RUN, {"follow": True})
+        events = events_elsewhere(storage, _RUN, 60)
+        found = [await anext(events), await anext(events)]
+        assert [each and each["text"] for each in found] == ["a", "\ud800"]
+    assert [each async for each in events] == []
+    assert await running(storage, "0" * 40, 0) is None
+    assert await storage.sessions() == []
+
+
+async def test_a_run_without_a_sign_of_life_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its worker was killed: the branch is free, and nobody waits for the run."""
+    storage, run = MemoryStorage(), _Run()
+    async with Relay(storage, run):
+        monkeypatch.setattr(relay, "_DEAD", 0)
+        assert await running(storage, "0" * 40, 0) is None
+        with pytest.raises(NotFound):
+            await tell(storage, _RUN, {"stop": True})
+        assert [each async for each in events_elsewhere(storage, _RUN, 60)] == []

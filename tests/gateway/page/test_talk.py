@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.errors import RateLimited, StreamInterrupted
+from dragoman.errors import InvalidRequest, RateLimited, StreamInterrupted
 from dragoman.gateway.records import RequestRecord
 from dragoman.model.messages import Message
 from dragoman.model.parts import Text, Thinking
@@ -199,19 +199,56 @@ def test_a_stop_keeps_what_arrived(page: TestPage) -> None:
 
 
 def test_a_client_that_is_killed_in_mid_stream_loses_nothing(page: TestPage) -> None:
-    """When the connection breaks, the received part is stored and the run ends."""
+    """The answer goes on without a reader; the next one gets all of it, and can stop it."""
     page.script(Hangs("Half an answer"), "Go on.")
     with page.talking("Talk.") as events:
         seen = [next(events)]
         while seen[-1]["type"] != "delta":
             seen.append(next(events))
-    id = seen[0]["conversation"]
-    eventually(lambda: not page.gateway.page or not page.gateway.page.runs)
-    found = page.read(f"conversations/{id}")["messages"]
-    assert [each["role"] for each in found] == ["user", "assistant"]
-    assert found[-1]["finish"] == "stopped"
-    assert found[-1]["parts"][0]["text"] == "Half an answer"
+    id, run = seen[0]["conversation"], seen[0]["run"]
+    opened = page.read(f"conversations/{id}")
+    assert (opened["run"], [each["role"] for each in opened["messages"]]) == (run, ["user"])
+    with page.following(run) as events:
+        again = [next(events) for _ in seen]
+        assert again == seen
+        page.write("POST", f"talk/{run}/stop")
+        assert [event["type"] for event in events] == ["done"]
+    eventually(lambda: page.ask("GET", f"talk/{run}").status_code == 404)
+    opened = page.read(f"conversations/{id}")
+    assert (opened["run"], opened["messages"][-1]["finish"]) == (None, "stopped")
+    assert opened["messages"][-1]["parts"][0]["text"] == "Half an answer"
     assert page.talk("Go on.", conversation=id)[-1]["type"] == "done"
+
+
+def test_an_answer_that_nobody_reads_is_completed(page: TestPage) -> None:
+    """The reader goes away once its message is stored; the whole answer is stored."""
+    page.script("All of it.")
+    with page.talking("Talk.") as events:
+        id = next(events)["conversation"]
+        assert next(events)["type"] == "message"
+    eventually(lambda: page.read(f"conversations/{id}")["run"] is None)
+    found = page.read(f"conversations/{id}")["messages"]
+    assert [(each["role"], each["finish"]) for each in found] == [
+        ("user", None),
+        ("assistant", "stop"),
+    ]
+
+
+def test_a_decision_is_told_to_every_reader(page: TestPage) -> None:
+    """A reader that comes after an approval gets the request for it and the decision."""
+    page.script(calls(("calculate", {"expression": "6*7"})), Hangs("It is"))
+    with page.talking("What is 6*7?", tools=True) as events:
+        run = next(events)["run"]
+        asked = next(event for event in events if event["type"] == "approval")
+    body = {"call_id": asked["call_id"], "allow": True}
+    page.write("POST", f"talk/{run}/approve", body)
+    with page.following(run) as events:
+        seen = [next(events)]
+        while seen[-1].get("text") != "It is":
+            seen.append(next(events))
+        page.write("POST", f"talk/{run}/stop")
+    order = [each["type"] for each in seen if each["type"] in {"approval", "decided", "result"}]
+    assert order == ["approval", "decided", "result"]
 
 
 def test_a_model_that_breaks_off_leaves_what_it_said(page: TestPage) -> None:
@@ -226,6 +263,17 @@ def test_a_model_that_breaks_off_leaves_what_it_said(page: TestPage) -> None:
     events = page.talk("Again.", conversation=id)
     assert (events[-1]["type"], events[-1]["kind"]) == ("error", "RateLimited")
     assert page.texts(id) == ["Talk.", "Half", "Again."]
+
+
+def test_the_page_is_told_why_a_provider_refused(page: TestPage) -> None:
+    """In a field of its own; an error without a sentence of the provider has none."""
+    page.script(InvalidRequest("invalid (status 400)", detail="gemma does not support tools"))
+    refused = page.talk("Talk.")[-1]
+    assert (refused["message"], refused["detail"]) == (
+        "invalid (status 400)", "gemma does not support tools",
+    )  # fmt: skip
+    page.script(RateLimited("later", detail="Acme is out of tokens"))
+    assert "detail" not in page.talk("Again.")[-1]
 
 
 def test_two_tabs_on_one_branch_do_not_talk_across_each_other(page: TestPage) -> None:
@@ -356,6 +404,28 @@ def test_without_a_store_this_machines_own_is_used(
         assert page.read("conversations")["items"] == []
         other = page.talk("Hello.", model="echo:")[0]["conversation"]
         assert page.texts(other) == ["Hello.", "Hello."]
+
+
+def test_another_worker_shows_a_run_that_goes_on(tmp_path: Path) -> None:
+    """Two gateways share a store: an answer of one is followed, and stopped, at the other."""
+    url = url_of("sqlite", tmp_path)
+    with page_at(url, workers=2) as one, page_at(url, workers=2) as other:
+        one.script(Hangs("Slow words"), "Done")
+        with one.talking("Slowly.") as events:
+            seen = [next(events)]
+            while seen[-1]["type"] != "delta":
+                seen.append(next(events))
+        id, run = seen[0]["conversation"], seen[0]["run"]
+        assert other.read(f"conversations/{id}")["run"] == run
+        body = {"model": "echo:", "text": "Me too.", "conversation": id}
+        assert other.ask("POST", "talk", json=body).status_code == 409
+        with other.following(run) as events:
+            assert [next(events) for _ in seen] == seen
+            other.write("POST", f"talk/{run}/stop")
+            list(events)
+        eventually(lambda: other.read(f"conversations/{id}")["run"] is None)
+        assert other.texts(id) == ["Slowly.", "Slow words"]
+        assert len(other.read("conversations")["items"]) == 1
 
 
 def test_what_is_decided_at_another_worker_reaches_the_run(tmp_path: Path) -> None:

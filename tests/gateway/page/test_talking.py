@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.gateway.page.browsing import Looking, until
+from tests.gateway.page.browsing import Looking, choose_model, until
 from tests.gateway.page.mock_state import Mock
 
 pytestmark = pytest.mark.slow
@@ -106,7 +106,7 @@ def test_first_message_can_be_edited(looking: Looking) -> None:
 def test_retry_with_another_model(looking: Looking) -> None:
     """A retry uses the currently selected model."""
     page = looking.go("#/talk/c0", "#m-m6")
-    page.select_option(".model select", "gemini:gemini-3-pro")
+    choose_model(page, "gemini:gemini-3-pro")
     page.locator("#m-m6").focus()
     page.keyboard.press("r")
     page.wait_for_selector("text=2 of 2")
@@ -123,7 +123,7 @@ def test_what_was_sent_is_shown(looking: Looking) -> None:
     assert "W83" in page.locator(".drawer .line.marked", has_text='"temperature"').inner_text()
     page.keyboard.press("Escape")
     page.wait_for_selector(".drawer", state="detached")
-    assert page.evaluate("document.activeElement.id") == "m-m2"
+    until(page, "document.activeElement.id === 'm-m2'")
 
 
 @pytest.mark.parametrize("way", ["drop", "paste", "button"])
@@ -191,7 +191,7 @@ def test_first_message_loaded_is_edited_after_the_one_before_it(looking: Looking
     until(page, "document.querySelector('.editor') === null")
     assert looking.asked("POST", "talk") == []
     held.pop().continue_()
-    page.wait_for_selector(".live")
+    page.wait_for_selector("text=2 of 2")
     (sent,) = looking.asked("POST", "talk")
     assert sent["after"] == "m1959"
 

@@ -27,6 +27,12 @@ PLACES = {
     "request": ("#/traffic/r7", ".waterfall"),
     "keys": ("#/keys", ".hops"),
 }
+OPENED = {
+    "models": [".model > button"],
+    "tags": [".conversation-head .menu > button", "[role=menuitem]:has-text('Tags')"],
+    "delete": [".conversation-head .menu > button", "[role=menuitem]:has-text('Delete')"],
+}
+"""What is pressed in the conversation, one after the other, to open each."""
 _AXE = os.environ.get("DRAGOMAN_TEST_AXE")
 _WAY_IN = [(name, *place) for name, place in PLACES.items()]
 
@@ -246,6 +252,30 @@ def test_phone_never_scrolls_sideways(looking: Looking, name: str, place: str, w
     assert page.locator(".views a").last.bounding_box()["y"] > 600
 
 
+@pytest.mark.parametrize("screen", [PHONE], ids=["360px"])
+def test_recent_conversations_are_within_reach_on_a_phone(looking: Looking) -> None:
+    """A drawer lists them, from an open conversation and a new one; a choice closes it."""
+    page = looking.go("", ".welcome")
+    page.get_by_role("button", name="Recent conversations").click()
+    drawer = page.get_by_role("dialog")
+    drawer.get_by_role("link", name="Dinner for six").first.click()
+    page.locator("h1", has_text="Dinner for six").wait_for()
+    assert page.locator("dialog").count() == 0
+    page.get_by_role("button", name="Recent conversations").click()
+    assert drawer.locator("[aria-current=page]").inner_text().startswith("Dinner for six")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    heights = page.evaluate(
+        "[...document.querySelectorAll('dialog li a')].map((one) => one.offsetHeight)"
+    )
+    assert min(heights) >= 44
+    drawer.get_by_role("link", name="New conversation").click()
+    page.wait_for_selector(".welcome")
+    page.get_by_role("button", name="Recent conversations").click()
+    page.wait_for_selector("dialog[open]")
+    page.keyboard.press("Escape")
+    page.wait_for_selector("dialog", state="detached")
+
+
 def _axe() -> str:
     """The source of axe-core: a path in DRAGOMAN_TEST_AXE, or the copy in axe-playwright-python."""
     if _AXE:
@@ -261,11 +291,23 @@ def _axe() -> str:
     "screen", [{**DARK, "color_scheme": "light"}, DARK, PHONE], ids=["light", "dark", "phone"]
 )
 @pytest.mark.parametrize(("name", "place", "wait"), _WAY_IN, ids=PLACES)
-def test_axe_finds_nothing_serious(
-    looking: Looking, screen: dict[str, Any], name: str, place: str, wait: str
-) -> None:
+def test_axe_finds_nothing_serious(looking: Looking, name: str, place: str, wait: str) -> None:
     """Roles, names, contrast and focus of every view, in both themes and on a phone."""
     page = compare(looking) if name == "lens" else looking.go(place, wait)
+    _expect_accessible(page)
+
+
+@pytest.mark.parametrize("screen", [DARK, PHONE], ids=["dark", "phone"])
+@pytest.mark.parametrize("presses", OPENED.values(), ids=OPENED)
+def test_axe_finds_nothing_serious_in_what_opens(looking: Looking, presses: list[str]) -> None:
+    """The model picker and the dialogs of a conversation."""
+    page = looking.go("#/talk/c0", "#m-m6")
+    for each in presses:
+        page.locator(each).first.click()
+    _expect_accessible(page)
+
+
+def _expect_accessible(page: Any) -> None:
     axe = page.context.new_cdp_session(page)  # by the debugger: the page's policy forbids eval
     axe.send("Runtime.evaluate", {"expression": _axe()})
     page.wait_for_timeout(250)  # dialogues fade in
@@ -275,4 +317,4 @@ def test_axe_finds_nothing_serious(
         for one in found["violations"]
         if one["impact"] in {"serious", "critical"}
     ]
-    assert bad == [], screen
+    assert bad == []

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.gateway.page.browsing import Looking, opened, until
+from tests.gateway.page.browsing import Looking, choose_model, opened, until
 from tests.gateway.page.pages import TestPage, calls
 from tests.gateway.page.real import gateway_at
 
@@ -32,7 +32,6 @@ def views(chromium: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[V
         looking.go("#/talk", "dialog input")
         looking.page.fill("dialog input", secret)
         looking.page.keyboard.press("Enter")
-        looking.page.wait_for_selector(".model option", state="attached")
         gateway.script(calls(("calculate", {"expression": "6*7"})), _TABLE)
         yield Views(gateway, secret, looking)
 
@@ -42,7 +41,7 @@ def talked(views: Views) -> Views:
     """The views, after one message was sent."""
     page = views.page
     page.keyboard.press("Alt+1")
-    page.locator(".model select").select_option("scripted:")
+    choose_model(page, "scripted:")
     page.fill(".composer > textarea", "Which city is warm?")
     page.keyboard.press("Enter")
     page.locator("details.call summary", has_text="waiting").wait_for()

@@ -255,3 +255,16 @@ def test_chains_are_bounded(client: Any, monkeypatch: pytest.MonkeyPatch) -> Non
         assert last is not None
     with pytest.raises(openai.BadRequestError, match="The chain has more than"):
         client.responses.create(model="chat", input="x", previous_response_id=last.id)
+
+
+@pytest.mark.parametrize("path", ["/v1/responses/compact", "/responses/compact"])
+def test_compaction_is_not_taken_for_a_response(client: Any, scripted: Model, path: str) -> None:
+    """`compact` is no id: the error says that there is no such endpoint, and what to do."""
+    url = str(client.base_url).split("/v1")[0]
+    got = httpx.post(f"{url}{path}", json={"model": "gpt", "input": "Hello"})
+    assert got.status_code == 404
+    assert got.json()["error"]["code"] == "unsupported_endpoint"
+    assert "context_management" in got.json()["error"]["message"]
+    assert "id" not in got.json()["error"]["message"].split()
+    assert scripted.asked == []
+    assert httpx.get(f"{url}{path}").status_code == 405

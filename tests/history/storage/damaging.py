@@ -16,7 +16,7 @@ from dragoman import ChatHistory, SessionIdentity, Usage
 from dragoman.errors import DragomanError
 from dragoman.history.records import message_in
 from dragoman.history.storage.protocol import MAIN, Group, Storage
-from tests.history.storage.making import NOON, ONE, TWO, WINDOW, entry
+from dragoman.testing.conformance.stores.data import NOON, ONE, TWO, WINDOW, entry
 from tests.sampling import BACKENDS
 
 THREE = SessionIdentity(chat="cleared", user="Ana")

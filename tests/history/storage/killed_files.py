@@ -12,8 +12,8 @@ from typing import Any
 
 from dragoman.history.storage.files import FileStorage
 from dragoman.history.storage.protocol import Storage
+from dragoman.testing.conformance.stores.data import entry
 from tests.history.golden import SESSION, WHO
-from tests.history.storage.making import entry
 
 SECTOR = 512
 _CALLS = ("open", "write", "pwrite", "fsync", "rename", "ftruncate", "unlink", "mkdir")

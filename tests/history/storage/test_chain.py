@@ -17,7 +17,16 @@ from dragoman.history.storage.memory import MemoryStorage
 from dragoman.history.storage.protocol import MAIN, DuplicateIds, Entry, Session, Storage
 from dragoman.history.storage.sealed import SealedStorage
 from dragoman.history.storage.sqlite import SQLiteStorage
-from tests.history.storage.making import NOON, ONE, TWO, WINDOW, entry, fill, head, texts
+from dragoman.testing.conformance.stores.data import (
+    NOON,
+    ONE,
+    TWO,
+    WINDOW,
+    entry,
+    fill,
+    head,
+    texts,
+)
 
 SECRET = "what nobody but the store may know"
 

@@ -17,8 +17,8 @@ from dragoman.history.storage.integrity import checksum_of, damage_to, tally_of
 from dragoman.history.storage.protocol import MAIN, Entry, Row, Session, Storage, placed
 from dragoman.history.truncation import Cut
 from dragoman.model.usage import Usage
-from tests.history.conftest import Backend
-from tests.history.storage.making import DAY, NOON, ONE, copy_of, entry, fill, head
+from dragoman.testing.conformance.stores.backends import Backend
+from dragoman.testing.conformance.stores.data import DAY, NOON, ONE, copy_of, entry, fill, head
 
 
 async def is_sound(storage: Storage) -> None:

@@ -19,8 +19,8 @@ from dragoman.errors import StoreError
 from dragoman.history.storage.postgres import PostgresStorage
 from dragoman.history.storage.protocol import Storage
 from dragoman.history.storage.redis import RedisStorage
+from dragoman.testing.conformance.stores.data import ONE, TWO
 from tests.history.storage import backend_postgres, backend_redis
-from tests.history.storage.making import ONE, TWO
 from tests.history.storage.test_servers_recovery import CALLS, NEW, everything, fill
 from tests.history.torture import IN_FULL, IN_SHORT
 

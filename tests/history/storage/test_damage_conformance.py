@@ -13,6 +13,7 @@ import pytest
 from dragoman import ChatHistory, Message, SessionIdentity
 from dragoman.errors import DragomanError
 from dragoman.history.storage.protocol import Storage
+from dragoman.testing.conformance.stores.data import ONE, TWO
 from tests.history.storage.damaging import (
     LONG,
     PEOPLE,
@@ -25,7 +26,6 @@ from tests.history.storage.damaging import (
     opened,
     repaired,
 )
-from tests.history.storage.making import ONE, TWO
 
 _SOME = {ONE: ["a0", "a4", "a11", "b2"], TWO: ["c0", "d1", "e1"], LONG: ["f0", "f31", "f59"]}
 Ids = dict[SessionIdentity, list[str]]

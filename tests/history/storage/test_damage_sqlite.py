@@ -15,8 +15,8 @@ from dragoman import ChatHistory
 from dragoman.errors import Corrupt, DragomanError
 from dragoman.history.identity import SessionIdentity
 from dragoman.history.storage.sqlite import SQLiteStorage
+from dragoman.testing.conformance.stores.data import ONE, TWO, entry, fill
 from tests.history.storage.damaging import make
-from tests.history.storage.making import ONE, TWO, entry, fill
 from tests.history.torture import IN_FULL, IN_SHORT
 
 TIMES = 1000 if IN_FULL else 12 if IN_SHORT else 30

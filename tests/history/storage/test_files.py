@@ -22,7 +22,7 @@ from dragoman.history.storage.files import FileStorage, directory, ids, log
 from dragoman.history.storage.files.lines import aside_of
 from dragoman.history.storage.integrity import damage_to, tally_of
 from dragoman.history.storage.protocol import DuplicateIds, Entry, Filter, Row, Session
-from tests.history.storage.making import WINDOW, bare, entry, stored
+from dragoman.testing.conformance.stores.data import WINDOW, bare, entry, stored
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="files need POSIX locks")
 ONE = SessionIdentity(agent="guide", chat="7", user="Ana")

@@ -15,10 +15,10 @@ import pytest
 
 from dragoman.history.records import message_in, row_line, session_line
 from dragoman.history.storage.files import FileStorage
+from dragoman.testing.conformance.stores.data import entry
 from tests.environment import PATIENCE
 from tests.history.golden import SESSION, WHO, rows
 from tests.history.storage.killed_files import SECTOR, change, change_until_killed
-from tests.history.storage.making import entry
 from tests.history.storage.test_versions import expect_golden
 from tests.history.storage.version_1 import is_refused, plant
 from tests.history.torture import IN_FULL

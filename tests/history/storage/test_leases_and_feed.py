@@ -16,8 +16,8 @@ from dragoman.errors import Conflict, InvalidInputError, NotFound
 from dragoman.history.storage import ledger as module
 from dragoman.history.storage.ledger import Fenced, Ledger
 from dragoman.history.storage.protocol import MAIN
+from dragoman.testing.conformance.stores.data import NOON, ONE, TWO, entry, fill, texts
 from tests.history.storage.backend_postgres import URL, sql
-from tests.history.storage.making import NOON, ONE, TWO, entry, fill, texts
 
 SHELVES = ("memory", "sqlite", "sqlite_blocking", "postgres", "redis")
 New = Callable[[], Ledger]

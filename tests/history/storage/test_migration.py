@@ -25,10 +25,10 @@ from dragoman.history.storage.protocol import MAIN, Row, Session, Storage
 from dragoman.history.storage.redis import RedisStorage
 from dragoman.history.storage.sqlite import SQLiteStorage
 from dragoman.history.storage.sqlite.connection import Connection
+from dragoman.testing.conformance.stores.data import NOON, entry, head, texts
 from tests.environment import PATIENCE
 from tests.history.golden import SESSION, WHO, rows
 from tests.history.storage import backend_postgres, backend_redis, earlier
-from tests.history.storage.making import NOON, entry, head, texts
 
 OTHER = SessionIdentity(chat="other", user="Ana")
 EMPTY = SessionIdentity(chat="cleared", user="Ana")

@@ -15,8 +15,8 @@ from dragoman.errors import InvalidInputError, StoreError
 from dragoman.history.identity import SessionIdentity
 from dragoman.history.storage.postgres import PostgresStorage
 from dragoman.history.storage.protocol import Entry, Filter
+from dragoman.testing.conformance.stores.data import entry, seqs
 from tests.history.storage.backend_postgres import URL, asked, opened
-from tests.history.storage.making import entry, seqs
 
 pytest.importorskip("psycopg")
 

@@ -15,8 +15,8 @@ from dragoman.history.storage.postgres import PostgresStorage
 from dragoman.history.storage.protocol import MAIN
 from dragoman.history.storage.soundness import is_damaged
 from dragoman.model.usage import Usage
+from dragoman.testing.conformance.stores.data import NOON, ONE, TWO, entry, said, texts
 from tests.history.storage.backend_postgres import asked, opened, schema
-from tests.history.storage.making import NOON, ONE, TWO, entry, said, texts
 
 pytest.importorskip("psycopg")
 _OF_ONE = f"WHERE digest = '{ONE.digest}'"

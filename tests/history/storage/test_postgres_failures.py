@@ -10,8 +10,8 @@ import pytest
 from dragoman.errors import StoreError
 from dragoman.history.storage.postgres import PostgresStorage
 from dragoman.history.storage.postgres.failures import Late, Lost, Refused, Unreachable, is_lost
+from dragoman.testing.conformance.stores.data import NOON, ONE, entry
 from tests.history.storage.backend_postgres import opened
-from tests.history.storage.making import NOON, ONE, entry
 
 psycopg = pytest.importorskip("psycopg")
 

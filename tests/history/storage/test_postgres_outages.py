@@ -14,8 +14,8 @@ from dragoman.errors import Conflict, StoreError
 from dragoman.history.identity import SessionIdentity
 from dragoman.history.storage.postgres import PostgresStorage
 from dragoman.history.storage.protocol import DuplicateIds
+from dragoman.testing.conformance.stores.data import entry, seqs
 from tests.history.storage.backend_postgres import URL, asked, opened, sql
-from tests.history.storage.making import entry, seqs
 
 psycopg = pytest.importorskip("psycopg")
 

@@ -24,8 +24,8 @@ from dragoman.history.storage.redis import RedisStorage, checking, server
 from dragoman.history.storage.redis import storage as reading
 from dragoman.history.storage.redis.connection import promise_of
 from dragoman.history.storage.soundness import unreadable_row
+from dragoman.testing.conformance.stores.data import copy_of, entry, stored
 from tests.history.storage.backend_redis import URL, emptied, expect_server
-from tests.history.storage.making import copy_of, entry, stored
 
 ONE = SessionIdentity(agent="guide", chat="7", user="Ana")
 spawn = multiprocessing.get_context("spawn")

@@ -15,8 +15,8 @@ import pytest
 from dragoman.errors import ConfigError, StoreError
 from dragoman.history.storage.redis import RedisStorage
 from dragoman.history.storage.redis.storage import RedisShelf
+from dragoman.testing.conformance.stores.data import ONE, entry
 from tests.environment import PATIENCE
-from tests.history.storage.making import ONE, entry
 
 redis = pytest.importorskip("redis")
 REMEDY = "cluster-enabled no"

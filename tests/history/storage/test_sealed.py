@@ -24,8 +24,8 @@ from dragoman.history.storage.protocol import MAIN, Row
 from dragoman.history.storage.sealed import SealedStorage, rotation
 from dragoman.history.storage.sealed.state import new_state
 from dragoman.history.storage.sqlite import SQLiteStorage
+from dragoman.testing.conformance.stores.data import ONE, TWO, entry, fill, head, texts
 from tests.history.attacker import alter_row
-from tests.history.storage.making import ONE, TWO, entry, fill, head, texts
 
 OLD, NEW = bytes(range(32)), bytes(range(32, 64))
 KEYS = {"2025": OLD, "2026": NEW}

@@ -8,9 +8,9 @@ from dragoman.errors import Corrupt
 from dragoman.history.storage.protocol import MAIN
 from dragoman.history.storage.sealed import SealedStorage
 from dragoman.model.usage import Usage
+from dragoman.testing.conformance.stores.backends import Backend
+from dragoman.testing.conformance.stores.data import NOON, ONE, entry, fill, head, texts
 from tests.history.attacker import put, taken
-from tests.history.conftest import Backend
-from tests.history.storage.making import NOON, ONE, entry, fill, head, texts
 
 KEYS = {"k": b"\1" * 32}
 

@@ -18,8 +18,8 @@ from dragoman.errors import NotFound
 from dragoman.history.storage.memory import MemoryStorage
 from dragoman.history.storage.protocol import Storage
 from dragoman.history.storage.sealed import SealedStorage
+from dragoman.testing.conformance.stores.data import WINDOW, entry
 from tests.history.golden import SESSION, WHO, rows
-from tests.history.storage.making import WINDOW, entry
 from tests.history.storage.version_1 import plant
 
 KEYS = {"2025": b"\1" * 32, "2026": b"\2" * 32}

@@ -20,8 +20,8 @@ from dragoman.history.storage.memory import MemoryStorage
 from dragoman.history.storage.protocol import MAIN, Fork
 from dragoman.history.storage.sealed import SealedStorage
 from dragoman.history.storage.sqlite import SQLiteStorage
+from dragoman.testing.conformance.stores.data import NOON, ONE, TWO, entry, fill, head, texts
 from tests.history.attacker import alter_row, alter_session, put, taken
-from tests.history.storage.making import NOON, ONE, TWO, entry, fill, head, texts
 from tests.history.storage.version_1 import sealed_then
 
 KEYS = {"2025": b"\1" * 32, "2026": b"\2" * 32}

@@ -14,8 +14,17 @@ from dragoman.errors import NotFound
 from dragoman.history.identity import SessionIdentity
 from dragoman.history.storage.protocol import MAIN, Row, Session, Storage
 from dragoman.history.storage.shelf import LostReply
+from dragoman.testing.conformance.stores.data import (
+    NOON,
+    ONE,
+    TWO,
+    WINDOW,
+    bare,
+    copy_of,
+    entry,
+    texts,
+)
 from tests.history.storage import backend_postgres, backend_redis
-from tests.history.storage.making import NOON, ONE, TWO, WINDOW, bare, copy_of, entry, texts
 
 NEW = SessionIdentity(chat="new")
 _MADE = entry("made", id="made", at=NOON)

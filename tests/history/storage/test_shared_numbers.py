@@ -15,8 +15,8 @@ from dragoman.history.storage.integrity import damage_to
 from dragoman.history.storage.postgres import PostgresStorage
 from dragoman.history.storage.protocol import MAIN, Storage
 from dragoman.history.storage.sqlite import SQLiteStorage
+from dragoman.testing.conformance.stores.data import ONE, entry, texts
 from tests.history.storage import backend_postgres
-from tests.history.storage.making import ONE, entry, texts
 
 _MOVE = "UPDATE {}messages SET seq = 4 WHERE seq = 3"
 

@@ -19,7 +19,7 @@ from dragoman.history.identity import SessionIdentity
 from dragoman.history.storage.protocol import Entry, Filter, Storage
 from dragoman.history.storage.sqlite import SQLiteStorage, connection
 from dragoman.history.storage.sqlite.schema import VERSION
-from tests.history.storage.making import NOON, ONE, TWO, entry, fill, said, texts
+from dragoman.testing.conformance.stores.data import NOON, ONE, TWO, entry, fill, said, texts
 
 SENTINEL = "zanzibarsentinel"
 

@@ -16,8 +16,8 @@ import pytest
 
 from dragoman.errors import Corrupt, StoreError
 from dragoman.history.storage.sqlite import SQLiteStorage, privacy
+from dragoman.testing.conformance.stores.data import NOON, ONE, TWO, entry, fill, said, texts
 from tests.history.storage import earlier
-from tests.history.storage.making import NOON, ONE, TWO, entry, fill, said, texts
 from tests.history.storage.test_sqlite import contents, fails, opened, pragma, run
 
 SENTINEL = "zanzibarsentinel"

@@ -18,10 +18,10 @@ from dragoman.history.storage.integrity import checksum_of
 from dragoman.history.storage.protocol import MAIN, Row, Session, Storage
 from dragoman.history.storage.sealed import SealedStorage
 from dragoman.history.transfer import export, import_lines
+from dragoman.testing.conformance.stores.backends import Backend
+from dragoman.testing.conformance.stores.data import WINDOW, bare, entry, head
 from tests.environment import PATIENCE
-from tests.history.conftest import Backend
 from tests.history.golden import KEYS, MESSAGES, SESSION, VERSIONS, WHO, lines, rows
-from tests.history.storage.making import WINDOW, bare, entry, head
 from tests.history.storage.version_1 import is_refused, plant, state
 
 OLD = SESSION[1]

@@ -12,8 +12,8 @@ from mcp_types import EmbeddedResource, TextContent, TextResourceContents
 from dragoman import ChatHistory, Messages, SessionIdentity
 from dragoman.history import MemoryStorage
 from dragoman.mcp.serving import resources, watching
+from dragoman.testing.conformance.stores.backends import Backend
 from tests.environment import PATIENCE
-from tests.history.conftest import Backend
 from tests.mcp.serving.clients import MODES, connected, stored
 
 

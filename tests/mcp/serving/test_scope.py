@@ -19,7 +19,7 @@ from dragoman.errors import ConfigError
 from dragoman.history import Filter, MemoryStorage, Storage
 from dragoman.mcp.serving import served_sessions
 from dragoman.mcp.serving.scope import Pattern, Scope, scope_of
-from tests.history.conftest import Backend
+from dragoman.testing.conformance.stores.backends import Backend
 from tests.mcp.serving.clients import call, connected, refusal, stored
 
 SECRET = "xyzzy"

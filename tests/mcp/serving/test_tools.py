@@ -14,7 +14,7 @@ from dragoman import ChatHistory, Image, Message, Messages, SessionIdentity, Too
 from dragoman.history import MemoryStorage, SealedStorage
 from dragoman.mcp.serving import tools
 from dragoman.model import Origin
-from tests.history.conftest import Backend
+from dragoman.testing.conformance.stores.backends import Backend
 from tests.mcp.serving.clients import MODES, call, connected, refusal, stored, text_of
 
 READING = ["list_sessions", "search", "read_session", "translate", "check", "list_dialects"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from dragoman.model.json_progress import is_beginning
 from dragoman.wire.framing import SseParser
 
 _DELTAS = {
@@ -14,6 +15,7 @@ _DELTAS = {
     "signature_delta": ("thinking", "signature"),
     "input_json_delta": (("tool_use", "server_tool_use", "mcp_tool_use"), "partial_json"),
 }
+_CUT_OFF = {"max_tokens", "model_context_window_exceeded"}
 
 
 class Grammar:
@@ -24,7 +26,7 @@ class Grammar:
         self.index = -1
         self.block: dict[str, Any] | None = None
         self.arguments = ""
-        self.is_signed = False
+        self.is_signed = self.is_cut = False
         self.may_break_off = may_break_off  # allows arguments that the provider itself truncated
 
     def take(self, name: str | None, wire: dict[str, Any]) -> None:
@@ -52,7 +54,7 @@ class Grammar:
         assert self.state == "message", "one block at a time"
         assert wire["index"] == self.index + 1, "numbers count up"
         block = wire["content_block"]
-        if block["type"] == "tool_use":
+        if block["type"] == "tool_use" and not self.may_break_off:
             assert block["input"] == {}
         self.state, self.index, self.block = "block", wire["index"], block
         self.arguments, self.is_signed = "", False
@@ -78,12 +80,15 @@ class Grammar:
         assert wire["index"] == self.index
         assert self.block is not None
         if self.block["type"] == "tool_use" and not self.may_break_off:
-            assert isinstance(json.loads(self.arguments), dict)
+            self.is_cut = self.is_cut or is_beginning(self.arguments)
+            assert self.is_cut or isinstance(json.loads(self.arguments), dict)
         self.state = "message"
 
     def _message_delta(self, wire: dict[str, Any]) -> None:
         assert self.state in {"message", "finished"}
         assert {"stop_reason", "stop_sequence"} <= wire["delta"].keys()
+        if self.is_cut:
+            assert wire["delta"]["stop_reason"] in _CUT_OFF, "clients must not run the call"
         _check_usage(wire["usage"])
         self.state = "finished"
 

@@ -418,10 +418,10 @@ def test_only_allowed_tools_are_sent() -> None:
         (ThinkingConfig(effort="minimal"), {"output_config": {"effort": "low"}}, False),
         (ThinkingConfig(effort="huge"), {}, False),
         (
-            ThinkingConfig(budget=2000, visible=True),
+            ThinkingConfig(budget=30_000, visible=True),
             {
-                "thinking": {"type": "enabled", "budget_tokens": 2000, "display": "summarized"},
-                "max_tokens": 6096,  # the budget is added to the default for the answer
+                "thinking": {"type": "enabled", "budget_tokens": 30_000, "display": "summarized"},
+                "max_tokens": 34_096,  # room for the answer beside the budget
             },
             True,
         ),
@@ -432,20 +432,17 @@ def test_thinking_built_in_code(
 ) -> None:
     """Budget and effort are written in this dialect's form; unknown efforts are losses."""
     encoded = DIALECT.encode_request(Request(thinking=config))
-    assert encoded.body == {"max_tokens": 4096, "messages": [], **fields}
+    assert encoded.body == {"max_tokens": 32_000, "messages": [], **fields}
     assert (encoded.losses == ()) is is_lossless
 
 
 def test_unsupported_settings_are_losses() -> None:
-    """Seed, several choices, log probabilities and JSON without a schema are losses."""
-    asked = Request(
-        sampling=Sampling(seed=1, choices=2, logprobs=True),
-        output=Output(format="json"),
-    )
+    """Seed, several choices and log probabilities are losses."""
+    asked = Request(sampling=Sampling(seed=1, choices=2, logprobs=True))
     encoded = DIALECT.encode_request(asked)
-    assert encoded.body == {"max_tokens": 4096, "messages": []}
+    assert encoded.body == {"max_tokens": 32_000, "messages": []}
     assert {loss.path for loss in encoded.losses} == {
-        *("sampling.seed", "sampling.choices", "sampling.logprobs", "output"),
+        *("sampling.seed", "sampling.choices", "sampling.logprobs"),
     }
 
 

@@ -40,6 +40,8 @@ NEWEST = PICKY.with_flags(
 
 
 def _said(*messages: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    if fields.get("tool_choice") is not None:
+        fields = {"tools": [{"name": "f", "input_schema": {"type": "object"}}], **fields}
     return {"model": "m", "max_tokens": 4000, "messages": [USER, *messages], **fields}
 
 
@@ -464,6 +466,13 @@ ROWS: dict[str, list[Row]] = {
             "parallel_tool_calls",
             _said(tool_choice={"type": "auto", "disable_parallel_tool_use": True}),
         ),
+    ],
+    "w121_choices_need_tools": [
+        (
+            _said(tool_choice={"type": "auto"}, tools=[]),
+            "tool_choice",
+            _said(tool_choice={"type": "auto"}),
+        )
     ],
 }
 NEEDS_TARGET = {

@@ -142,6 +142,14 @@ ROWS: dict[str, list[Row]] = {
             _said(_user({**_text(), "inline_data": None, "video_metadata": {}})),
         ),
     ],
+    "w76_texts_are_not_empty": [
+        (_said(_user(_text(""), _text())), "contents[1].parts[0]", _said(_user(_text(" ")))),
+        (
+            _loop({"text": ""}, _call()),
+            "contents[1].parts[0]",
+            _loop({"text": "", "thoughtSignature": "aGk="}, _call()),
+        ),
+    ],
     "w77_no_call_comes_first": [
         (
             {"contents": [_model(_call()), _user(_response())]},

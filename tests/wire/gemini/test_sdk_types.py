@@ -13,7 +13,7 @@ from dragoman.wire.target import Target
 from tests.corpus import Corpus
 from tests.wire.gemini.sdk import read_request, read_response
 from tests.wire.gemini.targets import TARGETS
-from tests.wire.recorded import bodies
+from tests.wire.recorded import bodies, runnable
 from tests.wire.test_matrix_random import histories
 
 OTHERS = [name for name in dragoman.dialects() if name != "gemini"]
@@ -62,7 +62,7 @@ def test_recorded_responses_of_other_dialects_match_the_sdk_types(
         if not isinstance(response, Response) or body.recording.row.file == CUT:
             continue
         read = read_response(DIALECT.encode_response(response).body)
-        calls = [call.name for call in response.tool_calls]
+        calls = [call.name for call in runnable(response.message)] if response.choices else []
         heard = "".join(
             part.text or ""
             for candidate in (read.candidates or [])[:1]

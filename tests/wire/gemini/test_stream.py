@@ -30,6 +30,7 @@ from dragoman.model.parts import (
 )
 from dragoman.model.tools import ToolCall, ToolCallDelta
 from dragoman.model.usage import FinishReason, Usage
+from dragoman.wire.cut_calls import LEFT_OUT
 from dragoman.wire.gemini.codec import DIALECT
 from dragoman.wire.gemini.stream_chunks import Form
 from dragoman.wire.gemini.stream_encoder import StreamEncoder
@@ -452,7 +453,7 @@ def test_foreign_thinking_is_shown() -> None:
 
 
 def test_calls_are_written_whole() -> None:
-    """Interleaved calls are written whole, as soon as they are complete (W87)."""
+    """Interleaved calls are written whole, as soon as they are complete (W87), or not at all."""
     parts, last, losses = elsewhere(
         PartStart(0, ToolCall("a", "one", raw="")),
         PartStart(1, ToolCall("b", "two", raw="")),
@@ -467,11 +468,10 @@ def test_calls_are_written_whole() -> None:
     assert [part["functionCall"] for part in parts] == [
         {"name": "one", "id": "a", "args": {"x": 1}},
         {"name": "three", "id": "c", "args": {"y": [2]}},
-        {"name": "two", "id": "b", "args": {"input": "{"}},
         {"name": "four", "id": "d", "args": {"input": "text"}},
     ]
-    assert last["candidates"][0]["finishReason"] == "STOP"
-    assert len(losses) == 1
+    assert last["candidates"][0]["finishReason"] == "MAX_TOKENS"
+    assert losses == [LEFT_OUT]
 
 
 def test_call_deltas_are_collected() -> None:

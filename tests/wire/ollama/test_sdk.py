@@ -17,7 +17,7 @@ from dragoman.wire.ollama.codec import DIALECT
 from tests.corpus import Corpus
 from tests.wire import recorded
 from tests.wire.ollama.streams import PAIRS, decoded, encoded, stream
-from tests.wire.recorded import bodies
+from tests.wire.recorded import bodies, has_conversation
 from tests.wire.test_matrix_random import histories
 
 ollama = pytest.importorskip("ollama")
@@ -76,7 +76,7 @@ def _read(answers: list[Any]) -> Answer:
 def ours(response: Response) -> Answer:
     """The same fields of our own response."""
     message, usage = response.message, response.usage
-    calls = [(call.name, call.object_arguments()) for call in message.tool_calls]
+    calls = [(call.name, call.object_arguments()) for call in recorded.runnable(message)]
     counts = (usage.total_input, usage.total_output) if usage else (0, 0)
     return message.text, message.thinking, calls, counts
 
@@ -103,7 +103,7 @@ def test_client_types_accept_recorded_histories(corpus: Corpus, source: str) -> 
     refused = []
     for body in bodies(corpus, source):
         request = body.decode()
-        if isinstance(request, Request):
+        if isinstance(request, Request) and has_conversation(request, "ollama"):
             try:
                 accept(DIALECT.encode_request(request).body)
             except ValueError as error:

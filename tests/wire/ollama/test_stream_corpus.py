@@ -74,7 +74,7 @@ def test_streams_of_every_dialect_are_encoded(corpus: Corpus, dialect: str) -> N
 
 def _say_the_same(one: Response, other: Response) -> bool:
     ours, theirs = one.message, other.message
-    calls = [c for c in ours.tool_calls if c.object_arguments() is not None]
+    calls = [c for c in recorded.runnable(ours) if c.object_arguments() is not None]
     return (
         ours.text == theirs.text
         and "".join(ours.thinking.split()) == "".join(theirs.thinking.split())

@@ -60,6 +60,8 @@ VLLM = dragoman.provider("vllm").target("mistralai/Mistral-7B-Instruct-v0.3")
 
 
 def _said(*messages: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    if fields.get("tool_choice") is not None:
+        fields = {"tools": [{"type": "function", "function": {"name": "f"}}], **fields}
     return {"model": "m", "messages": [USER, *messages], **fields}
 
 
@@ -89,8 +91,8 @@ def _strict(**schema: Any) -> dict[str, Any]:
     return _said(tools=[{"type": "function", "function": function}])
 
 
-def _image(url: str) -> dict[str, Any]:
-    return {"type": "image_url", "image_url": {"url": url}}
+def _image(url: str, **fields: str) -> dict[str, Any]:
+    return {"type": "image_url", "image_url": {"url": url, **fields}}
 
 
 # Rule: invalid body, expected paths, valid body.
@@ -135,6 +137,13 @@ ROWS: dict[str, list[Row]] = {
             _said({"role": "user", "content": [_image("data:image/png;base64,no!!")]}),
             "messages[1].content[0].image_url.url",
             _said({"role": "user", "content": [_image("data:image/png;base64,aGk=")]}),
+        )
+    ],
+    "shape_image_details": [
+        (
+            _said({"role": "user", "content": [_image("https://a.org/b.png", detail="original")]}),
+            "messages[1].content[0].image_url.detail",
+            _said({"role": "user", "content": [_image("https://a.org/b.png", detail="high")]}),
         )
     ],
     "w1_tool_messages_hold_text": [
@@ -354,6 +363,21 @@ ROWS: dict[str, list[Row]] = {
             _said(reasoning={"effort": "low"}, tool_choice="auto"),
         )
     ],
+    "c5_answers_say_something": [
+        (
+            _said({"role": "assistant", "content": ""}),
+            "messages[1].content",
+            _said({"role": "assistant", "content": "x"}),
+        )
+    ],
+    "w121_choices_need_tools": [
+        (_said(tool_choice="auto", tools=[]), "tool_choice", _said(tool_choice="auto")),
+        (
+            _said(parallel_tool_calls=False),
+            "parallel_tool_calls",
+            _said(parallel_tool_calls=False, tool_choice="auto"),
+        ),
+    ],
     "i5_calls_have_ids": [
         (
             _said(_called(None), _result("c")),
@@ -383,6 +407,7 @@ ROWS: dict[str, list[Row]] = {
 }
 TARGETS = {
     "shape_model_is_listed": dragoman.provider("openai").target("gpt-5-typo"),
+    "shape_image_details": GROQ,
     "w12_reasoning_models_take_no_sampling": PICKY,
     "w12_efforts_are_known": REASONER,
     "w13_developer_is_known": PICKY,

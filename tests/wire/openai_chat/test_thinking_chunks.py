@@ -53,7 +53,7 @@ def test_chunks_are_sent_as_they_came(chunk: dict[str, Any], role: str, target: 
 
 def client_turn(*parts: Any, **request: Any) -> list[Any]:
     """The content that a Mistral client gets for a response with these parts."""
-    [agent] = front_form(CHAT).agents.values()
+    agent = front_form(CHAT).agents[b"mistral-client"]
     asked = CHAT.decode_request({"model": "m", "messages": [], **request})
     message = Message.assistant(*parts).replace(origin=Origin(dialect="anthropic"))
     response = Response(choices=(Choice(0, message),))

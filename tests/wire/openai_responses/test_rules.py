@@ -65,8 +65,8 @@ def _user(**part: Any) -> dict[str, Any]:
     return {"role": "user", "content": [part]}
 
 
-def _image(url: str) -> dict[str, Any]:
-    return {"type": "input_image", "image_url": url, "detail": "auto"}
+def _image(url: str, detail: str = "auto") -> dict[str, Any]:
+    return {"type": "input_image", "image_url": url, "detail": detail}
 
 
 def _file(data: str) -> dict[str, Any]:
@@ -132,6 +132,18 @@ ROWS: dict[str, list[Row]] = {
             _said(_call(), _output("c", [_image("data:image/png,hi")])),
             "input[2].output[0].image_url",
             _said(_call(), _output("c", [_image("https://example.com/a.png")])),
+        ),
+    ],
+    "shape_image_details": [
+        (
+            _said(_user(**_image("https://a.org/b.png", "finest"))),
+            "input[1].content[0].detail",
+            _said(_user(**_image("https://a.org/b.png", "original"))),
+        ),
+        (
+            _said(_call(), _output("c", [_image("https://a.org/b.png", "ultra_high")])),
+            "input[2].output[0].detail",
+            _said(_call(), _output("c", [_image("https://a.org/b.png", "low")])),
         ),
     ],
     "shape_file_data": [
@@ -349,12 +361,30 @@ ROWS: dict[str, list[Row]] = {
         (_said(max_tokens=99), "max_tokens", _said(max_output_tokens=99)),
         (_said(response_format={"type": "text"}), "response_format", _said(text={})),
     ],
+    "w121_choices_need_tools": [
+        (
+            _said(tool_choice="auto"),
+            "tool_choice",
+            _said(tool_choice="auto", tools=[{"type": "function", "name": "f"}]),
+        ),
+        (
+            _said(parallel_tool_calls=False),
+            "parallel_tool_calls",
+            _said(
+                {"type": "additional_tools", "role": "developer", "tools": []},
+                parallel_tool_calls=False,
+            ),
+        ),
+    ],
     "w39_argument_names_are_short": [
         (
             _said(_call(arguments=LONG), _output()),
             "input[1].arguments",
             _said(_call(arguments=SHORT), _output()),
         )
+    ],
+    "w109_fields_are_known": [
+        (_said(client_metadata={"id": "1"}), "client_metadata", _said(metadata={"id": "1"}))
     ],
     "w12_reasoning_models_take_no_sampling": [
         (_said(temperature=0), "temperature", _said(temperature=1)),
@@ -391,6 +421,7 @@ BOOK = Book(
         "w12_reasoning_models_take_no_sampling": REASONER,
         "w12_efforts_are_known": REASONER,
         "shape_model_is_listed": OPENAI.target("gpt-7", "openai-responses"),
+        "w109_fields_are_known": TARGET.with_flags({"fields.refused": ("client_metadata",)}),
         "shape_answers_have_their_type": LLAMA,
         "shape_reasoning_is_readable": LLAMA,
     },

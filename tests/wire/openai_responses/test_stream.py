@@ -454,13 +454,14 @@ def test_text_is_written_with_all_its_events() -> None:
 
 
 def test_each_event_is_written_immediately() -> None:
-    """Each event is written as soon as it is fed, and nothing is buffered (G3)."""
+    """Each event is written as soon as it is fed (G3); an item's end, when it is known how."""
     encoder = StreamEncoder()
     assert b"response.in_progress" in encoder.feed(START)
     assert b"response.content_part.added" in encoder.feed(PartStart(0, Text("")))
     assert b'"Hel"' in encoder.feed(PartDelta(0, "Hel"))
     assert b'"lo"' in encoder.feed(PartDelta(0, "lo"))
-    assert b"response.output_item.done" in encoder.feed(PartStop(0))
+    assert b"response.output_text.done" in encoder.feed(PartStop(0))
+    assert b"response.output_item.done" in encoder.feed(PartStart(1, Thinking("Hm.")))
 
 
 def test_interleaved_calls_are_written_at_their_own_index() -> None:

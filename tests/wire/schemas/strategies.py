@@ -82,6 +82,21 @@ def _arrays(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     )
 
 
+def _strays(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    """Keywords beside a type that they don't apply to, or beside none, as generators write them."""
+    return st.fixed_dictionaries(
+        {},
+        optional={
+            "type": st.sampled_from(["string", "null", "array", ["integer", "null"], "object"]),
+            "properties": st.dictionaries(_NAMES, inner, min_size=1, max_size=2),
+            "required": st.lists(_NAMES, max_size=2),
+            "additionalProperties": st.one_of(st.booleans(), inner),
+            "items": inner,
+            "anyOf": st.lists(inner, min_size=1, max_size=3),
+        },
+    )
+
+
 def _unions(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     several = st.lists(inner, min_size=1, max_size=3)
     return st.one_of(
@@ -99,7 +114,9 @@ def _unions(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 
 
 SCHEMAS: st.SearchStrategy[Any] = st.recursive(
-    _LEAVES, lambda inner: st.one_of(_objects(inner), _arrays(inner), _unions(inner)), max_leaves=8
+    _LEAVES,
+    lambda inner: st.one_of(_objects(inner), _arrays(inner), _strays(inner), _unions(inner)),
+    max_leaves=8,
 )
 """Any schema, without the definitions that it may refer to."""
 

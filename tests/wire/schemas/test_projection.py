@@ -387,3 +387,17 @@ def test_intersections_with_boolean_schemas(
 def test_python_type_names_are_converted(python: str, name: str, profile: str) -> None:
     """Some clients send Python's names of types."""
     assert _of({"type": python}, profile).schema["properties"]["p"]["type"] == name
+
+
+def test_keywords_of_another_type_make_no_object() -> None:
+    """A text beside `properties` stays a text: it was merged with the objects, or crashed."""
+    stray = {"type": "string", "properties": {"a": {"type": "integer"}, "c": {}}, "items": {}}
+    real = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
+    made = _of({"anyOf": [stray, real]}, STRICT)
+    assert made.schema["properties"]["p"]["anyOf"] == [
+        {"type": "string"},
+        {**real, "additionalProperties": False},
+    ]
+    assert made.is_exact
+    beside = _of({"anyOf": [{"type": "string"}, {"type": "null"}], "properties": {"a": {}}}, STRICT)
+    assert beside.schema["properties"]["p"] == {"anyOf": [{"type": "string"}, {"type": "null"}]}

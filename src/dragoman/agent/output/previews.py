@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from msgspec import UNSET
@@ -16,6 +17,34 @@ _CHEAP_SIZE = 4_096
 _MIN_NEW_SHARE = 64
 """Beyond it, a new copy is made only if at least 1/64 of the value is new: the total cost of a
 stream is then a fixed number of copies, however small its pieces are."""
+
+
+_MAX_SHORTENED = 8
+"""How many of the enclosing elements may be left out of a preview."""
+
+
+def shortened(value: Any) -> Iterator[Any]:
+    """The value, then without its last element, which may still grow; the innermost one first.
+
+    >>> [*shortened({"a": [1, {"b": 2}]})]
+    [{'a': [1, {'b': 2}]}, {'a': [1, {}]}, {'a': [1]}, {}]
+    """
+    yield value
+    path: list[Any] = []
+    while isinstance(value, (dict, list)) and value:
+        path.append(value)
+        value = value[_last_key(value)]
+    for depth in range(len(path) - 1, max(-1, len(path) - 1 - _MAX_SHORTENED), -1):
+        made = path[depth].copy()
+        del made[_last_key(made)]
+        for outer in reversed(path[:depth]):
+            inner, made = made, outer.copy()
+            made[_last_key(made)] = inner
+        yield made
+
+
+def _last_key(container: Any) -> Any:
+    return next(reversed(container)) if isinstance(container, dict) else -1
 
 
 class Preview:

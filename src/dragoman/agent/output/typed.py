@@ -6,10 +6,12 @@ from collections.abc import Collection, Iterator, Mapping
 from functools import cached_property, lru_cache
 from typing import Any
 
+from msgspec import UNSET
+
 from dragoman.agent.output.finding import Findings
 from dragoman.agent.output.kinds import Kind, is_function, kind_of, union_of
 from dragoman.agent.output.modes import Mode, checked_mode, mode_for
-from dragoman.agent.output.previews import Preview
+from dragoman.agent.output.previews import Preview, shortened
 from dragoman.agent.output.roots import RESULT, is_plain_object, wrapped
 from dragoman.agent.output.wording import TOOL_DESCRIPTION, TOOL_NAME, instruction
 from dragoman.agent.reprs import Shown
@@ -136,6 +138,18 @@ class TypedOutput(Shown):
     def preview(self) -> Preview:
         """A preview of the value while an answer streams."""
         return Preview(is_wrapped=self.is_wrapped)
+
+    def partial(self, json: Any) -> tuple[Any, Any]:
+        """The value that an incomplete answer gives, and the JSON that it was made from.
+
+        That is as much of the answer as is valid: if necessary without the element that still
+        grows. Both are unset if a required one is missing.
+        """
+        for part in shortened(json):
+            value = self._read_form({RESULT: part} if self.is_wrapped else part)
+            if not isinstance(value, _Complaint):
+                return value, part
+        return UNSET, UNSET
 
     # --- parsing
 

@@ -19,8 +19,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from dragoman.agent.prompt_templates import Template
 from dragoman.cli.exit_codes import Ending
-from dragoman.cli.prompt_template import Template
 from dragoman.model.frozen import thaw
 from dragoman.model.roles import Role
 

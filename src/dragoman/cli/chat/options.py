@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from dragoman.cli.history.stores import USUAL, Place
 
 if TYPE_CHECKING:
-    from dragoman.cli.prompt_template import Template
+    from dragoman.agent.prompt_templates import Template
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from dragoman.cli.chat.attaching import typed_path
 from dragoman.cli.exit_codes import FILES, USAGE, Ending
-from dragoman.cli.markdown import markdown
+from dragoman.interop.markdown import markdown
 from dragoman.transport.atomic_files import write_atomically
 
 if TYPE_CHECKING:

@@ -31,7 +31,7 @@ from dragoman.model.tools import ToolResult
 from dragoman.model.usage import FinishReason
 
 if TYPE_CHECKING:
-    from dragoman.cli.prompt_template import Template
+    from dragoman.agent.prompt_templates import Template
     from dragoman.mcp import MCPServer
     from dragoman.model.functions.tool import Tool
     from dragoman.model.tools import ToolCall

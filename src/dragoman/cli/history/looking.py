@@ -84,8 +84,8 @@ def show(
 
 def _print_text(messages: Messages, *, only_answer: bool) -> None:
     """Print Markdown, or the last answer; with control characters made visible on a terminal."""
-    from dragoman.cli.markdown import markdown
     from dragoman.cli.screen import harmless
+    from dragoman.interop.markdown import markdown
     from dragoman.model.roles import Role
 
     text = markdown(messages)

@@ -1,4 +1,7 @@
-"""Costs of the answers in a store: each is read, and priced as it was billed."""
+"""Costs of the answers in a store: each is read, and priced as it was billed.
+
+Imported answers are priced as their model's vendor would have billed them.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from dragoman.cli.costs import dollars
 
 if TYPE_CHECKING:
     from dragoman.history.storage.protocol import Filter, Group, Row, Session, Storage
+    from dragoman.model.messages import Message
 
 
 class Spent(NamedTuple):
@@ -38,13 +42,24 @@ async def spent(storage: Storage, by: Group, which: Filter) -> dict[str | None, 
             if row.usage is None:
                 continue
             try:
-                cost = prices.cost_of_message(message_of(row.body))
+                cost = prices.cost_of_message(_at_vendor(message_of(row.body)))
             except Corrupt:  # `verify` reports it
                 cost = None
             key = _key(by, session, row)
             cost_so_far, unknown, answers = found.get(key, Spent())
             found[key] = Spent(cost_so_far + (cost or 0), unknown + (cost is None), answers + 1)
     return found
+
+
+def _at_vendor(message: Message) -> Message:
+    """An imported answer names its model, not who ran it: as that of the model's vendor."""
+    from dragoman.wire.dialect import dialect, is_dialect
+
+    origin = message.origin
+    if origin is None or origin.provider is not None or not is_dialect(origin.dialect):
+        return message
+    vendor = dialect(origin.dialect).target.provider
+    return message.replace_unchecked(origin=origin.replace(provider=vendor))
 
 
 def _key(by: Group, session: Session, row: Row) -> str | None:

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import NamedTuple
 
-from dragoman.errors import DragomanError
+from dragoman.errors import AuthenticationError, DragomanError, PermissionDenied, ProviderError
 from dragoman.gateway.config.matching import NamedRoutes
-from dragoman.gateway.config.settings import GatewayConfig, Place
+from dragoman.gateway.config.settings import GatewayConfig, Hop, Place
 from dragoman.model.catalogue import ModelInfo
 from dragoman.transport.client import Client
 from dragoman.transport.protocol import Timeouts, Transport
@@ -20,11 +20,14 @@ from dragoman.transport.retries import Retries
 _KEPT = 300.0  # seconds that a provider's list is cached
 _KEPT_FOR_UNKNOWN = 10.0  # seconds that it is cached when a requested name is not in it
 _MAX_WAIT = 5.0
+_SERVER_ERROR = 500
 _MAX_MODELS = 10_000  # per provider
 _MAX_BYTES = 32 * 1024 * 1024
 _MAX_NAME_LENGTH = 256
 
 Lists = Mapping[str, tuple[ModelInfo, ...]]
+Answer = tuple[ModelInfo, ...] | Exception
+"""What a provider lists, or why it can't be told."""
 
 
 class ListedModel(NamedTuple):
@@ -67,6 +70,9 @@ class Catalogue:
         self._known: ModelLists | None = None
         self._asked_at = 0.0
         self._lock = asyncio.Lock()
+        self._failed: Mapping[str, str] | None = None
+        self._failed_at = 0.0
+        self._asking = asyncio.Lock()
 
     async def models(self) -> list[ModelInfo]:
         """The models, each name once: aliases first, then routes or each provider's models."""
@@ -79,6 +85,19 @@ class Catalogue:
             if found is not None:
                 return found
         return None
+
+    async def failures(self) -> Mapping[str, str]:
+        """The providers that can't be asked for their models, each with the type of the error."""
+        async with self._asking:
+            if self._failed is None or self._clock() - self._failed_at >= _KEPT_FOR_UNKNOWN:
+                places = [each for each in self._config.places.values() if each.provider]
+                self._failed = {
+                    place.name: type(answer).__name__
+                    for place, answer in await self._answers(places)
+                    if isinstance(answer, Exception) and _is_down(answer)
+                }
+                self._failed_at = self._clock()
+            return self._failed
 
     def _index(self, lists: Lists) -> ModelLists:
         """Index the providers' lists once, for all later lookups."""
@@ -104,7 +123,7 @@ class Catalogue:
         yield from (ModelInfo(route.model) for route in routes if not route.is_pattern)
         for route in routes:
             for hop in route.to if route.is_pattern else ():
-                for info in lists.get(hop.place.name, ()) if hop.model is None else ():
+                for info in _models_of(hop, lists):
                     if self._named.find(info.id) is route:
                         yield info
 
@@ -125,16 +144,22 @@ class Catalogue:
             return self._known
 
     async def _fetch(self) -> Lists:
-        places = list(self._places_to_list())
+        answers = await self._answers(list(self._places_to_list()))
+        # Leave out those that failed, and serve the others.
+        return {
+            place.name: () if isinstance(answer, Exception) else answer for place, answer in answers
+        }
+
+    async def _answers(self, places: list[Place]) -> list[tuple[Place, Answer]]:
         if not places:
-            return {}
+            return []
         transport = self._transport or _network()
         try:
             answers = await asyncio.gather(*(self._models_at(each, transport) for each in places))
         finally:
             if self._transport is None:
                 await transport.close()
-        return {place.name: models for place, models in zip(places, answers, strict=True)}
+        return list(zip(places, answers, strict=True))
 
     def _places_to_list(self) -> Iterable[Place]:
         """The providers whose lists are shown: all without routes, else those of patterns."""
@@ -146,12 +171,12 @@ class Catalogue:
             places = list({hop.place.name: hop.place for hop in hops}.values())
         return (place for place in places if place.provider is not None)
 
-    async def _models_at(self, place: Place, transport: Transport) -> tuple[ModelInfo, ...]:
+    async def _models_at(self, place: Place, transport: Transport) -> Answer:
         try:
             async with asyncio.timeout(self._seconds):
                 models = await self._client(place, transport).models()
-        except (DragomanError, TimeoutError):
-            return ()  # leave it out and serve the others
+        except (DragomanError, TimeoutError) as error:
+            return error
         named = (info for info in models if 0 < len(info.id) <= _MAX_NAME_LENGTH)
         return tuple(islice(named, _MAX_MODELS))
 
@@ -169,6 +194,20 @@ class Catalogue:
             transport=transport,
             max_bytes=_MAX_BYTES,
         )
+
+
+def _is_down(error: Exception) -> bool:
+    """Whether a provider that answers so to a request for its models can't serve requests."""
+    if isinstance(error, ProviderError):  # not every provider has such a list
+        is_refused = isinstance(error, (AuthenticationError, PermissionDenied))
+        return is_refused or (error.status or _SERVER_ERROR) >= _SERVER_ERROR
+    return True
+
+
+def _models_of(hop: Hop, lists: Lists) -> tuple[ModelInfo, ...]:
+    """The models that a hop of a pattern serves: the one named, or those of its provider."""
+    named = hop.model or hop.place.model_url
+    return lists.get(hop.place.name, ()) if named is None else (ModelInfo(named),)
 
 
 def _network() -> Transport:

@@ -24,6 +24,7 @@ _MAX_HOST_LENGTH = 253
 _MIN_BYTES, _MAX_BYTES = 1024, 2**34
 _MAX_SECONDS = 10 * 365 * 86400.0
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_USER_ONLY = re.compile(r"[a-z+]+://[^:@/?#]*@[^@]*", re.ASCII)
 _DURATION = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)(ms|s|m|h|d)", re.ASCII)
 _SIZES = {"kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
 _SIZE = re.compile(r"(\d{1,12})\s?([kmg]i?b)", re.ASCII | re.IGNORECASE)
@@ -162,6 +163,15 @@ def store_url(schemes: Sequence[str]) -> Check:
         return value if colon and scheme in schemes else WRONG
 
     return rule(f"the URL of a store that begins with {', '.join(schemes)}", test)
+
+
+def may_hold_password(url: str) -> bool:
+    """Whether the URL of a store may contain a password: one without says so to the letter.
+
+    >>> may_hold_password("postgresql://me@h/db"), may_hold_password("postgresql://h/db?password=x")
+    (False, True)
+    """
+    return "password" in url or ("@" in url and _USER_ONLY.fullmatch(url) is None)
 
 
 def _variable(value: Any) -> Any:

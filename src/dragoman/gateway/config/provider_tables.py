@@ -32,6 +32,7 @@ _TIMEOUTS: Mapping[str, Check] = {
     "connect": checks.limit,
     "first_byte": checks.limit,
     "between_chunks": checks.limit,
+    "between_events": checks.limit,
     "attempt": checks.limit,
     "total": checks.limit,
 }
@@ -126,6 +127,8 @@ def _read_place(
         text = f"base_url is missing: {kind.name} has no default address"
         document.problem(path, text, at_key=True)
     _check_against(document, path, values, kind)
+    if "base_url" in values:
+        warn_of_repeated_path(document, (*path, "base_url"), kind, values)
     _warn_of_missing_keys(document, path, values, kind, environ)
     if "base_url" in values and values["key_env"] is None and kind != known_provider(name):
         kind = kind.replace(keys=())  # never send the provider's key to another server
@@ -152,6 +155,15 @@ def _check_against(
             there = ", ".join(kind.parameters) or "none"
             text = f"{kind.name} has no such parameter; its parameters: {there}"
             document.problem((*path, "parameters", name), text, at_key=True)
+
+
+def warn_of_repeated_path(
+    document: Document, path: Path, kind: Provider, values: Mapping[str, Any]
+) -> None:
+    """Warn of a `base_url` with a part of the path that its requests already have."""
+    end = kind.repeated_path(values["base_url"], values.get("dialect"))
+    if end is not None:
+        document.warn(path, f"leave out {end} at the end: requests have it in their path")
 
 
 def _warn_of_missing_keys(

@@ -8,14 +8,19 @@ from typing import Any
 
 from dragoman.gateway.config import checks
 from dragoman.gateway.config.discovery import found_places
-from dragoman.gateway.config.document import Check, Document
+from dragoman.gateway.config.document import WRONG, Check, Document
 from dragoman.gateway.config.hops import HopReader
+from dragoman.gateway.config.matching import NamedRoutes
 from dragoman.gateway.config.positions import Path as KeyPath
 from dragoman.gateway.config.price_table import read_prices
-from dragoman.gateway.config.provider_tables import known_provider, read_places
+from dragoman.gateway.config.provider_tables import (
+    known_provider,
+    read_places,
+    warn_of_repeated_path,
+)
 from dragoman.gateway.config.route_tables import read_aliases, read_routes
 from dragoman.gateway.config.server_table import read_server
-from dragoman.gateway.config.settings import GatewayConfig, Place
+from dragoman.gateway.config.settings import GatewayConfig, Place, RouteSettings, ServerSettings
 from dragoman.providers.readiness import is_own_server
 
 DEFAULT_FILE = Path("dragoman.toml")
@@ -68,6 +73,7 @@ def _read(document: Document, environ: Mapping[str, str]) -> GatewayConfig:
     declared = dict(hops.places)
     routes = read_routes(document, hops, server)
     aliases = read_aliases(document, routes)
+    _check_titles(document, server, routes, aliases)
     prices = read_prices(document, declared)
     places = hops.places if routes else {**declared, **_others(declared, environ)}
     _check_addresses(document, places, environ)
@@ -83,6 +89,15 @@ def _read(document: Document, environ: Mapping[str, str]) -> GatewayConfig:
     )
 
 
+def _check_titles(
+    document: Document, server: ServerSettings, routes: tuple[RouteSettings, ...],
+    aliases: Mapping[str, str],
+) -> None:  # fmt: skip
+    name = server.titles
+    if name and routes and NamedRoutes(routes).find(aliases.get(name, name)) is None:
+        document.warn(("server", "titles"), "no route serves this model: no titles are written")
+
+
 def _check_addresses(
     document: Document, places: Mapping[str, Place], environ: Mapping[str, str]
 ) -> None:
@@ -91,7 +106,9 @@ def _check_addresses(
     for place in places.values():
         name = place.base_url_env
         if name is not None and place.provider is not None and not is_own_server(place.provider):
-            checks.url(variables, (name,), environ[name].strip())
+            address = checks.url(variables, (name,), environ[name].strip())
+            if address is not WRONG:
+                warn_of_repeated_path(variables, (name,), place.provider, {"base_url": address})
     document.adopt(variables)
 
 

@@ -40,15 +40,19 @@ FIELDS: Mapping[str, Check] = {
     "allowed_hosts": checks.list_of(checks.host, "hosts"),
     "trusted_proxies": checks.list_of(checks.network, "addresses and networks"),
     "log": checks.one_of(("json", "text", "off")),
+    "log_provider_errors": checks.flag,
     "middleware": checks.list_of(checks.text, "files and entry points"),
     "middleware_timeout": checks.seconds,
     "cache": checks.store_url(_CACHES),
     "cache_size": checks.size,
     "traffic": checks.text,
     "traffic_rows": checks.whole(100, _MAX_ROWS),
+    "titles": checks.text,
+    "prompts": checks.text,
     "keep_bodies": checks.whole(0, _MAX_KEPT_BYTES),
     "path_prefix": checks.path_prefix,
 }
+_FLAGS = {"true": True, "false": False}
 _LISTS = frozenset({"allowed_hosts", "middleware", "trusted_proxies"})
 
 VARIABLES: Mapping[str, str] = {f"DRAGOMAN_{name.upper()}": name for name in FIELDS}
@@ -59,7 +63,7 @@ def read_server(document: Document, environ: Mapping[str, str]) -> ServerSetting
     """The server's settings: the environment overrides the file, the file the defaults."""
     values = document.fields(("server",), document.data.get("server", {}), FIELDS)
     for name in ("keys", "history", "cache"):
-        if "@" in values.get(name, ""):
+        if checks.may_hold_password(values.get(name, "")):
             text = f"this may contain a password: use DRAGOMAN_{name.upper()} instead"
             document.warn(("server", name), text)
     return ServerSettings(**{**values, **_from_environment(document, environ)})
@@ -78,7 +82,9 @@ def _from_environment(document: Document, environ: Mapping[str, str]) -> dict[st
 
 
 def _typed(name: str, text: str) -> Any:
-    """Convert a variable's text to its TOML type: a list, a number or a string."""
+    """Convert a variable's text to its TOML type: a boolean, a list, a number or a string."""
+    if text in _FLAGS:
+        return _FLAGS[text]
     if name in _LISTS:
         return [each.strip() for each in text.split(",") if each.strip()]
     is_number = text.isascii() and text.isdigit() and len(text) <= _DIGITS

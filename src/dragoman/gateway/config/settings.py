@@ -75,6 +75,8 @@ class ServerSettings(_Settings, frozen=True, kw_only=True):
     trusted_proxies: tuple[str, ...] = ()
     """Addresses and networks of proxies, which may say in headers who the client is."""
     log: LogForm = "text"
+    log_provider_errors: bool = False
+    """Whether the log has the text of providers' errors, which may quote the conversation."""
     middleware: tuple[str, ...] = ()
     """Entry points or `file.py:name`, in the order in which they process a request."""
     middleware_timeout: float = 30.0
@@ -88,6 +90,11 @@ class ServerSettings(_Settings, frozen=True, kw_only=True):
     the port; `off`: none."""
     traffic_rows: int = 100_000
     """Number of recent requests to keep; the oldest are dropped."""
+    titles: str | None = None
+    """The model that writes the titles of the web page's conversations; None: none does."""
+    prompts: str | None = None
+    """Folder of the web page's prompts; None: that of `dragoman templates`, if only this machine
+    is served; `off`: none."""
     keep_bodies: int = 0
     """Bytes of each request and response body to keep for the web page; 0: none."""
     path_prefix: str = ""

@@ -26,6 +26,7 @@ from dragoman.errors import (
 from dragoman.gateway.inbound import InboundRequest
 from dragoman.gateway.page.access import check
 from dragoman.gateway.page.calls import HEADERS, Content, PageCall, View
+from dragoman.gateway.page.errors import error_view
 from dragoman.model.jsontext import dumps
 
 _PACKAGE = "dragoman.gateway.page"
@@ -37,9 +38,16 @@ VIEWS: dict[str, str | View] = {
     "GET conversations/{id}": f"{_PACKAGE}.conversations:opened",
     "PATCH conversations/{id}": f"{_PACKAGE}.conversations:changed",
     "DELETE conversations/{id}": f"{_PACKAGE}.conversations:deleted",
+    "POST conversations/{id}/title": f"{_PACKAGE}.title_by_model:entitled",
     "POST conversations/{id}/fork": f"{_PACKAGE}.conversations:forked",
     "GET conversations/{id}/sent": f"{_PACKAGE}.sent:sent",
     "GET conversations/{id}/export": f"{_PACKAGE}.transfers:exported",
+    "GET tags": f"{_PACKAGE}.tags:listed",
+    "GET prompts": f"{_PACKAGE}.prompts:listed",
+    "GET prompts/{name}": f"{_PACKAGE}.prompts:opened",
+    "POST prompts/{name}": f"{_PACKAGE}.prompts:written",
+    "DELETE prompts/{name}": f"{_PACKAGE}.prompts:deleted",
+    "POST prompts/{name}/fill": f"{_PACKAGE}.prompts:filled",
     "POST import": f"{_PACKAGE}.transfers:imported",
     "POST forget": f"{_PACKAGE}.conversations:forgotten",
     "GET media/{id}/{message}/{place}": f"{_PACKAGE}.media:media",
@@ -56,6 +64,7 @@ VIEWS: dict[str, str | View] = {
     "GET keys/{id}/usage": f"{_PACKAGE}.keys_and_routes:usage",
     "GET routes": f"{_PACKAGE}.keys_and_routes:routes",
     "POST talk": f"{_PACKAGE}.talk:talk",
+    "GET talk/{run}": f"{_PACKAGE}.talk:followed",
     "POST talk/{run}/approve": f"{_PACKAGE}.talk:approve",
     "POST talk/{run}/stop": f"{_PACKAGE}.talk:stop",
 }
@@ -96,8 +105,8 @@ async def page_api(inbound: InboundRequest) -> None:
 
 
 def error_body(error: DragomanError) -> dict[str, dict[str, str]]:
-    """Returns the JSON body of an error; error messages never quote content."""
-    return {"error": {"message": str(error), "kind": type(error).__name__}}
+    """Returns the JSON body of an error."""
+    return {"error": error_view(error)}
 
 
 def error_status(error: DragomanError) -> int:

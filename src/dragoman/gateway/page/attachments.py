@@ -22,6 +22,7 @@ MAX_BYTES = 50_000_000
 _MAX_NAME = 200
 _KINDS: dict[str, type[Media]] = {"image": Image, "audio": Audio, "video": Video}
 _TOO_MUCH = f"a message can have up to {MAX_FILES} attachments and {MAX_BYTES:,} bytes in total"
+_NO_PART = "`kept.parts` must be indexes of parts of the message"
 _INVALID = "an attachment is invalid: it needs a name and its content in base64"
 
 
@@ -30,6 +31,11 @@ class Attached(NamedTuple):
 
     parts: list[AnyPart]
     names: dict[str, str]
+
+    def joined(self, others: Attached) -> Attached:
+        """Returns these and others after them."""
+        shifted = {str(int(place) + len(self.parts)): name for place, name in others.names.items()}
+        return Attached([*self.parts, *others.parts], self.names | shifted)
 
 
 def attached(body: Mapping[str, Any]) -> Attached:
@@ -104,6 +110,18 @@ def attached_names(message: Message) -> dict[str, str]:
         for place, name in names.items()
         if isinstance(place, str) and isinstance(name, str)
     }
+
+
+def attachments_of(message: Message, places: list[Any]) -> Attached:
+    """Returns some parts of a stored message by their indexes, with the names of text files."""
+    names, made = attached_names(message), Attached([], {})
+    for place in places:
+        if type(place) is not int or not 0 <= place < len(message.parts):
+            raise InvalidRequest(_NO_PART, status=400)
+        if (name := names.get(str(place))) is not None:
+            made.names[str(len(made.parts))] = name
+        made.parts.append(message.parts[place])
+    return made
 
 
 def content_of(text: str, name: str) -> str:

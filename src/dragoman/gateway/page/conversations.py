@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from datetime import datetime
 from secrets import token_hex
 from time import time
@@ -11,15 +10,17 @@ from typing import Any
 from dragoman.errors import Corrupt, InvalidInputError, InvalidRequest, NotFound
 from dragoman.gateway.page.branches import Branches, BranchPage, Leaf, expect_branch
 from dragoman.gateway.page.calls import PageCall, field
+from dragoman.gateway.page.gateway_info import model_of
 from dragoman.gateway.page.listing import Listing, is_shown
 from dragoman.gateway.page.snippets import snippet_of
+from dragoman.gateway.page.tags import note_tags, set_tags, tagged
 from dragoman.gateway.page.titles_and_pins import MAX_TITLE, entitle, pin, pins
 from dragoman.gateway.page.views import view_of
 from dragoman.history.branch_paths import read_path, stretches
 from dragoman.history.chat import ChatHistory
 from dragoman.history.identity import SessionIdentity
 from dragoman.history.records import message_of
-from dragoman.history.session_summaries import TITLE, Listed, looked_at
+from dragoman.history.session_summaries import TAGS, TITLE, Listed, looked_at
 from dragoman.history.storage.protocol import (
     MAIN,
     NO_MESSAGE,
@@ -45,27 +46,28 @@ _NOTHING_TO_FORK = "a conversation without messages can't be forked"
 
 async def listed(call: PageCall) -> Any:
     """Returns a page of the list, pinned conversations first; with a query, the search results."""
-    query = call.query.get("query", "").strip()
+    query, tag = call.query.get("query", "").strip(), call.query.get("tag", "")
     limit = max(call.number("limit", _DEFAULT_LIMIT, _MAX_LIMIT), 1)
     if query:
         return await _searched(call, query[:_MAX_QUERY], min(limit, _MAX_HITS))
     listing, storage = await call.page.listing(), await call.page.storage()
+    if tag:
+        return await _tagged(listing, storage, tag)
     pinned, cursor = await pins(storage), call.query.get("cursor", "")
     sessions, following = await listing.latest(limit, cursor, frozenset(pinned))
-    first = [] if cursor else await _existing(listing, pinned)
+    first = [] if cursor else await listing.there(pinned)
     items = [_item(each, is_pinned=True) for each in await listing.summaries(first)]
     items += [_item(each) for each in await listing.summaries(sessions)]
     return {"items": items, "cursor": following, "total": await listing.total()}
 
 
-async def _existing(listing: Listing, ids: Iterable[str]) -> list[Session]:
-    found: list[Session] = []
-    for id in ids:
-        try:
-            found.append(await listing.session(id))
-        except NotFound:  # deleted elsewhere
-            continue
-    return found
+async def _tagged(listing: Listing, storage: Storage, tag: str) -> Any:
+    """Returns all conversations with a tag, pinned ones first."""
+    found = [each for each in await tagged(listing, storage) if tag in each.tags]
+    pinned = frozenset(await pins(storage))
+    items = [_item(each, is_pinned=each.session.identity.digest in pinned) for each in found]
+    items.sort(key=lambda item: not item["pinned"])
+    return {"items": items, "cursor": None, "total": len(items)}
 
 
 def _item(listed: Listed, *, is_pinned: bool = False) -> dict[str, Any]:
@@ -79,6 +81,8 @@ def _item(listed: Listed, *, is_pinned: bool = False) -> dict[str, Any]:
         "updated_at": session.updated_at,
         "pinned": is_pinned,
     }
+    if listed.tags:
+        made["tags"] = listed.tags
     if listed.unreadable:
         made["unreadable"] = listed.unreadable
     return made
@@ -92,8 +96,13 @@ async def _searched(call: PageCall, query: str, limit: int) -> Any:
         hits = []
     shown = [hit for hit in hits if is_shown(hit.identity)][:limit]
     pinned = frozenset(await pins(storage))
-    sessions = await _existing(listing, dict.fromkeys(hit.identity.digest for hit in shown))
-    summaries = {each.session.identity.digest: each for each in await listing.summaries(sessions)}
+    sessions = await listing.there(list(dict.fromkeys(hit.identity.digest for hit in shown)))
+    tag = call.query.get("tag", "")
+    summaries = {
+        each.session.identity.digest: each
+        for each in await listing.summaries(sessions)
+        if not tag or tag in each.tags
+    }
     items = [
         _item(summaries[id], is_pinned=id in pinned) | _found(hit.row, query)
         for hit in shown
@@ -133,6 +142,8 @@ async def opened(call: PageCall) -> Any:
     branch = expect_branch(session, call.number("branch", session.active, 2**31))
     branches = call.page.branches(storage)
     limit = max(call.number("limit", _DEFAULT_MESSAGES, _MAX_MESSAGES), 1)
+    # Asked first: if the run ends meanwhile, what it stored is in the messages.
+    run = await call.page.run_at(session.identity.digest, branch)
     found = await branches.read(session, branch, call.query.get("before", ""), limit)
     listed = (await looked_at(storage, [session]))[0]
     id = session.identity.digest
@@ -141,8 +152,11 @@ async def opened(call: PageCall) -> Any:
         "title": listed.title,
         "first_line": listed.first_line,
         "model": listed.model,
+        "tags": listed.tags,
+        "route": model_of(call.gateway, found.rows),
         "pinned": id in await pins(storage),
         "updated_at": session.updated_at,
+        "run": run,
         "branch": branch,
         "branches": _branches(await branches.leaves(session)),
         "messages": await views_of(branches, session, found),
@@ -183,7 +197,7 @@ def _view(row: Row, id: str) -> dict[str, Any]:
 
 
 async def changed(call: PageCall) -> Any:
-    """Renames or pins a conversation, or switches its branch."""
+    """Renames, tags or pins a conversation, or switches its branch."""
     storage, session = await found_in(call)
     body = await call.json()
     title, pinned = field(body, "title", str, None), field(body, "pinned", bool, None)
@@ -192,6 +206,8 @@ async def changed(call: PageCall) -> Any:
         await storage.activate(session.identity, expect_branch(session, branch))
     if title is not None:
         await entitle(storage, session, title)
+    if (tags := field(body, "tags", list, None)) is not None:
+        await set_tags(storage, session, tags)
     if pinned is not None:
         await pin(storage, session.identity.digest, is_pinned=pinned)
     return {}
@@ -204,6 +220,7 @@ async def deleted(call: PageCall) -> Any:
     await call.page.stop_runs_of(id)
     was_there = await storage.delete(session.identity)
     await pin(storage, id, is_pinned=False)
+    await note_tags(storage, id, has_tags=False)
     (await call.page.listing()).forget(id)
     return {"deleted": int(was_there)}
 
@@ -222,11 +239,14 @@ async def forked(call: PageCall) -> Any:
     messages = [message_of(row.body) for row in rows]
     if not messages:
         raise InvalidRequest(_NOTHING_TO_FORK, status=409)
-    title = (await looked_at(storage, [session]))[0].title
-    if title:
-        messages[0] = messages[0].with_metadata(TITLE, f"{title[: MAX_TITLE - 7]} (fork)")
+    listed = (await looked_at(storage, [session]))[0]
+    if listed.title:
+        messages[0] = messages[0].with_metadata(TITLE, f"{listed.title[: MAX_TITLE - 7]} (fork)")
+    if listed.tags:
+        messages[0] = messages[0].with_metadata(TAGS, list(listed.tags))
     identity = new_identity()
     await (await ChatHistory.open(identity, storage)).extend(Messages.wrapping(messages))
+    await note_tags(storage, identity.digest, has_tags=bool(listed.tags))
     return {"id": identity.digest, "messages": len(messages)}
 
 
@@ -255,6 +275,7 @@ async def forgotten(call: PageCall) -> Any:
     for session in sessions:
         await call.page.stop_runs_of(session.identity.digest)
         await pin(storage, session.identity.digest, is_pinned=False)
+        await note_tags(storage, session.identity.digest, has_tags=False)
     erased = await storage.forget(user)
     listing = await call.page.listing()
     for session in sessions:

@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
 from dragoman._version import __version__
+from dragoman.errors import Corrupt
 from dragoman.gateway.config.settings import GatewayConfig, Place
 from dragoman.gateway.endpoints import EXACT
 from dragoman.gateway.guard import is_loopback
+from dragoman.gateway.page.attachments import KEY
 from dragoman.gateway.page.calls import PageCall
 from dragoman.gateway.page.tools import page_tools
+from dragoman.gateway.state import Gateway
+from dragoman.history.records import message_of
+from dragoman.history.storage.protocol import Row
 from dragoman.model.catalogue import ModelInfo
+from dragoman.model.messages import Message
+from dragoman.model.roles import Role
 from dragoman.providers.documents.reading import CANONICAL
 from dragoman.providers.registry import providers
 from dragoman.wire.dialect import descriptions
 
+MARKDOWN = "markdown"
+"""The export format for reading; it can't be imported again."""
 _MAX_MODELS = 2000
 
 
@@ -36,33 +46,84 @@ async def info(call: PageCall) -> Any:
         + [{"id": each.name, "label": each.name} for each in providers()],
         "fronts": sorted({each.front for each in EXACT.values()}),
         "formats": formats(),
-        "default_model": _default(gateway.config),
+        "default_model": _default(gateway),
         "tools": [each.name for each in page_tools()],
         "has_traffic": gateway.traffic is not None,
+        "has_prompts": call.page.prompts is not None,
+        "writes_titles": server.titles is not None,
         "keeps_bodies": server.keep_bodies > 0,
     }
 
 
 def formats() -> list[dict[str, str]]:
-    """Returns the export formats: all that `dragoman convert` writes."""
+    """Returns the export formats: Markdown, and all that `dragoman convert` writes."""
     named = sorted((each.name, each.about) for each in descriptions())
     return [
+        {"id": MARKDOWN, "label": "Markdown", "extension": "md"},
         {"id": CANONICAL, "label": "Dragoman (lossless)", "extension": "json"},
         *({"id": name, "label": about, "extension": "json"} for name, about in named),
     ]
 
 
-def _default(config: GatewayConfig) -> str | None:
-    """Returns the default model, if one is known without requesting a provider's list."""
-    named = (route.model for route in config.routes if not route.is_pattern)
-    here = (place.model_url for place in config.places.values() if place.model_url is not None)
-    return next((name for name in (*config.aliases, *named, *here)), None)
+def _default(gateway: Gateway) -> str | None:
+    """Returns the first configured model, if it is known without requesting a provider's list."""
+    config = gateway.config
+    if config.routes:
+        named = (route.model for route in config.routes if not route.is_pattern)
+        names = [*named, *config.aliases]
+        return next((name for name in names if not _is_echo(gateway, name)), None)
+    places = sorted(config.places.values(), key=_echoes)
+    return places[0].model_url if places else None
 
 
 async def models(call: PageCall) -> Any:
-    """Returns the available models; omits providers that don't respond in time."""
-    found = await call.gateway.router.catalogue.models()
+    """Returns the available models, `echo:` last; omits providers that don't respond in time."""
+    found = _each_once(call.gateway.config, await call.gateway.router.catalogue.models())
+    found.sort(key=lambda each: _is_echo(call.gateway, each.id))
     return {"models": [_model(call, each) for each in found[:_MAX_MODELS]]}
+
+
+def _each_once(config: GatewayConfig, found: list[ModelInfo]) -> list[ModelInfo]:
+    """Returns the models without their plain names, if each is also listed as `place:model`."""
+    if config.routes:
+        return found
+    named = [each.id.partition(":") for each in found]
+    qualified = {model for place, _, model in named if place in config.places and model}
+    return [each for each in found if each.id not in qualified or each.id in config.aliases]
+
+
+def _is_echo(gateway: Gateway, model: str) -> bool:
+    """Whether a model only repeats what it is told."""
+    route = gateway.router.find(model)
+    return route is not None and all(_echoes(hop.place) for hop in route.hops)
+
+
+def _echoes(place: Place) -> bool:
+    return (place.model_url or "").startswith("echo:")
+
+
+def model_of(gateway: Gateway, rows: Iterable[Row]) -> str | None:
+    """Returns the model that a conversation was last answered with, as it is named here."""
+    for row in reversed(list(rows)):
+        try:
+            message = message_of(row.body)
+        except Corrupt:
+            continue
+        if message.role is Role.ASSISTANT:
+            return _named(gateway, message)
+    return None
+
+
+def _named(gateway: Gateway, answer: Message) -> str | None:
+    stamp = answer.metadata.get(KEY) if answer.metadata else None
+    asked = stamp.get("model") if isinstance(stamp, Mapping) else None
+    if isinstance(asked, str):
+        return asked
+    origin = answer.origin
+    if origin is None or origin.model is None:
+        return None
+    names = (f"{origin.provider}:{origin.model}", origin.model)
+    return next((name for name in names if gateway.router.find(name) is not None), None)
 
 
 def _model(call: PageCall, info: ModelInfo) -> dict[str, Any]:

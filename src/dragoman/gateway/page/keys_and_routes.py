@@ -148,12 +148,17 @@ async def routes(call: PageCall) -> Any:
     """Returns the routes, with the health of each hop as this worker sees it."""
     gateway = call.gateway
     stats, spent = await _stats(gateway), await _spent(gateway)
+    failures = await gateway.router.catalogue.failures()
     config = gateway.config
     listed = list(config.routes) or [
         RouteSettings(model=f"{place.name}:*", to=(Hop(place=place),), name=place.name)
         for place in config.places.values()
     ]
-    return {"routes": [_route(gateway, each, stats, spent) for each in listed]}
+    found = [_route(gateway, each, stats, spent) for each in listed]
+    for hop in [hop for route in found for hop in route["hops"]]:
+        hop["unreachable"] = failures.get(hop["place"])
+        hop["healthy"] = hop["healthy"] and hop["unreachable"] is None
+    return {"routes": found}
 
 
 def _route(

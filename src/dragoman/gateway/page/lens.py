@@ -26,7 +26,7 @@ from dragoman.wire.target import Target
 
 T = TypeVar("T")
 MAX_BYTES = 8 * 1024 * 1024
-_MAX_MESSAGES = 20_000
+MAX_MESSAGES = 20_000
 _MAX_NOTES = 1000
 _MAX_TARGET = 300
 _TIMEOUT = 20.0
@@ -34,6 +34,7 @@ _TOO_LARGE, _BUSY = 413, 503
 _MESSAGE = re.compile(r"messages\[(\d{1,9})\]")
 _PIECE = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
 _SAMPLING = "sampling."
+_ANY_MODEL = "any"
 _SETTING_GROUPS = ("generationConfig", "options")
 _SETTING_NAMES = {
     "max_tokens": ("max_completion_tokens", "max_output_tokens", "maxOutputTokens", "num_predict"),
@@ -56,6 +57,8 @@ class Side(NamedTuple):
     stream: bool
     aligned: Aligned
     is_response: bool = False
+    is_conversation: bool = False
+    """Whether it is a conversation without a request: nobody chose a model for it yet."""
 
 
 class Comparison(NamedTuple):
@@ -65,6 +68,8 @@ class Comparison(NamedTuple):
     roles: list[str]
     left: Side
     right: Side
+    is_cut: bool = False
+    """Whether a stored conversation has earlier messages, which are not compared."""
 
 
 # --- views
@@ -85,8 +90,10 @@ async def compare(call: PageCall, asked: Mapping[str, Any]) -> Comparison:
         from dragoman.gateway.page.stored import stored_messages
 
         id, branch = field(asked, "conversation", str, ""), field(asked, "branch", int, None)
-        given = Pasted("canonical", await stored_messages(call, id, branch))
-        return await within(lambda: compared(given, left, right))
+        messages, is_cut = await stored_messages(call, id, branch, MAX_MESSAGES)
+        given = Pasted("canonical", messages)
+        looked = await within(lambda: compared(given, left, right))
+        return looked._replace(is_cut=is_cut)
     return await within(lambda: compared(read(text, source), left, right))
 
 
@@ -150,24 +157,28 @@ def compared(given: Pasted, left: str, right: str) -> Comparison:
         sides = [_of_response(value, target) for target in (left, right)]
     else:
         request = value if isinstance(value, Request) else Request(messages=tuple(value))
-        if len(request.messages) > _MAX_MESSAGES:
-            msg = f"the lens accepts up to {_MAX_MESSAGES:,} messages"
+        if len(request.messages) > MAX_MESSAGES:
+            msg = f"the lens accepts up to {MAX_MESSAGES:,} messages"
             raise InvalidRequest(msg, status=_TOO_LARGE)
         request = fresh(request)
         roles = [message.role.value for message in request.messages]
-        sides = [_of_request(request, target) for target in (left, right)]
+        is_request = isinstance(value, Request)
+        sides = [_of_request(request, target, is_request) for target in (left, right)]
     return Comparison(given.source, roles, sides[0], sides[1])
 
 
-def _of_request(request: Request, name: str) -> Side:
+def _of_request(request: Request, name: str, is_request: bool) -> Side:  # noqa: FBT001 - of the value
     named = Named(name)
     spoken, facts = named.fitting(request.model)
+    if not is_request:  # it goes on with the user's next message, not with more of its last answer
+        facts = (facts or spoken.target).with_flags({"turns.prefill": "free"})
     if named.model is not None:
         request = request.replace_trusted(model=named.model)
     encoded = spoken.encode_request(request, facts)
     found = aligned(request, encoded.body, spoken.messages_field, spoken.system_field)
     stream = request.stream is True
-    return Side(name, spoken, facts, encoded, request.model, stream, found)
+    return Side(name, spoken, facts, encoded, request.model, stream, found,
+                is_conversation=not is_request)  # fmt: skip
 
 
 def _of_response(response: Response, name: str) -> Side:
@@ -190,13 +201,15 @@ def _shown(looked: Comparison) -> dict[str, Any]:
         "left": _side(looked.left),
         "right": _side(looked.right),
         "rows": _rows(looked),
+        "is_cut": looked.is_cut,
     }
 
 
 def _side(side: Side) -> dict[str, Any]:
     encoded, texts = side.encoded, texts_of(side.dialect.name)
+    checked = {"model": _ANY_MODEL, **encoded.body} if side.is_conversation else encoded.body
     violations = [] if side.is_response else side.dialect.check(
-        encoded.body, path=encoded.path, target=side.facts
+        checked, path=encoded.path, target=side.facts
     )  # fmt: skip
     return {
         "target": side.target,

@@ -79,6 +79,20 @@ class Listing:
             raise NotFound(NO_SESSION)
         return found
 
+    async def there(self, ids: Sequence[str]) -> list[Session]:
+        """Returns the conversations with these ids; those deleted elsewhere are omitted."""
+        found: list[Session] = []
+        for start in range(0, len(ids), _CONCURRENT):
+            some = map(self._session_or_none, ids[start : start + _CONCURRENT])
+            found += [each for each in await asyncio.gather(*some) if each is not None]
+        return found
+
+    async def _session_or_none(self, id: str) -> Session | None:
+        try:
+            return await self.session(id)
+        except NotFound:
+            return None
+
     def forget(self, id: str) -> None:
         """Removes a deleted conversation from the list."""
         self._summaries.pop(id, None)

@@ -1,16 +1,19 @@
-"""Forwards decisions about a run (approve, refuse, stop) between workers.
+"""Connects the workers of a gateway to a run that one of them owns.
 
-With several workers, a decision may reach a worker that doesn't own the run. Each run therefore has
-a temporary session in the store. Other workers append decisions to it, and the run's worker polls
-it. The session holds ids, decisions and the user's reasons; it is deleted when the run ends.
+With several workers, a decision (approve, refuse, stop) or a reader may reach a worker that doesn't
+own the run. Each run therefore has a temporary session in the store. Its first message names the
+run and is written again every few seconds, as a sign of life; other workers append decisions, and
+the owner polls for them. Once another worker has a reader, the owner also writes the run's events,
+to a second session. Both are deleted when the run ends.
 """
 
 from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import AsyncIterator
 from contextlib import suppress
-from time import time
+from time import monotonic, time
 from typing import Any, Protocol
 
 from dragoman.errors import Conflict, Corrupt, DragomanError, InvalidInputError, NotFound
@@ -21,14 +24,16 @@ from dragoman.history.storage.protocol import Entry, Row, Storage
 from dragoman.model.jsontext import dumps, loads
 from dragoman.model.messages import Message
 
-_RUN = re.compile(r"[0-9a-f]{32}")
+_RUN = re.compile(r"([0-9a-f]{40})-(\d{1,9})-[0-9a-f]{32}")
 _POLL_INTERVAL = 0.2  # seconds
+_BEAT = 5.0  # seconds between two signs of life
+_DEAD = 30.0  # seconds without one
 _TRIES = 8
 _NO_RUN = "there is no such run; it may have ended"
 
 
 class ControlledRun(Protocol):
-    """The part of a run that decisions apply to."""
+    """The part of a run that other workers use."""
 
     id: str
 
@@ -38,25 +43,59 @@ class ControlledRun(Protocol):
     async def stop(self) -> None:
         """Stops the run."""
 
+    def events(self, pause: float) -> AsyncIterator[dict[str, Any] | None]:
+        """Yields all events from the first one; None after each `pause` seconds without one."""
+        ...
+
 
 class Relay:
-    """Receives decisions from other workers for one of this worker's runs, inside `async with`."""
+    """Serves other workers for one of this worker's runs, inside `async with`."""
 
     def __init__(self, storage: Storage, run: ControlledRun) -> None:
         self._storage, self._run = storage, run
         self._identity = _identity(run.id)
-        self._task: asyncio.Task[None] | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+        self._is_shared = False
 
     async def __aenter__(self) -> None:
         await self._storage.clear(self._identity, at=time())
-        self._task = asyncio.get_running_loop().create_task(self._listen())
+        await self._storage.append(self._identity, [self._sign_of_life()])
+        self._start(self._listen())
+        self._start(self._beat())
+
+    def _start(self, work: Any) -> None:
+        self._tasks.append(asyncio.get_running_loop().create_task(work))
 
     async def __aexit__(self, *_error: object) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait({self._task})
-        with suppress(DragomanError):
-            await self._storage.delete(self._identity)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.wait(self._tasks)
+        for identity in (self._identity, _events(self._run.id)):
+            with suppress(DragomanError):
+                await self._storage.delete(identity)
+
+    def _sign_of_life(self) -> Entry:
+        return Entry(self._run.id, body_of(Message.user("run").with_id(self._run.id)), time())
+
+    async def _beat(self) -> None:
+        while True:
+            await asyncio.sleep(_BEAT)
+            with suppress(DragomanError):  # the store may be temporarily unavailable
+                await self._storage.rewrite(self._identity, replaced=[self._sign_of_life()])
+
+    async def _share(self) -> None:
+        """Writes the events for other workers, several at a time."""
+        batch: list[dict[str, Any]] = []
+        written = monotonic()
+        async for event in self._run.events(_POLL_INTERVAL):
+            if event is not None:
+                batch.append(event)
+            if batch and (event is None or monotonic() - written >= _POLL_INTERVAL):
+                message = Message.user(dumps(batch).decode())
+                entry = Entry(message.id, body_of(message), time())
+                with suppress(DragomanError):  # as above; written with the next ones then
+                    await self._storage.append(_events(self._run.id), [entry])
+                    batch, written = [], monotonic()
 
     async def _listen(self) -> None:
         last = 0
@@ -77,6 +116,10 @@ class Relay:
         match decision:
             case {"stop": True}:
                 await self._run.stop()
+            case {"follow": True}:
+                if not self._is_shared:
+                    self._is_shared = True
+                    self._start(self._share())
             case {"call_id": str() as id, "allow": bool() as allow, "reason": str() as reason}:
                 with suppress(NotFound):  # decided already
                     self._run.decide(id, allow=allow, reason=reason)
@@ -86,13 +129,12 @@ class Relay:
 
 async def tell(storage: Storage, run: str, decision: dict[str, Any]) -> None:
     """Sends a decision to a run of another worker; raises `NotFound` if no worker has it."""
-    if _RUN.fullmatch(run) is None:
-        raise NotFound(_NO_RUN)
     message = Message.user(dumps(decision).decode())
     entry = Entry(message.id, body_of(message), time())
     for _ in range(_TRIES):
-        session = await storage.session(_identity(run))
-        if session is None:
+        found = _RUN.fullmatch(run)
+        session = None if found is None else await storage.session(_identity(run))
+        if found is None or session is None or await running(storage, found[1], found[2]) != run:
             break
         with suppress(Conflict):  # by version, so that an ended run is not recreated
             await storage.append(_identity(run), [entry], expected=session.version)
@@ -100,5 +142,46 @@ async def tell(storage: Storage, run: str, decision: dict[str, Any]) -> None:
     raise NotFound(_NO_RUN)
 
 
+async def running(storage: Storage, conversation: str, branch: int | str) -> str | None:
+    """Returns the id of the run that any worker has on a branch of a conversation."""
+    rows = await storage.rows(_identity_of(conversation, branch), limit=1)
+    return rows[0].id if rows and time() - rows[0].at < _DEAD else None
+
+
+async def events_elsewhere(
+    storage: Storage, run: str, pause: float
+) -> AsyncIterator[dict[str, Any] | None]:
+    """Yields the events of another worker's run, which was told to share them.
+
+    Yields None after each `pause` seconds without one. The last events may be missing: when the run
+    has ended, its messages are stored.
+    """
+    last, heard, seen = 0, monotonic(), monotonic()
+    while True:
+        rows = await storage.rows(_events(run), after=last, limit=100)
+        for row in rows:
+            last, heard = row.seq, monotonic()
+            for event in loads(message_of(row.body).text):
+                yield event
+        if monotonic() - heard >= pause:
+            heard = monotonic()
+            yield None
+        if monotonic() - seen >= 1:
+            seen = monotonic()
+            conversation, branch, _ = run.split("-")
+            if await running(storage, conversation, branch) != run:
+                return
+        await asyncio.sleep(_POLL_INTERVAL)
+
+
 def _identity(run: str) -> SessionIdentity:
-    return SessionIdentity(chat=f"run {run}", scope=OWN)
+    conversation, branch, _ = run.split("-")
+    return _identity_of(conversation, branch)
+
+
+def _identity_of(conversation: str, branch: int | str) -> SessionIdentity:
+    return SessionIdentity(chat=f"run {conversation} {branch}", scope=OWN)
+
+
+def _events(run: str) -> SessionIdentity:
+    return SessionIdentity(chat=f"events {run}", scope=OWN)

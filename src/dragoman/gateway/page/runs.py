@@ -1,7 +1,8 @@
-"""An agent run for the page: streams events to the page and stores messages as it goes.
+"""An agent run for the page: streams events to its readers and stores messages as it goes.
 
-The run is a separate task. It ends when the response is complete, when the user stops it, or when
-the page disconnects. The part already received is kept and marked as unfinished.
+The run is a separate task. It goes on when its readers go away, and ends when the response is
+complete, when the user stops it, or when the gateway ends. The part already received is kept and
+marked as unfinished.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Sequence
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager, suppress
 from secrets import token_hex
 from typing import Any
 
@@ -19,6 +20,8 @@ from dragoman.agent.conversations import KeptConversation, last_round, unanswere
 from dragoman.agent.events import AgentEvent, MessageAdded
 from dragoman.errors import DragomanError, NotFound, ServerError
 from dragoman.gateway.page.attachments import KEY
+from dragoman.gateway.page.errors import error_view
+from dragoman.gateway.page.feed import Feed
 from dragoman.gateway.page.routed import PlacedModel, RoutedModel
 from dragoman.gateway.page.run_views import Viewer, sent_view
 from dragoman.gateway.page.stream_events import StreamEvents
@@ -36,8 +39,8 @@ from dragoman.model.usage import FinishReason
 
 LOG = logging.getLogger("dragoman.gateway")
 _STOPPED = "This call was not run: the user stopped it."
-_MAX_QUEUED = 256  # events; when the queue is full, the model waits for the page
-_END = None
+_NOBODY = "This call was not run: nobody approved it in time."
+_APPROVAL = 3600.0  # seconds that a call waits for approval: nobody may be there any more
 
 
 class PageConversation(KeptConversation):
@@ -57,15 +60,15 @@ class PageConversation(KeptConversation):
 
 
 class PageRun:
-    """One run: `start` it, then iterate over its `events`."""
+    """One run: `start` it, then iterate over its `events`, as often as wanted."""
 
     def __init__(self, history: ChatHistory, viewer: Viewer, stamp: dict[str, Any]) -> None:
-        self.id = token_hex(16)
         self.conversation = history.identity.digest
         self.branch = history.branch
+        self.id = f"{self.conversation}-{self.branch}-{token_hex(16)}"
         self._history, self._viewer, self._stamp = history, viewer, stamp
         self._kept = PageConversation(history)
-        self._queue: asyncio.Queue[Any] = asyncio.Queue(_MAX_QUEUED)
+        self._feed = Feed()
         self._task: asyncio.Task[None] | None = None
         self._is_stopped = False
         self._waiting: dict[str, asyncio.Future[bool | str]] = {}
@@ -74,22 +77,23 @@ class PageRun:
 
     # --- control
 
-    def start(self, agent: Agent[Any, Any], model: RoutedModel, content: Sequence[Any]) -> None:
-        """Starts the run."""
-        self._task = asyncio.get_running_loop().create_task(self._run(agent, model, content))
+    def start(
+        self, agent: Agent[Any, Any], model: RoutedModel, content: Sequence[Any],
+        within: AbstractAsyncContextManager[Any],
+    ) -> asyncio.Task[None]:  # fmt: skip
+        """Starts the run, within a context that lasts as long; returns its task."""
+        work = self._run(agent, model, content, within)
+        self._task = asyncio.get_running_loop().create_task(work)
+        return self._task
 
-    async def events(self, pause: float) -> AsyncIterator[Any]:
-        """Yields the events; None after each `pause` seconds without one."""
-        while True:
-            try:
-                async with asyncio.timeout(pause):
-                    event = await self._queue.get()
-            except TimeoutError:
-                yield None
-                continue
-            if event is _END:
-                return
-            yield event
+    @property
+    def view(self) -> dict[str, Any]:
+        """The view of the run in its conversation."""
+        return {"run": self.id, "branch": self.branch, "model": self._stamp.get("model")}
+
+    def events(self, pause: float) -> AsyncIterator[dict[str, Any] | None]:
+        """Yields all events from the first one; None after each `pause` seconds without one."""
+        return self._feed.read(pause)
 
     def decide(self, call_id: str, *, allow: bool, reason: str) -> None:
         """Approves or refuses a pending tool call; raises `NotFound` if it is not pending."""
@@ -98,6 +102,7 @@ class PageRun:
             msg = "no tool call with this id is waiting for approval"
             raise NotFound(msg)
         waiting.set_result(True if allow else reason or False)
+        self._feed.add({"type": "decided", "call_id": call_id})
 
     async def stop(self) -> None:
         """Stops the run; on return, the part already received is stored."""
@@ -112,6 +117,19 @@ class PageRun:
     # --- the run
 
     async def _run(
+        self, agent: Agent[Any, Any], model: RoutedModel, content: Sequence[Any],
+        within: AbstractAsyncContextManager[Any],
+    ) -> None:  # fmt: skip
+        try:
+            async with within:
+                self._feed.add({"type": "run", "conversation": self.conversation, **self.view})
+                await self._answer(agent, model, content)
+        except DragomanError as error:
+            self._feed.add({"type": "error", **error_view(error)})
+        finally:
+            self._feed.end()
+
+    async def _answer(
         self, agent: Agent[Any, Any], model: RoutedModel, content: Sequence[Any]
     ) -> None:
         result: Result[Any] | None = None
@@ -128,12 +146,7 @@ class PageRun:
         except Exception as error:  # noqa: BLE001 - from a tool or a model; reported to the page
             LOG.error("a run on the page failed with %s", type(error).__name__)  # noqa: TRY400 - the traceback may quote content
             failure = ServerError("the gateway failed", status=500)
-        try:
-            await self._end(model, result, failure)
-        except DragomanError as error:
-            await self._emit({"type": "error", **_error_view(error)})
-        finally:
-            await self._emit(_END)
+        await self._end(model, result, failure)
 
     async def _end(
         self, model: RoutedModel, result: Result[Any] | None, failure: DragomanError | None
@@ -145,8 +158,8 @@ class PageRun:
             last = kept or last
         if failure is not None:
             if last is not None:
-                await self._emit({"type": "message", "view": await self._viewer.view(last)})
-            await self._emit({"type": "error", **_error_view(failure)})
+                self._feed.add({"type": "message", "view": await self._viewer.view(last)})
+            self._feed.add({"type": "error", **error_view(failure)})
             return
         view = None if last is None else await self._viewer.view(last)
         if view is not None and result is None:
@@ -154,7 +167,7 @@ class PageRun:
         spent = None if result is None else result.usage
         usage = None if spent is None else usage_view(spent)
         cost = None if result is None or result.cost is None else f"{result.cost:f}"
-        await self._emit({"type": "done", "view": view, "usage": usage, "cost": cost})
+        self._feed.add({"type": "done", "view": view, "usage": usage, "cost": cost})
 
     async def _keep(self, model: RoutedModel, finish: FinishReason) -> Message | None:
         """Stores the received part of an interrupted response; adds results for calls not run."""
@@ -190,12 +203,12 @@ class PageRun:
         """Called when a provider starts to respond: tells the page what was sent."""
         self._stream_events = StreamEvents()
         view = sent_view(place, request, self._kept.omitted)
-        await self._emit({"type": "sent", **view})
+        self._feed.add({"type": "sent", **view})
 
     async def heard(self, event: Event) -> None:
         """Called for each event of the response."""
         for page_event in self._stream_events.convert(event):
-            await self._emit(page_event)
+            self._feed.add(page_event)
 
     def _stamped(self, response: Response, _run: RunContext[Any]) -> Response | None:
         """Adds the request's settings to the response, so that the request can be shown later."""
@@ -212,34 +225,26 @@ class PageRun:
         message = event.message
         view = await self._viewer.view(message)
         if message.role is Role.TOOL:
-            await self._emit({"type": "result", "view": view})
+            self._feed.add({"type": "result", "view": view})
             return
         if message.role is Role.ASSISTANT:
             self._last = message
             if not message.tool_calls:
                 return  # the `done` event includes it
             for page_event in self._stream_events.complete(message.tool_calls):
-                await self._emit(page_event)
-        await self._emit({"type": "message", "view": view})
+                self._feed.add(page_event)
+        self._feed.add({"type": "message", "view": view})
 
     async def approve(self, call: ToolCall, _run: RunContext[Any]) -> bool | str:
         """Asks the page to approve a tool call, and waits for the decision."""
         waiting: asyncio.Future[bool | str] = asyncio.get_running_loop().create_future()
         self._waiting[call.id] = waiting
-        await self._emit({"type": "approval", **call_view(call)})
+        self._feed.add({"type": "approval", **call_view(call)})
         try:
-            return await waiting
+            async with asyncio.timeout(_APPROVAL):
+                return await waiting
+        except TimeoutError:
+            self._feed.add({"type": "decided", "call_id": call.id})
+            return _NOBODY
         finally:
             self._waiting.pop(call.id, None)
-
-    async def _emit(self, event: Any) -> None:
-        if self._is_stopped:  # the page may be gone: don't wait for it
-            while self._queue.full():
-                self._queue.get_nowait()
-            self._queue.put_nowait(event)
-        else:
-            await self._queue.put(event)
-
-
-def _error_view(error: DragomanError) -> dict[str, str]:
-    return {"message": str(error), "kind": type(error).__name__}

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dragoman.agent.prompt_templates import templates_folder
 from dragoman.errors import DragomanError
 from dragoman.gateway.guard import is_loopback
 from dragoman.gateway.page.branches import Branches
 from dragoman.gateway.page.listing import Listing
+from dragoman.gateway.page.relay import running
 from dragoman.gateway.page.traffic import prepare as prepare_charts
 from dragoman.gateway.state import Gateway
 from dragoman.history.storage.protocol import Storage
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from dragoman.gateway.page.runs import PageRun
 
 _IN_MEMORY = "memory:"
+_OFF = "off"
 
 
 class Page:
@@ -51,6 +54,18 @@ class Page:
     def is_lasting(self) -> bool:
         """Whether conversations outlive the gateway."""
         return self.url != _IN_MEMORY
+
+    @property
+    def prompts(self) -> Path | None:
+        """The folder of the prompt library; None: there is none.
+
+        If none is configured, it is that of `dragoman templates`, but only if the gateway serves
+        this machine alone: the account owner's prompts are not for remote users.
+        """
+        server = self._gateway.config.server
+        if server.prompts is None:
+            return templates_folder() if is_loopback(server.host) else None
+        return None if server.prompts == _OFF else Path(server.prompts)
 
     async def storage(self) -> Storage:
         """Returns the open store."""
@@ -91,18 +106,23 @@ class Page:
 
     # --- runs in progress
 
-    @contextmanager
-    def running(self, run: PageRun) -> Generator[None]:
-        """Registers a run while the block lasts."""
+    def keep(self, run: PageRun, task: asyncio.Task[None]) -> None:
+        """Registers a run until its task ends; it needs no reader."""
         self.runs[run.id] = run
-        try:
-            yield
-        finally:
-            del self.runs[run.id]
+        task.add_done_callback(lambda _: self.runs.pop(run.id, None))
 
-    def is_busy(self, id: str, branch: int) -> bool:
-        """Whether a response is streaming on a branch of a conversation."""
-        return any(run.conversation == id and run.branch == branch for run in self.runs.values())
+    def run_on(self, id: str, branch: int) -> PageRun | None:
+        """Returns the run that streams a response on a branch of a conversation."""
+        own = (each for each in self.runs.values() if each.conversation == id)
+        return next((each for each in own if each.branch == branch), None)
+
+    async def run_at(self, id: str, branch: int) -> str | None:
+        """Returns the id of the run on a branch of a conversation, also of another worker."""
+        run = self.run_on(id, branch)
+        if run is not None:
+            return run.id
+        has_others = self._gateway.config.server.workers > 1
+        return await running(await self.storage(), id, branch) if has_others else None
 
     async def stop_runs_of(self, id: str) -> None:
         """Stops the runs of a conversation."""

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 from dragoman.agent import Agent, RunLimits
-from dragoman.errors import Conflict, InvalidRequest
-from dragoman.gateway.page.attachments import ATTACHED, KEY, attached
+from dragoman.errors import Conflict, InvalidRequest, NotFound
+from dragoman.gateway.page.attachments import ATTACHED, KEY, Attached, attached, attachments_of
 from dragoman.gateway.page.branches import expect_branch
 from dragoman.gateway.page.calls import PageCall, field
 from dragoman.gateway.page.conversations import fork_after, new_identity
-from dragoman.gateway.page.relay import Relay, tell
+from dragoman.gateway.page.relay import Relay, events_elsewhere, tell
 from dragoman.gateway.page.routed import RoutedModel
 from dragoman.gateway.page.run_views import Viewer
 from dragoman.gateway.page.runs import PageRun
 from dragoman.gateway.page.tools import page_tools
 from dragoman.history.branches import last_id
 from dragoman.history.chat import ChatHistory
-from dragoman.history.storage.protocol import Session, Storage
+from dragoman.history.records import message_of
+from dragoman.history.storage.protocol import NO_MESSAGE, Session, Storage
 from dragoman.model.messages import Message
 from dragoman.model.parts import Text
 
@@ -39,7 +39,7 @@ class TalkRequest(NamedTuple):
     """The contents of a talk request."""
 
     model: str
-    content: list[Any]
+    text: str
     system: str | None
     settings: dict[str, Any]
     tools: bool
@@ -57,42 +57,41 @@ async def talk(call: PageCall) -> None:
     body = await call.json()
     wanted = _talk_request(body)
     route = await call.gateway.route(wanted.model)
+    content = await _content(call, body, wanted.text)
     storage, history = await _conversation(call, body)
+    is_busy = await call.page.run_at(history.identity.digest, history.branch) is not None
     if len(call.page.runs) >= _MAX_RUNS:
         raise InvalidRequest(_TOO_MANY, status=429)
+    if is_busy or call.page.run_on(history.identity.digest, history.branch) is not None:
+        raise Conflict(_BUSY)
     viewer = Viewer(storage, history.identity, call.page.branches(storage))
     run = PageRun(history, viewer, wanted.stamp)
     model = RoutedModel(call.gateway, route, sent=run.sent, tap=run.heard)
     call.inbound.route = route.name
-    agent = _agent(model, run, wanted)
     has_others = call.gateway.config.server.workers > 1
-    async with Relay(storage, run) if has_others else nullcontext():
-        with call.page.running(run):
-            run.start(agent, model, wanted.content)
-            await _stream_events(call, run)
+    within = Relay(storage, run) if has_others else nullcontext()
+    call.page.keep(run, run.start(_agent(model, run, wanted), model, content, within))
+    await _stream_events(call, run.events(_KEEPALIVE))
 
 
-async def _stream_events(call: PageCall, run: PageRun) -> None:
-    """Streams the run to the page. If the page disconnects, the run stops and keeps what it has."""
-    try:
-        await call.begin_events()
-        first = {"run": run.id, "conversation": run.conversation, "branch": run.branch}
-        await call.event({"type": "run", **first})
-        async for event in run.events(_KEEPALIVE):
-            await (call.keep_alive() if event is None else call.event(event))
-        await call.end_events()
-    finally:
-        await _settled(run)
+async def followed(call: PageCall) -> None:
+    """Streams the events of a run in progress, from its first one."""
+    id = call.names["run"]
+    run = call.page.runs.get(id)
+    if run is not None:
+        await _stream_events(call, run.events(_KEEPALIVE))
+        return
+    storage = await call.page.storage()
+    await tell(storage, id, {"follow": True})
+    await _stream_events(call, events_elsewhere(storage, id, _KEEPALIVE))
 
 
-async def _settled(run: PageRun) -> None:
-    """Stops a run and waits until it is stored, even when cancelled."""
-    stopping = asyncio.ensure_future(run.stop())
-    try:
-        await asyncio.shield(stopping)
-    except asyncio.CancelledError:
-        await stopping
-        raise
+async def _stream_events(call: PageCall, events: AsyncIterator[dict[str, Any] | None]) -> None:
+    """Streams the events of a run to the page. If the page disconnects, the run goes on."""
+    await call.begin_events()
+    async for event in events:
+        await (call.keep_alive() if event is None else call.event(event))
+    await call.end_events()
 
 
 def _agent(model: RoutedModel, run: PageRun, wanted: TalkRequest) -> Agent[Any, Any]:
@@ -115,19 +114,34 @@ def _talk_request(body: Mapping[str, Any]) -> TalkRequest:
     if len(text) > _MAX_TEXT or len(system or "") > _MAX_TEXT:
         msg = f"messages and system prompts are limited to {_MAX_TEXT:,} characters"
         raise InvalidRequest(msg, status=413)
-    content = [] if field(body, "retry", bool, default=False) else _content(body, text)
     tools = field(body, "tools", bool, default=False)
-    return TalkRequest(model, content, system or None, _settings(body), tools)
+    return TalkRequest(model, text, system or None, _settings(body), tools)
 
 
-def _content(body: Mapping[str, Any], text: str) -> list[Any]:
-    files = attached(body)
+async def _content(call: PageCall, body: Mapping[str, Any], text: str) -> list[Any]:
+    """Returns the new message: kept attachments of a stored message, new ones, the text."""
+    if field(body, "retry", bool, default=False):
+        return []
+    files = (await _kept(call, body)).joined(attached(body))
     parts = [*files.parts, *([Text(text)] if text else [])]
     if not parts:
         msg = "the message is empty: set `text` or attach a file"
         raise InvalidRequest(msg, status=400)
     metadata = {KEY: {ATTACHED: files.names}} if files.names else {}
     return [Message.user(*parts, metadata=metadata)]
+
+
+async def _kept(call: PageCall, body: Mapping[str, Any]) -> Attached:
+    """Returns the attachments that an edited message keeps, from the stored original."""
+    kept = field(body, "kept", dict, {})
+    if not kept:
+        return Attached([], {})
+    session = await (await call.page.listing()).session(field(body, "conversation", str, ""))
+    storage = await call.page.storage()
+    row = await storage.row(session.identity, field(kept, "message", str, ""))
+    if row is None:
+        raise NotFound(NO_MESSAGE)
+    return attachments_of(message_of(row.body), field(kept, "parts", list, []))
 
 
 def _settings(body: Mapping[str, Any]) -> dict[str, Any]:
@@ -159,21 +173,17 @@ async def _conversation(call: PageCall, body: Mapping[str, Any]) -> tuple[Storag
         return storage, await ChatHistory.open(new_identity(), storage)
     session = await (await call.page.listing()).session(id)
     branch = expect_branch(session, field(body, "branch", int, session.active))
-    number = await _branched(call, storage, session, branch, after)
+    number = await _branched(storage, session, branch, after)
     history = await ChatHistory.open(session.identity, storage)
     if history.branch != number:
         await history.switch(number)
     return storage, history
 
 
-async def _branched(
-    call: PageCall, storage: Storage, session: Session, branch: int, after: str | None
-) -> int:
+async def _branched(storage: Storage, session: Session, branch: int, after: str | None) -> int:
     """Returns the branch to continue; forks a new one if `after` is not the end of this one."""
     is_whole = session.last_seq == 0
     if after is None or is_whole or await _ends_with(storage, session, branch, after):
-        if call.page.is_busy(session.identity.digest, branch):
-            raise Conflict(_BUSY)
         return branch
     return await fork_after(storage, session, after)
 

@@ -1,4 +1,4 @@
-"""Export and import of conversations, in the formats of `dragoman convert`."""
+"""Export and import of conversations, in the formats of `dragoman convert`; export as Markdown."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from dragoman.gateway.large_bodies import check_values
 from dragoman.gateway.page.branches import expect_branch
 from dragoman.gateway.page.calls import Content, PageCall
 from dragoman.gateway.page.conversations import found_in, new_identity
+from dragoman.gateway.page.gateway_info import MARKDOWN
+from dragoman.gateway.page.tags import note_tags
 from dragoman.gateway.page.titles_and_pins import MAX_TITLE
 from dragoman.gateway.reports import report_headers
 from dragoman.history.branch_paths import read_path, stretches
@@ -20,6 +22,7 @@ from dragoman.history.records import message_of
 from dragoman.history.session_summaries import TITLE, looked_at
 from dragoman.history.transfer import exported_messages, import_messages
 from dragoman.interop.chat_exports import ChatBranch
+from dragoman.interop.markdown import markdown, markdown_losses
 from dragoman.model.collection import Messages
 from dragoman.model.messages import Message
 from dragoman.providers.documents.batches import batches
@@ -29,6 +32,7 @@ from dragoman.providers.documents.splitting import Piece
 from dragoman.providers.documents.writing import Destination, Written
 
 _JSON = "application/json"
+_MARKDOWN = "text/markdown; charset=utf-8"
 _MAX_IMPORTED = 1000  # conversations in one file
 _MAX_LOSSES = 1000
 _MAX_VALUES = 500_000  # of one conversation
@@ -49,11 +53,20 @@ async def exported(call: PageCall) -> Content:
     messages = Messages.wrapping([message_of(row.body) for row in rows])
     listed = (await looked_at(storage, [session]))[0]
     title = listed.title or listed.first_line or "conversation"
+    if name == MARKDOWN:
+        text = await asyncio.to_thread(markdown, messages, title)
+        headers = _file(title, "md") | report_headers(markdown_losses(messages), [])
+        return Content(text.encode(errors="replace"), _MARKDOWN, headers)
     written = await asyncio.to_thread(_written, name, messages)
-    file = quote(f"{_UNSAFE.sub('_', title)[:80].strip() or 'conversation'}.json", safe="")
-    headers = {"content-disposition": f"attachment; filename*=UTF-8''{file}"}
     report = report_headers(list(written.losses), list(written.repairs))
-    return Content(written.text, _JSON, headers | report)
+    return Content(written.text, _JSON, _file(title, "json") | report)
+
+
+def _file(title: str, extension: str) -> dict[str, str]:
+    """Returns the header that makes the response a download, named after the conversation."""
+    stem = _UNSAFE.sub("_", title)[:80].strip() or "conversation"
+    file = quote(f"{stem}.{extension}", safe="")
+    return {"content-disposition": f"attachment; filename*=UTF-8''{file}"}
 
 
 def _written(name: str, messages: Messages) -> Written:
@@ -80,6 +93,7 @@ async def imported(call: PageCall) -> Any:
         await import_messages(storage, identity, each.messages, branches=each.branches)
         session = await storage.session(identity)
         listed = (await looked_at(storage, [session] if session is not None else []))[0]
+        await note_tags(storage, identity.digest, has_tags=bool(listed.tags))
         conversations.append(
             {
                 "id": identity.digest,

@@ -11,6 +11,15 @@ def no_response(id: str) -> InvalidRequest:
     return InvalidRequest(f"Response with id {shown(id)} not found.", status=404)
 
 
+def no_compaction() -> InvalidRequest:
+    """`/v1/responses/compact`: a summary of our own would be no conversation of the provider's."""
+    return InvalidRequest(
+        "This gateway doesn't compact conversations. Shorten the input yourself, or send "
+        "`context_management` with a request: a provider that can compact does it then.",
+        status=404, code="unsupported_endpoint",
+    )  # fmt: skip
+
+
 def no_previous(id: str) -> InvalidRequest:
     """`previous_response_id` was not found. OpenAI returns 400, not 404; Codex checks the code."""
     return InvalidRequest(

@@ -16,13 +16,13 @@ from dragoman.gateway.limits import unknown_maximum
 from dragoman.gateway.services.embeddings import ESTIMATED
 from dragoman.gateway.services.paths import service_front
 from dragoman.gateway.translation import NO_SETTINGS, Settings
-from dragoman.gateway.upstream_task import UpstreamTask, answer_total
+from dragoman.gateway.upstream_task import UpstreamTask
 from dragoman.gateway.upstreams import Upstream
 from dragoman.history.tokens import count as count_messages
 from dragoman.model.catalogue import TokenCount
 from dragoman.model.requests import Request
 from dragoman.model.usage import Usage
-from dragoman.transport.protocol import Timeouts, within
+from dragoman.transport.protocol import Timeouts
 from dragoman.wire.error_reporting import reported
 from dragoman.wire.service_front import ServiceFront
 
@@ -69,9 +69,10 @@ class Counting(UpstreamTask):
     async def _attempt(
         self, upstream: Upstream, model: str | None, settings: Settings, timeouts: Timeouts | None
     ) -> None:
+        del timeouts  # `run` applies their total
         # Unchecked: it is the same model under another name, so its thinking parts stay valid.
         request = settings.applied(self._request.replace_unchecked(model=model))
-        counted = await within(answer_total(timeouts), self._counted(upstream, request))
+        counted = await self._counted(upstream, request)
         encoded = self._front.count(counted)
         headers = {**encoded.headers, **(ESTIMATED if counted.is_estimate else {})}
         await self.sink.respond(200, {**headers, **self.loss_headers()}, encoded.to_bytes())

@@ -15,13 +15,13 @@ from dragoman.gateway.large_bodies import translated_aside
 from dragoman.gateway.limits import unknown_maximum
 from dragoman.gateway.services.paths import service_front
 from dragoman.gateway.translation import NO_SETTINGS, Settings
-from dragoman.gateway.upstream_task import UpstreamTask, answer_total
+from dragoman.gateway.upstream_task import UpstreamTask
 from dragoman.gateway.upstreams import Upstream
 from dragoman.model.frozen import EMPTY
 from dragoman.model.parts import Text
 from dragoman.model.usage import Usage
 from dragoman.providers.endpoints import USUAL
-from dragoman.transport.protocol import Timeouts, within
+from dragoman.transport.protocol import Timeouts
 from dragoman.wire.embeddings import Embedded, EmbeddingInput, ToEmbed, parts_of
 from dragoman.wire.lane.plain import Summary
 from dragoman.wire.service_front import ServiceFront
@@ -89,7 +89,7 @@ class Embedding(UpstreamTask):
     async def _attempt(
         self, upstream: Upstream, model: str | None, settings: Settings, timeouts: Timeouts | None
     ) -> None:
-        del settings  # they don't apply to embeddings
+        del settings, timeouts  # the former don't apply to embeddings, the latter's total in `run`
         asked = self._asked
         if not asked.inputs:
             await self._send(Embedded((), None, asked.model), {})
@@ -100,7 +100,7 @@ class Embedding(UpstreamTask):
         if names := self.left_out(upstream, model, fields):
             kept = {name: value for name, value in fields.items() if name not in names}
             meant = meant._replace(extras={**asked.extras, speaking: kept})
-        embedded = await within(answer_total(timeouts), upstream.client.embed_inputs(meant))
+        embedded = await upstream.client.embed_inputs(meant)
         self.losses += embedded.losses
         usage = embedded.usage or estimated_usage(asked)
         self.summary = Summary(embedded.model, usage)

@@ -198,7 +198,8 @@ async def _answer(
             inbound, upstream, message.url, reply.headers[UPLOAD_URL]
         )
     if _has_result_urls(inbound, reply.headers):
-        body = own_batches(inbound, await read_body(reply, _MAX_REWRITTEN))
+        limit = upstream.place.timeouts.attempt
+        body = own_batches(inbound, await read_body(reply, _MAX_REWRITTEN, limit))
         await inbound.call.respond(reply.status, headers, body)
         return
     if "content-length" in reply.headers and "content-encoding" not in reply.headers:

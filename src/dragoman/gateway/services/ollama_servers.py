@@ -37,6 +37,6 @@ async def ask_ollama(upstream: Upstream, path: str, body: bytes | None = None) -
 async def _answer(upstream: Upstream, message: HttpRequest) -> bytes:
     reply = await upstream.accept(message, _LIMITS, None)
     try:
-        return await read_body(reply, _MAX_BYTES)
+        return await read_body(reply, _MAX_BYTES, None)
     finally:
         await reply.close()

@@ -248,7 +248,9 @@ class PromptCall:
         encoded = self._encoded()
         reply = await upstream.open("generate", encoded, self._model, self._timeouts)
         try:
-            body = await read_body(reply, MAX_RESPONSE_BYTES)
+            body = await read_body(
+                reply, MAX_RESPONSE_BYTES, upstream.limits(self._timeouts).attempt
+            )
         finally:
             await reply.close()
         read = read_answer(upstream.dialect(self._model), body, encoded.context, reply.headers)
@@ -267,6 +269,7 @@ class PromptCall:
             incoming = Incoming(
                 reply, upstream.dialect(self._model), encoded.context,
                 provider=upstream.provider_name, most=MAX_RESPONSE_BYTES,
+                silence=upstream.limits(self._timeouts).between_events,
             )  # fmt: skip
             self._reading = incoming
             while not incoming.is_over:

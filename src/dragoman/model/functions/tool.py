@@ -249,7 +249,8 @@ def tool(  # noqa: PLR0913 - all but the function by keyword, and optional
 
     Args:
         function: The function, if the decorator is used without parentheses.
-        name: The tool's name; defaults to the function's.
+        name: The tool's name; defaults to the function's. Up to 128 letters, digits and the
+            characters `_ . : -`; a provider that doesn't take it gets an alias.
         description: The tool's description; defaults to the docstring.
         strict: Whether the provider must enforce the schema.
         requires_approval: Whether an agent must ask for approval before each call, or a function
@@ -266,7 +267,9 @@ def tool(  # noqa: PLR0913 - all but the function by keyword, and optional
     """
 
     def made(function: Callable[..., Any]) -> Tool[..., Any]:
-        definition = ToolDefinition.from_function(function, name, description, strict=strict)
+        definition = ToolDefinition.from_function(
+            function, name, description, strict=strict, portable=False
+        )
         return Tool(
             function,
             definition,

@@ -16,7 +16,7 @@ _LIKE_5_1 = ("assumed: as the 5.1 of the same name", "2026-11")
 _WITHOUT_SCHEMAS = {"schemas.takes_strict_tools": False, "schemas.outputs": ("text",)}
 _UNFORCED = {"tools.takes_forced_choice": False}
 
-FAMILIES = (
+_MODELS = (
     Family(
         r"claude-(instant|[12]\b|3-(opus|sonnet|haiku|5))",
         {"thinking.form": "never", "thinking.efforts": (), **_WITHOUT_SCHEMAS}, _ANTHROPIC, *_DOCS,
@@ -65,6 +65,10 @@ FAMILIES = (
     ),
     # `disabled` is refused, with an error text that names this value instead.
     Family(r"claude-sonnet-5-5", {"thinking.off_word": "between_tools"}, _ANTHROPIC, *_PROBED),
+    Family(
+        r"claude-(?!opus-(4-[6-9]|[5-9]))", {"sampling.has_fast_mode": False}, _ANTHROPIC,
+        "Anthropic's documentation", "2026-11",
+    ),
     # Tool calls can't be forced, with or without thinking.
     Family(
         r"claude-(fable-5-1|mythos-5-1|opus-5-5|sonnet-5-5)", _UNFORCED, _ANTHROPIC, *_PROBED
@@ -75,14 +79,25 @@ FAMILIES = (
 _PRICES = ("genai-prices 0.2.1; Anthropic's list of models", "2026-11")
 
 SIZES = (
-    Size(r"claude-(2\.0|instant)", 100_000, None, *_DOCS),
+    Size(r"claude-(2\.0|instant)", 100_000, 4_096, *_DOCS),
     Size(r"claude-(mythos-5|fable-5-[2-9])", 1_000_000, 128_000,
          "assumed: as claude-fable-5-1", "2026-11"),
     Size(r"claude-(fable-5|(opus|sonnet)-(4-[6-8]|5)|haiku-5-5)", 1_000_000, 128_000, *_PRICES),
     Size(r"claude-(haiku|opus|sonnet)-4-5", 200_000, 64_000, *_PRICES),
-    Size(r"claude-([2-4]|instant|opus-4|sonnet-4)", 200_000, None, *_DOCS),
-    Size(r"claude", 200_000, None, "assumed: as the ones before 4.6", "2026-11"),
+    Size(r"claude-(opus-4|4-opus)", 200_000, 32_000, *_DOCS),
+    Size(r"claude-(sonnet-4|4-sonnet|3-7)", 200_000, 64_000, *_DOCS),
+    Size(r"claude-3-5", 200_000, 8_192, *_DOCS),
+    Size(r"claude-[2-4]", 200_000, 4_096, *_DOCS),
+    Size(r"claude", 200_000, 64_000, "assumed: as the ones before 4.6", "2026-11"),
 )  # fmt: skip
+
+# The first row that matches counts for a size, and the last for a flag.
+_LIMITS = tuple(
+    Family(size.pattern, {"sampling.default_output_tokens": size.max_output_tokens}, _ANTHROPIC,
+           size.source, size.date)
+    for size in reversed(SIZES)
+)  # fmt: skip
+FAMILIES = (*_MODELS, *_LIMITS)
 
 NAMES = (
     # anthropic 2.8: types/model.py, without dates

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dragoman.providers.facts.sizes import Size
 from dragoman.providers.family import Family
+from dragoman.wire.openai_settings import IMAGE_DETAILS
 
 _CHAT, _RESPONSES = "openai-chat", "openai-responses"
 _DRAWN = ("temperature", "top_p", "logprobs", "top_logprobs")
@@ -77,6 +78,11 @@ FAMILIES = (
     Family(r"gpt-5\.[2-9]", {"thinking.efforts": ("none", *_UP_TO_XHIGH)}, None, *_DOCS),
     Family(r"gpt-5\.[5-9]", _ON, None, *_PROBED),
     Family(r"gpt-6", _ON, None, *_PROBED),
+    # Only the newest look at an image in its original size.
+    Family(
+        r"gpt-(3|4|35|5(?!\.)|5\.[0-2])|chatgpt-4|o\d", {"media.details": IMAGE_DETAILS[:-1]}, None,
+        "openai/codex's models (supports_image_detail_original)", "2026-03",
+    ),
     # "max" is only supported in Responses: Chat refuses it for every model.
     Family(r"gpt-6", {"thinking.efforts": ("none", *_UP_TO_XHIGH)}, _CHAT, *_PROBED),
     Family(

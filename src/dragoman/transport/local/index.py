@@ -30,7 +30,7 @@ async def file_url(transport: Transport, timeouts: Timeouts, project: str, name:
     page = f"{index_url().rstrip('/')}/{project}/"
     reply, page = await opened(transport, timeouts, page, {"Accept": _FORMS})
     try:
-        body = await read_body(reply, _MAX_BYTES)
+        body = await read_body(reply, _MAX_BYTES, None)
     finally:
         await reply.close()
     for link in _links(body):

@@ -84,7 +84,7 @@ async def counted_start(http: Transport, request: HttpRequest, timeouts: Timeout
     try:
         reply = await http.open(asked, timeouts)
         try:
-            counts = loads(await read_body(reply, _MAX_BYTES))
+            counts = loads(await read_body(reply, _MAX_BYTES, None))
         finally:
             await reply.close()
         model = loads(request.body or b"{}")["model"]

@@ -28,6 +28,7 @@ from dragoman.wire.envelope import PREFIX
 from dragoman.wire.overlay import overlay_of, with_overlay
 from dragoman.wire.reading import Reading
 from dragoman.wire.settings_table import text
+from dragoman.wire.tolerance import with_original
 from dragoman.wire.writing import Writing
 
 # --- thinking blocks: signed or redacted
@@ -85,6 +86,9 @@ _DECODERS: Decoders = {
     "redacted_thinking": _decode_redacted_thinking,
 }
 
+_TELLING = {"text": "text", "thinking": "thinking", "tool_use": "input"}
+"""Types of blocks by the field that only they have."""
+
 _ENCODERS: Encoders = {
     **RESULT_ENCODERS,
     **CALL_ENCODERS,
@@ -96,13 +100,33 @@ def decode_part(block: Any, reading: Reading) -> AnyPart:
     """Decode a content block of any type; unknown types become opaque parts."""
     kind = block.get("type") if isinstance(block, dict) else None
     if type(kind) is not str:
-        return decode_unknown(block, reading)
+        return _decode_untyped(block, reading)
     decode = _DECODERS.get(kind)
     if decode is not None:
-        return decode(block, reading)
+        part = decode(block, reading)
+        if type(part) is Opaque and kind == "tool_use" and "input" not in block:
+            return _decode_with(block, "input", {}, reading)
+        return part
     if kind.endswith(RESULT_SUFFIX):
         return decode_server_tool_result(block, reading)
     return decode_opaque(block, reading)
+
+
+def _decode_untyped(block: Any, reading: Reading) -> AnyPart:
+    """Decode a block without a type, if its other fields tell what it is."""
+    if isinstance(block, dict) and "type" not in block:
+        for kind, field in _TELLING.items():
+            if isinstance(block.get(field), (str, dict)):
+                return _decode_with(block, "type", kind, reading)
+    return decode_unknown(block, reading)
+
+
+def _decode_with(block: Block, key: str, value: Any, reading: Reading) -> AnyPart:
+    """Decode a block that lacks a field, as if it had this value."""
+    part = decode_part({**block, key: value}, reading)
+    if type(part) is Opaque:
+        return decode_opaque(block, reading)
+    return with_original(part, NAME, [[[key], value]])
 
 
 def encode_parts(parts: tuple[AnyPart, ...], writing: Writing, first: int = 0) -> list[Any]:

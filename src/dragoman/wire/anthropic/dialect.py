@@ -18,6 +18,7 @@ from dragoman.wire.flags import (
     IdFlags,
     MediaFlags,
     SamplingFlags,
+    SchemaFlags,
     StateFlags,
     ThinkingFlags,
     ToolFlags,
@@ -121,6 +122,8 @@ DESCRIPTION = Description(
 
 # --- the default target: Anthropic's own API
 
+RANGES = {"temperature": (0, 1)}
+"""The ranges of sampling settings, by their names in the model."""
 TARGET = Target(
     dialect=NAME,
     provider="anthropic",
@@ -144,11 +147,13 @@ TARGET = Target(
         must_be_unique=True,  # W43
     ),
     tools=ToolFlags(name_pattern=r"[a-zA-Z0-9_-]{1,128}", max_name_length=128),
+    schemas=SchemaFlags(outputs=("text", "schema")),
     turns=TurnFlags(
         groups_results=True,  # W40, W41
         merges_neighbours=True,  # W47; recordings show calls of two messages answered together
         refuses_empty_text=True,  # W46
         refuses_blank_text=True,
+        refuses_empty_answers=False,  # W46 says which
         prefill="trimmed",  # W48
         needs_message=True,  # W47
         refuses_empty_messages=True,  # W47
@@ -161,9 +166,11 @@ TARGET = Target(
     ),
     sampling=SamplingFlags(
         needs_token_limit=True,  # W50
+        default_output_tokens=32_000,  # every model that Anthropic still serves accepts it
     ),
     media=MediaFlags(
         in_results=True,  # W64
+        details=None,  # it has none, which is reported where the image is written
     ),
     state=StateFlags(fields=("thread",)),
     cache=CacheFlags(

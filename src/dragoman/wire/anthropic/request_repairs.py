@@ -10,26 +10,18 @@ from dragoman.model.messages import Message
 from dragoman.model.parts import Thinking
 from dragoman.model.requests import Request
 from dragoman.model.roles import Role
-from dragoman.wire.anthropic.dialect import NAME
+from dragoman.wire.anthropic.dialect import NAME, RANGES
 from dragoman.wire.anthropic.request import PLACES, belongs_to_system_prompt
 from dragoman.wire.anthropic.settings import MIN_BUDGET, MIN_TOP_P, is_on, thinking_field
+from dragoman.wire.fitting.settings import sampling_within
 from dragoman.wire.fitting.steps import Contents, Step, unless_same
 from dragoman.wire.losses import Loss, Note, Repair
 from dragoman.wire.overlay import fields_of
 from dragoman.wire.overlay_edits import without_edited
 from dragoman.wire.target import Target
 
-DEFAULT_MAX_TOKENS = 4096
-"""Used if a request has no limit (W50); every model accepts it."""
-
-
-def with_low_temperature(request: Request, _target: Target, notes: list[Note]) -> Request:
-    """Limit the temperature to 1."""
-    temperature = request.sampling.temperature
-    if temperature is None or temperature <= 1:
-        return request
-    notes.append(Loss("sampling.temperature", "lowered to 1, the maximum"))
-    return request.replace_trusted(sampling=request.sampling.replace_trusted(temperature=1))
+_ROOM = 4096
+"""Tokens for the answer beside a thinking budget, if the request has no limit."""
 
 
 def with_smaller_budget(request: Request, _target: Target, notes: list[Note]) -> Request:
@@ -69,19 +61,30 @@ def with_sampling_for_thinking(request: Request, _target: Target, notes: list[No
     return request.replace_trusted(sampling=sampling.replace_trusted(**changes))
 
 
-def with_token_limit(request: Request, _target: Target, notes: list[Note]) -> Request:
+def with_token_limit(request: Request, target: Target, notes: list[Note]) -> Request:
     """Add a token limit if the target requires one (W50)."""
     if request.sampling.max_tokens is not None:
         return request
     extras = EMPTY if request.extras is EMPTY else without_edited(request, NAME, PLACES)
     if "max_tokens" in fields_of(extras, NAME):
         return request  # malformed: let the target report it
-    config, limit = request.thinking, DEFAULT_MAX_TOKENS
+    config, limit = request.thinking, target.sampling.default_output_tokens
     if config is not None and is_on(thinking_field(config)):
-        limit += config.budget or 0  # the budget counts towards the limit
+        limit = max(limit, (config.budget or 0) + _ROOM)  # the budget counts towards the limit
     reason = "max_tokens is required; a default is sent"
     notes.append(Repair("sampling.max_tokens", "W50", "added", reason))
     return request.replace_trusted(sampling=request.sampling.replace_trusted(max_tokens=limit))
+
+
+def without_fast_mode(request: Request, _target: Target, notes: list[Note]) -> Request:
+    """Remove `speed` for a model that has no fast mode, or a host."""
+    own = fields_of(request.extras, NAME)
+    if own.get("speed") != "fast":
+        return request
+    notes.append(Loss("service.tier", "this model has no fast mode"))
+    left = {key: value for key, value in own.items() if key != "speed"}
+    others = {key: value for key, value in request.extras.items() if key != NAME}
+    return request.replace(extras={**others, NAME: left} if left else others)
 
 
 def without_thinking_in_prefill(request: Request, _target: Target, notes: list[Note]) -> Request:
@@ -127,15 +130,20 @@ def _has_thinking(seen: Contents, target: Target) -> bool:
     return seen.has_thinking and target.thinking.is_refused_in_prefill
 
 
+def _has_one_speed(_seen: Contents, target: Target) -> bool:
+    return not target.sampling.has_fast_mode
+
+
 def _needs_limit(_seen: Contents, target: Target) -> bool:
     return target.sampling.needs_token_limit
 
 
 STEPS = (
-    Step(with_low_temperature, ("is_strict",), _is_strict),
+    sampling_within(RANGES),
     Step(with_smaller_budget, ("is_strict",), _is_strict),
     Step(with_sampling_for_thinking, ("is_strict",), _is_strict),
     Step(without_thinking_in_prefill, ("thinking.is_refused_in_prefill",), _has_thinking),
+    Step(without_fast_mode, ("sampling.has_fast_mode",), _has_one_speed),
     Step(with_token_limit, ("sampling.needs_token_limit",), _needs_limit),
 )
 """Fitting steps for this dialect only."""

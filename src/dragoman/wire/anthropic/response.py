@@ -19,8 +19,9 @@ from dragoman.model.usage import FinishReason, Usage
 from dragoman.wire.anthropic.content import decode_part, encode_parts
 from dragoman.wire.anthropic.dialect import NAME, TARGET, Block, is_own
 from dragoman.wire.call_ids import CallIds
+from dragoman.wire.cut_calls import begin_choice, finish_beside
 from dragoman.wire.encoded import Encoded
-from dragoman.wire.error_reporting import Forms, form_of, reported, status_of
+from dragoman.wire.error_reporting import Forms, client_message, form_of, reported, status_of
 from dragoman.wire.json_values import want
 from dragoman.wire.overlay import overlay_of, with_guesses, with_overlay
 from dragoman.wire.reading import Reading
@@ -40,6 +41,10 @@ _FINISH: dict[str, FinishReason] = {
     "compaction": FinishReason.PAUSE,  # like pause_turn: send it back to continue
     "refusal": FinishReason.REFUSAL,
     "model_context_window_exceeded": FinishReason.CONTEXT_FULL,
+    # Values of other servers: Z.ai and MiniMax; LiteLLM.
+    "sensitive": FinishReason.CONTENT_FILTER,
+    "content_filter": FinishReason.CONTENT_FILTER,
+    "network_error": FinishReason.ERROR,
 }
 _OTHER = FinishReason.OTHER
 
@@ -185,7 +190,10 @@ def decode_response(wire: Block) -> Response:
     rebuilt = _fields(response, usage, choice)
     rebuilt["content"] = content
     extras = overlay_of(wire, (), NAME, rebuilt)
-    absent = [[[key], ours] for key, ours in rebuilt.items() if key not in wire]
+    absent: list[Any] = [[[key], ours] for key, ours in rebuilt.items() if key not in wire]
+    details = wire.get("stop_details")
+    if isinstance(details, dict) and "type" not in details and "stop_details" in rebuilt:
+        absent.append([["stop_details", "type"], "refusal"])
     extras = with_guesses(extras, NAME, absent)
     return response.replace(extras=extras) if extras else response
 
@@ -198,7 +206,10 @@ def encode_response(response: Response) -> Encoded:
     choice = response.choices[0] if response.choices else Choice(0, make_message(_ASSISTANT))
     report_losses(choice, writing)
     writing.origin = choice.message.origin
+    begin_choice(choice, writing)
     content = encode_parts(_content(choice.message), writing)
+    if writing.has_cut_calls:
+        choice = choice.replace_unchecked(finish=finish_beside(choice.finish, writing))
     body = encode_body(response, response.usage, choice, content)
     return Encoded(body, losses=tuple(writing.losses), repairs=tuple(writing.repairs))
 
@@ -291,7 +302,7 @@ def finish_beside_calls(finish: FinishReason | None, has_calls: bool) -> FinishR
 def _decode_refusal(wire: Block) -> tuple[AnyPart, ...]:
     """Decode the text of a refusal, which is outside the content (I15)."""
     details: Any = wire.get("stop_details")
-    if isinstance(details, dict) and details.get("type") == "refusal":
+    if isinstance(details, dict) and details.get("type", "refusal") == "refusal":
         explanation = details.get("explanation")
         if type(explanation) is str and explanation:
             return (Refusal(explanation),)
@@ -337,7 +348,7 @@ def encode_error(error: DragomanError) -> tuple[int, dict[str, Any]]:
     kind = _KINDS.get(status, kind)
     body: dict[str, Any] = {
         "type": "error",
-        "error": {"type": kind, "message": f"{words}{failure.reason}"},
+        "error": {"type": kind, "message": f"{words}{client_message(failure)}"},
     }
     if failure.request_id is not None:
         body["request_id"] = failure.request_id

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from dragoman.model import events
@@ -12,19 +11,22 @@ from dragoman.model.media import Media
 from dragoman.model.parts import Text, Thinking
 from dragoman.model.responses import Response
 from dragoman.model.usage import Usage
-from dragoman.wire.anthropic.dialect import LAST_TEXT_FIELDS, NAME, is_own
-from dragoman.wire.anthropic.response import DETAILS, decode_usage, encode_usage
+from dragoman.wire.anthropic.dialect import LAST_TEXT_FIELDS, is_own
+from dragoman.wire.anthropic.response import decode_usage, encode_usage
+from dragoman.wire.anthropic.response_fields import (
+    completed_block,
+    completed_delta,
+    completed_message,
+    completed_usage,
+)
 from dragoman.wire.anthropic.stream_encoder import StreamEncoder
 from dragoman.wire.anthropic.stream_stops import TextStopsLast
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.front import AgentForm, Front, FrontForm
 from dragoman.wire.losses import Loss
-from dragoman.wire.overlay import fields_of
-from dragoman.wire.streams import StreamEncoder as AnyEncoder
 
 _NO_MEDIA = "responses can't contain images or files"
 _MEDIA = frozenset({"image", "document"})
-_SERVER_COUNTS = {"web_fetch_requests": 0, "web_search_requests": 0}
 
 
 def complete(encoded: Encoded, response: Response, front: Front) -> None:
@@ -35,15 +37,15 @@ def complete(encoded: Encoded, response: Response, front: Front) -> None:
     for key, value in stamp.items():
         if not body.get(key):
             body[key] = value
-    for key in ("stop_reason", "stop_sequence"):
-        body.setdefault(key, None)
     if decode_usage(body.get("usage")) is None:
         body["usage"] = encode_usage(Usage())
-    body["usage"] = _with_tool_counts(body["usage"])
+    body |= completed_message(body)
     is_own = front.is_own_response(response)
     body["content"] = [
-        _complete_block(block) for block in body["content"] if is_own or not _is_media(block)
+        completed_block(block) for block in body["content"] if is_own or not _is_media(block)
     ]
+    if front.agent is _OLD_AI_SDK:
+        body["content"] = [_without_null_citations(block) for block in body["content"]]
     if not is_own and response.choices:
         encoded.losses += tuple(
             Loss(f"choices[0].message.parts[{place}]", _NO_MEDIA)
@@ -52,30 +54,28 @@ def complete(encoded: Encoded, response: Response, front: Front) -> None:
         )
 
 
+def _without_null_citations(block: Any) -> Any:
+    is_null = isinstance(block, dict) and block.get("citations", ()) is None
+    return {k: v for k, v in block.items() if k != "citations"} if is_null else block
+
+
 def _is_media(block: Any) -> bool:
     return isinstance(block, dict) and block.get("type") in _MEDIA
-
-
-def _complete_block(block: Any) -> Any:
-    if isinstance(block, dict) and block.get("type") == "thinking":
-        return {"signature": "", **block}
-    return block
-
-
-def _with_tool_counts(usage: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Add counts of built-in tools that older responses lack and the newest types require."""
-    counts = usage.get("server_tool_use")
-    if isinstance(counts, Mapping):
-        return {**usage, "server_tool_use": {**_SERVER_COUNTS, **counts}}
-    return usage
 
 
 class FrontStreamEncoder(StreamEncoder):
     """Writes a stream with only blocks that clients know, and with all their fields."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__(completed_block)
         self._left_out: set[int] = set()
+
+    def _head(self, body: dict[str, Any]) -> dict[str, Any]:
+        return completed_message(super()._head(body))
+
+    def _tail(self, delta: dict[str, Any], usage: dict[str, Any]) -> dict[str, Any]:
+        whole = completed_delta(delta, self._begun or {})
+        return super()._tail(whole, completed_usage(usage, is_late=True))
 
     def _is_left_out(self, index: int, part: AnyPart) -> bool:
         """Whether a part can't be in a response."""
@@ -114,26 +114,23 @@ class FrontStreamEncoder(StreamEncoder):
             event = event.replace(part=part.replace(signature=""))
         return super()._part_start(event)
 
-    def _usage_update(self, event: events.UsageUpdate) -> bytes:
-        usage = DETAILS.put(event.usage)
-        own = fields_of(usage.extras, NAME)
-        if "server_tool_use" in own:
-            event = event.replace(usage=usage.replace(extras={NAME: _with_tool_counts(own)}))
-        return super()._usage_update(event)
 
-
-def _stream_encoder(front: Front) -> AnyEncoder:
-    encoder, fields = FrontStreamEncoder(), front.context.state_fields
-    return TextStopsLast(encoder) if fields is not None and fields.ends_with_text else encoder
-
-
-_CLAUDE_CODE = AgentForm(name="claude-code", state_fields=lambda _request: LAST_TEXT_FIELDS)
+# Vercel's SDK up to 6, which names only this package, refuses an answer whose `citations` are null.
+_OLD_AI_SDK = AgentForm(name="ai-sdk")
+_CLAUDE_CODE = AgentForm(
+    name="claude-code",
+    state_fields=lambda _request: LAST_TEXT_FIELDS,
+    stream_encoder=lambda _front: TextStopsLast(FrontStreamEncoder()),
+)
 FRONT_FORM = FrontForm(
     id_prefix="msg_",
     complete=complete,
-    stream_encoder=_stream_encoder,
+    stream_encoder=lambda _front: FrontStreamEncoder(),
     request_id_header="request-id",
     content=("content", b"[]"),
     request_headers=("anthropic-beta",),
-    agents={b"claude-cli/": _CLAUDE_CODE},
+    agents={
+        b"claude-cli/": _CLAUDE_CODE,
+        **{b"ai-sdk/provider-utils/%d." % version: _OLD_AI_SDK for version in (2, 3, 4)},
+    },
 )

@@ -91,6 +91,7 @@ RULES: tuple[Rule[View], ...] = (
     Rule(content.w71_server_results_are_whole, "warning", "R"),
     Rule(content.w74_choices_are_known, "error", "SR"),
     Rule(content.w74_tools_can_be_forced, "error", "D", (), ("tools.takes_forced_choice",)),
+    Rule(content.w121_choices_need_tools, "warning", "R"),
 )
 
 RULEBOOK = Rulebook(

@@ -8,15 +8,21 @@ from graphlib import CycleError, TopologicalSorter
 from itertools import chain
 
 from dragoman.model.media import sniff_base64
+from dragoman.wire.anthropic.dialect import RANGES
 from dragoman.wire.anthropic.rules_view import THINKING, View
 from dragoman.wire.anthropic.tools_schemas import MAX_OPTIONAL, MAX_STRICT_TOOLS, MAX_UNIONS
-from dragoman.wire.shared_rules import missing_model, unlisted_model, wrong_model
+from dragoman.wire.shared_rules import (
+    missing_model,
+    orphaned_choice,
+    out_of_range,
+    unlisted_model,
+    wrong_model,
+)
 from dragoman.wire.violations import (
     Found,
     Object,
     Placed,
     field,
-    is_number,
     listed,
     subschemas,
     texts_in,
@@ -30,9 +36,7 @@ _COMBINATORS = ("oneOf", "allOf", "anyOf")
 
 def shape_temperature(view: View) -> Found:
     """The temperature is from 0 to 1."""
-    value = view.body.get("temperature")
-    if value is not None and not (is_number(value) and 0 <= value <= 1):
-        yield "temperature", "must be a number from 0 to 1"
+    yield from out_of_range(view.body, RANGES)
 
 
 def limit_strict_schemas(view: View) -> Found:
@@ -177,6 +181,11 @@ def w74_tools_can_be_forced(view: View) -> Found:
     kind = field(view.body, "tool_choice").get("type")
     if kind in ("any", "tool") and not view.target.tools.takes_forced_choice:
         yield "tool_choice.type", "this model can't be forced to call a tool"
+
+
+def w121_choices_need_tools(view: View) -> Found:
+    """A tool choice comes with tools."""
+    yield from orphaned_choice(view.body, "tool_choice")
 
 
 def _markable(view: View) -> Iterator[Placed]:

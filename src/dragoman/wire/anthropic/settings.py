@@ -8,6 +8,7 @@ from typing import Any
 from dragoman.model.requests import UNSAID, Output, Request, Sampling, ThinkingConfig
 from dragoman.wire.anthropic.dialect import NAME, ORIGIN, Block, is_own
 from dragoman.wire.anthropic.tools_schemas import ANTHROPIC_STRICT, MAX_OPTIONAL, MAX_UNIONS
+from dragoman.wire.losses import NEAREST_EFFORT
 from dragoman.wire.overlay import fields_of, overlay_of, with_overlay
 from dragoman.wire.settings_table import (
     decode_settings,
@@ -107,7 +108,7 @@ def _encode_thinking_config(config: ThinkingConfig, writing: Writing) -> Block:
     elif effort not in {None, "none"}:
         writing.lose("thinking.effort", "this effort is not supported")
     if effort != config.effort:
-        writing.lose("thinking.effort", "sent as the lowest supported effort")
+        writing.repair("thinking.effort", "W59", "retyped", NEAREST_EFFORT)
     return wire
 
 
@@ -163,10 +164,9 @@ def decode_output(wire: Block) -> Output | None:
 
 def _encode_output(output: Output, writing: Writing) -> Block:
     """Encode the schema as `output_config`; plain text needs no field."""
-    if output.format == "text":
-        return {}
-    if output.format == "json" or output.schema is None:
-        writing.lose("output", "JSON output without a schema is not supported")
+    if output.schema is None:
+        if output.format != "text":
+            writing.lose("output", "JSON output without a schema is not supported")
         return {}
     schema = output.schema if is_own(output.origin) else _accepted(output.schema, writing)
     if schema is None:

@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from dragoman.wire.settings_table import flag, text, texts
-from dragoman.wire.shared_settings import SharedSetting, SharedSettings, tiers, words
+from dragoman.wire.shared_settings import SharedSetting, SharedSettings, tiers
 
 _CODE = "code_execution_20250825"
 _COMPACT = "compact_20260112"
 _TIERS = tiers(auto="auto", standard_only="standard")
+_FAST = ("priority", "performance", "fast")
+"""The tiers of other providers that Claude's fast mode is the nearest to."""
 _TTLS = (None, "5m", "1h")
 
 
@@ -25,6 +27,15 @@ def _compact_at(value: Any) -> int | None:
 
 def _compact_at_wire(tokens: int) -> dict[str, Any]:
     return {"edits": [{"type": _COMPACT, "trigger": {"type": "input_tokens", "value": tokens}}]}
+
+
+def _speed(value: Any) -> str | None:
+    """Decode `speed`: what OpenAI calls priority processing, or fast mode."""
+    return "priority" if value == "fast" else None
+
+
+def _speed_wire(tier: str) -> str | None:
+    return "fast" if tier in _FAST else None
 
 
 def callers(value: Any) -> tuple[str, ...] | None:
@@ -57,7 +68,7 @@ SETTINGS = SharedSettings(
     SharedSetting("metadata.user_id", "service.user", text),
     SharedSetting("metadata.user_id", "service.safety_identifier", text),
     SharedSetting("service_tier", "service.tier", *_TIERS),
-    SharedSetting("speed", "service.tier", *words(fast="fast")),
+    SharedSetting("speed", "service.tier", _speed, _speed_wire),
     SharedSetting("cache_control", "service.cache_options", _cache_options, _cache_options_wire),
     SharedSetting(
         "context_management", "context_management.compact_at", _compact_at, _compact_at_wire

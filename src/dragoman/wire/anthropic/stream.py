@@ -55,7 +55,7 @@ class StreamDecoder(FrameDecoder[SseEvent]):
         self._blocks: dict[Any, GrowingBlock] = {}  # the latest block by wire index
         self._last: GrowingBlock | None = None
         self._has_refusal = False
-        self._has_finished = False
+        self._has_finished = self._is_repeated = False
         self._is_over = False
 
     def _take(self, frame: SseEvent) -> None:
@@ -76,13 +76,10 @@ class StreamDecoder(FrameDecoder[SseEvent]):
     # --- the message
 
     def _message_start(self, wire: Block) -> None:
-        if self._message is not None:
-            # Two responses spliced into one stream: the first will never be finished.
-            self._is_over = True
-            self._emit(events.OpaqueEvent(NAME, wire))
-            self._emit(events.StreamError("the stream started over"))
-            return
         message = wire.get("message")
+        if self._message is not None:
+            self._message_again(wire, message if isinstance(message, dict) else {})
+            return
         content: Any = None
         self._message = {}
         if isinstance(message, dict):
@@ -94,6 +91,25 @@ class StreamDecoder(FrameDecoder[SseEvent]):
             self._begin(None, block)
             self._stop(self._last)
 
+    def _message_again(self, wire: Block, message: Block) -> None:
+        """Decode another start: some proxies repeat that of the same message."""
+        known = {} if self._message is None else self._message
+        said, again = known.get("id"), message.get("id")
+        if said is not None and again is not None and said != again:
+            self._start_over(wire)
+            return
+        self._is_repeated = True
+        gaps = {key: message[key] for key in message if known.get(key) is None}
+        if any(value is not None for key, value in gaps.items() if key != "content"):
+            self._merge_fields(gaps, ("content",))
+            self._emit_head()
+
+    def _start_over(self, wire: Block) -> None:
+        """End a stream in which two responses are spliced: the first will never be finished."""
+        self._is_over = True
+        self._emit(events.OpaqueEvent(NAME, wire))
+        self._emit(events.StreamError("the stream started over"))
+
     def _message_delta(self, wire: Block) -> None:
         delta = wire.get("delta")
         if isinstance(delta, dict):
@@ -103,13 +119,15 @@ class StreamDecoder(FrameDecoder[SseEvent]):
 
     def _message_stop(self, wire: Block) -> None:
         self._is_over = True
+        is_cut = self._folded.ends_within_part  # before the blocks are stopped
         for block in self._blocks.values():
             self._stop(block)
         # Some servers send the stop reason at the start, and Bedrock adds its metrics here.
         if len(wire) > 1 or not self._has_finished:
             self._merge_fields(wire, ("type",))
             self._emit_end()
-        self._emit(events.ResponseEnd())
+        if self._has_finished or not is_cut:
+            self._emit(events.ResponseEnd())
 
     def _merge_fields(self, fields: Block, handled: tuple[str, ...]) -> None:
         """Merge fields into the message. Null never overrides a value."""
@@ -158,7 +176,14 @@ class StreamDecoder(FrameDecoder[SseEvent]):
     # --- its blocks
 
     def _block_start(self, wire: Block) -> None:
-        self._begin(_index(wire), wire.get("content_block"))
+        index, block = _index(wire), wire.get("content_block")
+        known = self._blocks.get(index)
+        if known is not None and known.is_begun_by(block):
+            return  # repeated
+        if known is not None and index is not None and self._is_repeated:
+            self._start_over(wire)
+            return
+        self._begin(index, block)
         self._emit_unknown(wire, _START)
 
     def _begin(self, index: Any, block: Any) -> GrowingBlock:

@@ -94,11 +94,19 @@ class Arguments:
 
         return Writer(send, send_all)
 
-    def finish(self) -> str:
-        """The text to send at the end."""
+    @property
+    def is_cut(self) -> bool:
+        """Whether they have begun and not ended."""
+        return self._prefix.is_begun and not (self._prefix.is_closed or self._prefix.is_broken)
+
+    def finish(self, *, is_cut_off: bool = False) -> str:
+        """The text to send at the end; if the response was cut off, the rest as it came (I7)."""
         written = "".join(self._pieces)
-        if self._prefix.is_closed:
+        if self._prefix.is_closed or self.is_cut:
             return ""
+        if is_cut_off:
+            self.is_changed = False
+            return written[JsonObjectPrefix().feed(written) :]
         if not written.strip():
             return "{}"
         self.is_changed = True
@@ -132,9 +140,14 @@ class UntouchedArguments(Arguments):
 
         return Writer(send, send_all)
 
-    def finish(self) -> str:
+    @property
+    def is_cut(self) -> bool:
+        """False: how they end is the provider's own."""
+        return False
+
+    def finish(self, *, is_cut_off: bool = False) -> str:
         """An empty object if there were no arguments."""
-        return "" if self._pieces else "{}"
+        return "" if self._pieces or is_cut_off else "{}"
 
 
 class TextArguments(Arguments):
@@ -162,9 +175,10 @@ class TextArguments(Arguments):
 
         return Writer(send, send_all)
 
-    def finish(self) -> str:
-        """The end of the string."""
-        return ("" if self._pieces else self.feed("")) + '"}'
+    def finish(self, *, is_cut_off: bool = False) -> str:
+        """The end of the string; a text that was cut off has none (I7)."""
+        opening = "" if self._pieces else self.feed("")
+        return opening if is_cut_off else opening + '"}'
 
 
 class JsonObjectPrefix:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from dragoman.model.content import AnyPart
@@ -12,7 +13,7 @@ from dragoman.model.tools import ToolCall
 from dragoman.wire.anthropic.content import encode_parts
 from dragoman.wire.anthropic.content_blocks import is_plain
 from dragoman.wire.anthropic.content_citations import encode_citations
-from dragoman.wire.anthropic.dialect import NAME
+from dragoman.wire.anthropic.dialect import NAME, TARGET
 from dragoman.wire.anthropic.stream_arguments import Arguments, TextArguments, UntouchedArguments
 from dragoman.wire.anthropic.tools_calls import NOT_AN_OBJECT
 from dragoman.wire.framing import sse
@@ -34,6 +35,7 @@ _TEXT_START = (
     b"event: content_block_start\ndata: "
     b'{"type":"content_block_start","index":%d,"content_block":{"type":"text","text":""}}\n\n'
 )
+_COMPLETE_TEXT_START = _TEXT_START.replace(b'"text":""', b'"text":"","citations":null')
 # The type of a delta and its field.
 _TEXT = (b"text_delta", b"text")
 _THINKING = (b"thinking_delta", b"thinking")
@@ -51,6 +53,17 @@ def frame(type: str, **fields: Any) -> bytes:
 def block_start(index: int, block: Any) -> bytes:
     """Encode the start of a block."""
     return frame("content_block_start", index=index, content_block=block)
+
+
+class BlockWriting(Writing):
+    """The blocks of a response as they are written."""
+
+    __slots__ = ("completed",)
+
+    def __init__(self, completed: Callable[[Any], Any] | None = None) -> None:
+        super().__init__(TARGET, place="choices[0].message.parts[{1}]", is_response=True)
+        self.completed = completed
+        """Fills in the fields that a client expects; None: nothing."""
 
 
 def block_delta(index: int, kind: bytes, field: bytes, value: Any) -> bytes:
@@ -75,7 +88,9 @@ def block_stop(index: int) -> bytes:
 class BlockWriter(SentPart):
     """Base class of block writers; by itself for an unsupported part, which is not written."""
 
-    def __init__(self, part: AnyPart, number: int, writing: Writing) -> None:
+    _writing: BlockWriting
+
+    def __init__(self, part: AnyPart, number: int, writing: BlockWriting) -> None:
         super().__init__(number, part)
         self._writing = writing
 
@@ -83,6 +98,11 @@ class BlockWriter(SentPart):
     def may_end(self) -> bool:
         """Whether the block may be ended without a stop event when another part begins."""
         return True
+
+    @property
+    def waits(self) -> bool:
+        """Whether the block must not end before another part begins or the response ends."""
+        return False
 
     @property
     def length(self) -> int:
@@ -104,6 +124,10 @@ class BlockWriter(SentPart):
     def end(self, index: int, final: AnyPart | None) -> bytes:  # noqa: ARG002 - as above
         """The rest of the block and its stop. `final` is the whole part, if given."""
         return b""
+
+    def _start(self, index: int, block: Any) -> bytes:
+        completed = self._writing.completed
+        return block_start(index, block if completed is None else completed(block))
 
     def _blocks(self, part: AnyPart) -> list[Any]:
         """The part encoded as for a whole response; empty if it is unsupported."""
@@ -131,7 +155,7 @@ class WholeWriter(BlockWriter):
         if not isinstance(block, dict) or not isinstance(block.get("type"), str):
             self._lose("a value that is not a block is left out")
             return b""
-        return block_start(index, block) + block_stop(index)
+        return self._start(index, block) + block_stop(index)
 
 
 class UnknownThinkingWriter(WholeWriter):
@@ -139,7 +163,7 @@ class UnknownThinkingWriter(WholeWriter):
 
     part: Thinking
 
-    def __init__(self, part: Thinking, number: int, writing: Writing) -> None:
+    def __init__(self, part: Thinking, number: int, writing: BlockWriting) -> None:
         super().__init__(part, number, writing)
         self._texts = [part.text]
         self._signature = part.signature
@@ -180,9 +204,11 @@ class TextWriter(BlockWriter):
         """The empty block, then a delta with the initial content."""
         part = self.part
         if is_plain(part):
-            return _TEXT_START % index + self._grown(index, part.text, ())
+            completed = self._writing.completed
+            start = _TEXT_START if completed is None else _COMPLETE_TEXT_START
+            return start % index + self._grown(index, part.text, ())
         (block,) = self._blocks(part.replace_unchecked(text="", citations=()))
-        return block_start(index, block) + self._grown(index, part.text, part.citations)
+        return self._start(index, block) + self._grown(index, part.text, part.citations)
 
     def grow(self, index: int, delta: PartDelta) -> bytes:
         """More text and citations."""
@@ -226,7 +252,7 @@ class ThinkingWriter(BlockWriter):
 
     part: Thinking
 
-    def __init__(self, part: Thinking, number: int, writing: Writing) -> None:
+    def __init__(self, part: Thinking, number: int, writing: BlockWriting) -> None:
         super().__init__(part, number, writing)
         self.pieces = [part.text]
         self._signature = part.signature or ""
@@ -237,7 +263,7 @@ class ThinkingWriter(BlockWriter):
         signature = None if part.signature is None else ""
         empty = part.replace_unchecked(text="", signature=signature)
         (block,) = self._blocks(empty)
-        written = block_start(index, block)
+        written = self._start(index, block)
         return written + block_delta(index, *_THINKING, part.text) if part.text else written
 
     def grow(self, index: int, delta: PartDelta) -> bytes:
@@ -274,7 +300,7 @@ class CallWriter(BlockWriter):
 
     part: ToolCall | ServerToolCall
 
-    def __init__(self, part: ToolCall | ServerToolCall, number: int, writing: Writing) -> None:
+    def __init__(self, part: ToolCall | ServerToolCall, number: int, writing: BlockWriting) -> None:
         super().__init__(part, number, writing)
         self._arguments = Arguments()
         if isinstance(part, ToolCall) and part.kind == "custom":
@@ -287,6 +313,20 @@ class CallWriter(BlockWriter):
         """Whether the arguments are complete."""
         return self._arguments.is_complete
 
+    @property
+    def waits(self) -> bool:
+        """Whether only the end of the response tells if it is complete: a free text."""
+        return isinstance(self._arguments, TextArguments)
+
+    @property
+    def _is_cut_off(self) -> bool:
+        """Whether the response was cut off within this call."""
+        writing = self._writing
+        if not writing.is_cut_off or self.may_end or writing.is_own(self.part):
+            return False
+        has_begun = not self.waits and any(piece.strip() for piece in self.pieces)
+        return has_begun or self.number == writing.last
+
     def begin(self, index: int) -> bytes:
         """The call without arguments: `input` is an empty object in the start event (W67)."""
         part = self.part
@@ -295,7 +335,7 @@ class CallWriter(BlockWriter):
         else:
             part = part.replace_unchecked(input={})
         (block,) = self._blocks(part)
-        written = block_start(index, block)
+        written = self._start(index, block)
         if isinstance(self.part, ToolCall) and self.part.raw:
             written += self._more(index, self.part.raw)
         return written
@@ -324,9 +364,11 @@ class CallWriter(BlockWriter):
             self._lose(CORRECTED)
         if more:
             written = self._more(index, more)
-        if last := self._arguments.finish():
+        if last := self._arguments.finish(is_cut_off=self._is_cut_off):
             written += block_delta(index, *_ARGUMENTS, last)
-        if self._arguments.is_changed and self._arguments.is_complete:
+        if self._is_cut_off or self._arguments.is_cut:
+            self._writing.has_cut_calls = True
+        elif self._arguments.is_changed and self._arguments.is_complete:
             self._lose("text after the end of the arguments object is left out")
         elif self._arguments.is_changed:
             self._writing.part = self.number
@@ -341,7 +383,7 @@ def _written(part: ToolCall | ServerToolCall) -> str:
     return dumps(part.input).decode() if part.input else ""
 
 
-def writer_of(part: AnyPart, number: int, writing: Writing) -> BlockWriter:
+def writer_of(part: AnyPart, number: int, writing: BlockWriting) -> BlockWriter:
     """The writer for a part; `number` is its index in the message."""
     if isinstance(part, Text):
         return TextWriter(part, number, writing)

@@ -51,15 +51,23 @@ class GrowingBlock:
     and unknown fields.
     """
 
-    __slots__ = ("_citations", "_pieces", "_wire", "index", "is_open", "part")
+    __slots__ = ("_beginning", "_citations", "_pieces", "_wire", "index", "is_open", "part")
 
     def __init__(self, index: int, wire: Any, reading: Reading) -> None:
         self.index = index
+        self._beginning = wire
         self._wire: Any = _begun(wire)
         self.part: AnyPart = decode_part(self._wire, reading)
         self._pieces: list[str] = []
         self._citations: list[Any] = []
         self.is_open = True
+
+    def is_begun_by(self, wire: Any) -> bool:
+        """Whether a start is that of this block again: of the same call, or before it grew."""
+        if not self.is_open or wire != self._beginning:
+            return False
+        is_named = isinstance(wire, dict) and wire.get("id") is not None
+        return is_named or not (self._pieces or self._citations)
 
     def grow(self, delta: Block) -> PartDelta | None:
         """Decode a delta; None if it adds nothing, or only to the part emitted at the stop.

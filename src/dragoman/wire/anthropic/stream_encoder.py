@@ -8,7 +8,7 @@ the others are buffered until it is done.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from typing import Any
 
 from dragoman.model import events
@@ -22,7 +22,7 @@ from dragoman.model.responses import Choice
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall, ToolCallDelta
 from dragoman.model.usage import FinishReason, Usage
-from dragoman.wire.anthropic.dialect import NAME, TARGET, Block, is_own
+from dragoman.wire.anthropic.dialect import NAME, Block, is_own
 from dragoman.wire.anthropic.response import (
     encode_body,
     encode_stream_error,
@@ -35,16 +35,17 @@ from dragoman.wire.anthropic.stream import EVENTS
 from dragoman.wire.anthropic.stream_block_writers import (
     MESSAGE_STOP,
     BlockWriter,
+    BlockWriting,
     TextWriter,
     frame,
     writer_of,
 )
 from dragoman.wire.anthropic.stream_blocks import KNOWN_DELTAS, TEXT_DELTAS
+from dragoman.wire.cut_calls import LEFT_OUT, finish_beside
 from dragoman.wire.framing import is_event_name
 from dragoman.wire.lane.flows import Delta, Flow
 from dragoman.wire.losses import Loss
-from dragoman.wire.stream_encoding import CORRECTED, HELD_BACK, EventEncoder
-from dragoman.wire.writing import Writing
+from dragoman.wire.stream_encoding import CORRECTED, HELD_BACK, EventEncoder, is_carrier
 
 _ASSISTANT = Role.ASSISTANT
 _AT_START = frozenset({"type", "role", "id", "model", "content", "usage"})
@@ -59,8 +60,9 @@ class StreamEncoder(EventEncoder):
 
     _dialect = NAME
 
-    def __init__(self) -> None:
-        self._writing = Writing(TARGET, place="choices[0].message.parts[{1}]", is_response=True)
+    def __init__(self, completed: Callable[[Any], Any] | None = None) -> None:
+        """`completed` fills in the fields of blocks, for clients that expect all of them."""
+        self._writing = BlockWriting(completed)
         super().__init__(self._writing)
         self._queue = BlockQueue(self._writing)
         self._begun: Block | None = None  # the message as sent in `message_start`
@@ -91,12 +93,21 @@ class StreamEncoder(EventEncoder):
             return b""
         self._begun_usage = self._usage
         body = encode_body(self._start, self._usage, None, [])
-        self._begun = body = _well_formed(body)
+        self._begun = body = self._head(_well_formed(body))
         if body["id"] is not self._start.id:
             self._start = self._start.replace(id=body["id"])
         return frame("message_start", message=body)
 
+    def _head(self, body: Block) -> Block:
+        """The message of `message_start`."""
+        return body
+
+    def _tail(self, delta: Block, usage: Block) -> Block:
+        """The fields of `message_delta`."""
+        return {"delta": delta, "usage": usage}
+
     def _choice_finish(self, event: events.ChoiceFinish) -> bytes:
+        self._writing.is_cut_off = event.finish.is_cut_off
         return super()._choice_finish(event) + self._message_start()
 
     def _end(self) -> bytes:
@@ -116,7 +127,7 @@ class StreamEncoder(EventEncoder):
         beside = {key: late.pop(key) for key in _BESIDE_DELTA & late.keys()}
         delta = {"stop_reason": sent.get("stop_reason"),
                  "stop_sequence": sent.get("stop_sequence"), **late}  # fmt: skip
-        return frame("message_delta", delta=delta, usage=usage, **beside)
+        return frame("message_delta", **self._tail(delta, usage), **beside)
 
     def _choice(self) -> Choice:
         """The choice without its content, but with refusals, which are outside the content."""
@@ -124,10 +135,11 @@ class StreamEncoder(EventEncoder):
         message = make_message(_ASSISTANT, refusals, origin=self._start.origin)
         end = self._finish
         if end is None:
-            return Choice(0, message)
+            return Choice(0, message, finish_beside(None, self._writing))
         finish: FinishReason | None = end.finish
         if end.finish_raw is None or not is_own(self._start.origin):
             finish = finish_beside_calls(finish, self._has_calls)
+        finish = finish_beside(finish, self._writing)
         return Choice(0, message, finish, end.finish_raw, end.logprobs)
 
     # --- its parts
@@ -246,6 +258,16 @@ class _Queued:
         self.waiting: list[PartDelta] = []
 
     @property
+    def is_bare_call(self) -> bool:
+        """Whether it is a call that nothing was sent of, and that has no arguments."""
+        return self.writer is None and not self.waiting and not self.has_head
+
+    @property
+    def waits(self) -> bool:
+        """Whether only another part or the end of the response tells that it is complete."""
+        return self.writer is not None and self.writer.waits
+
+    @property
     def may_end(self) -> bool:
         """Whether the block may end when another part has begun."""
         return self.is_stopped or (self.writer is not None and self.writer.may_end)
@@ -254,15 +276,17 @@ class _Queued:
 class BlockQueue:
     """Writes parts as blocks, one at a time (W66)."""
 
-    __slots__ = ("_index", "_is_open", "_number", "_parts", "_queue", "_writing")
+    __slots__ = ("_index", "_is_finished", "_is_open", "_last", "_number", "_parts", "_queue",
+                 "_writing")  # fmt: skip
 
-    def __init__(self, writing: Writing) -> None:
+    def __init__(self, writing: BlockWriting) -> None:
         self._writing = writing
         self._queue: deque[_Queued] = deque()
         self._parts: dict[Hashable, _Queued] = {}
         self._number = 0  # index of the next part
+        self._last = -1  # index of the latest part that is content
         self._index = 0  # index of the open or next block
-        self._is_open = False
+        self._is_open = self._is_finished = False
 
     @property
     def open_index(self) -> int | None:
@@ -280,8 +304,9 @@ class BlockQueue:
 
     def skip(self) -> int:
         """Count a part that is not written as a block; returns its index."""
+        self._last = self._number
         self._number += 1
-        return self._number - 1
+        return self._last
 
     def start(self, key: Hashable, part: AnyPart) -> bytes:
         """Start a part."""
@@ -348,12 +373,20 @@ class BlockQueue:
 
     def finish(self) -> bytes:
         """Write everything that is left."""
+        self._is_finished, self._writing.last = True, self._last
+        for queued in [each for each in self._queue if each.number == self._last]:
+            if queued.is_bare_call and self._writing.is_cut_off:
+                self._writing.has_cut_calls = True
+                self._lose(queued, LEFT_OUT)
+                self._queue.remove(queued)
         for queued in self._queue:
             queued.is_stopped = True
         return self._advance()
 
     def _add(self, key: Hashable, part: AnyPart) -> _Queued:
         self._number += 1
+        if not is_carrier(key):
+            self._last = self._number - 1
         return self._append(key, _Queued(self._number - 1, part))
 
     def _append(self, key: Hashable, queued: _Queued) -> _Queued:
@@ -366,10 +399,13 @@ class BlockQueue:
         while self._queue:
             first = self._queue[0]
             is_last = len(self._queue) == 1
-            if is_last and not first.has_head and not first.is_stopped:
+            is_latest = first.number == self._last and not self._is_finished
+            if is_latest and not first.has_head and not first.is_stopped:
                 break
             written.append(self._write(first))
             if (is_last and not first.is_stopped) or not first.may_end:
+                break
+            if is_latest and first.waits:
                 break
             written.append(self._end(first))
         return b"".join(written)

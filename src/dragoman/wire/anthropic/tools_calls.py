@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from msgspec import UNSET
@@ -22,6 +21,7 @@ from dragoman.wire.anthropic.content_blocks import (
     with_common_fields,
 )
 from dragoman.wire.anthropic.dialect import NAME, Block
+from dragoman.wire.cut_calls import is_left_out
 from dragoman.wire.overlay import with_guesses
 from dragoman.wire.reading import Reading
 from dragoman.wire.settings_table import flag
@@ -59,7 +59,7 @@ def _decode_tool_use(block: Block, reading: Reading) -> ToolCall | Opaque:
     )
 
 
-def _encode_plain_call(call: ToolCall, _writing: Writing) -> Block | None:
+def _encode_plain_call(call: ToolCall, writing: Writing) -> Block | None:
     """Like `_encode_tool_call`, for a call without other fields; None if there may be more."""
     if (
         call.wire_id is not UNSET
@@ -67,19 +67,21 @@ def _encode_plain_call(call: ToolCall, _writing: Writing) -> Block | None:
         or call.cache is not None
         or call.extras is not EMPTY
         or (arguments := call.object_arguments()) is None
+        or (writing.is_cut_off and not arguments)
     ):
         return None
     return {"type": "tool_use", "id": call.id, "name": call.name, "input": arguments}
 
 
-def _encode_tool_call(call: ToolCall, writing: Writing) -> Block:
-    """Encode a `tool_use` block."""
-    block: Block = {
-        "type": "tool_use",
-        "id": call.id,
-        "name": call.name,
-        "input": _encode_arguments(call, writing),
-    }
+def _encode_tool_call(call: ToolCall, writing: Writing) -> Any:
+    """Encode a `tool_use` block; nothing for a call that was cut off (I7)."""
+    arguments = call.object_arguments()
+    if is_left_out(call, arguments, writing):
+        return UNSET
+    if arguments is None:
+        writing.repair_here("I6", "retyped", NOT_AN_OBJECT)
+        arguments = {TEXT_ARGUMENT: call.raw_arguments}
+    block: Block = {"type": "tool_use", "id": call.id, "name": call.name, "input": arguments}
     if call.wire_id is not UNSET and writing.is_own(call):
         if call.wire_id is None:
             del block["id"]
@@ -88,14 +90,6 @@ def _encode_tool_call(call: ToolCall, writing: Writing) -> Block:
     if call.signature is not None:
         writing.lose_here(FOREIGN_SIGNATURE)
     return with_common_fields(block, call)
-
-
-def _encode_arguments(call: ToolCall, writing: Writing) -> Mapping[str, Any]:
-    found = call.object_arguments()
-    if found is not None:
-        return found
-    writing.repair_here("I6", "retyped", NOT_AN_OBJECT)
-    return {TEXT_ARGUMENT: call.raw_arguments}
 
 
 def _decode_tool_result(block: Block, reading: Reading) -> ToolResult | Opaque:

@@ -20,9 +20,12 @@ from dragoman.wire.encoded import Encoded
 from dragoman.wire.fitting.cache_hints import has_hints_outside, with_accepted_hints
 from dragoman.wire.fitting.content import (
     with_accepted_media,
+    with_known_details,
+    without_blank_instructions,
     without_blank_texts,
     without_empty_results,
 )
+from dragoman.wire.fitting.forced_calls import with_forced_call
 from dragoman.wire.fitting.foreign_settings import with_foreign_settings
 from dragoman.wire.fitting.identifiers import with_accepted_ids, with_accepted_names
 from dragoman.wire.fitting.mapping import (
@@ -62,6 +65,7 @@ from dragoman.wire.fitting.tools import (
     with_declared_tools,
     with_object_arguments,
     with_supported_choice,
+    without_orphaned_choice,
 )
 from dragoman.wire.fitting.turns import (
     with_alternating_roles,
@@ -89,6 +93,11 @@ FIRST: tuple[Step[Request], ...] = (
         is_required=lambda to: to.turns.system_place != "anywhere",
     ),
     Step(with_supported_state, ("state.fields",)),
+    Step(
+        without_blank_instructions,
+        ("turns.refuses_empty_text", "turns.refuses_blank_text", "turns.doubts_empty_text"),
+        is_required=lambda to: to.turns.refuses_empty_text or to.turns.doubts_empty_text,
+    ),
 )
 """Steps that run before all others."""
 MESSAGES: tuple[Step[Messages], ...] = (
@@ -110,10 +119,15 @@ MESSAGES: tuple[Step[Messages], ...] = (
         ("media.kinds", "media.takes_image_urls"),
         lambda seen, _: seen.has_media,
     ),
+    Step(with_known_details, ("media.details",), lambda seen, _: seen.has_media),
     Step(without_empty_results, (), lambda seen, _: seen.has_blanks),
     Step(
         without_blank_texts,
-        ("turns.refuses_empty_text", "turns.refuses_blank_text", "turns.refuses_empty_messages"),
+        (
+            *("turns.refuses_empty_text", "turns.refuses_blank_text"),
+            *("turns.doubts_empty_text", "turns.refuses_empty_messages"),
+            "turns.refuses_empty_answers",
+        ),
         lambda seen, _: seen.has_blanks,
     ),
     Step(
@@ -274,10 +288,13 @@ def _with_fitted_settings(
     if request.tool_choice is not None:
         request, tools = with_supported_choice(request, target, found)
     request = with_declared_tools(request, target, found)
+    request = without_orphaned_choice(request, target, seen, found)
     if request.tools or seen.calls:
         request, context = with_accepted_names(request, target, seen.calls, found, kept)
     if request.tool_choice is not None:
         request = with_call_opening(request, target, found)
+        request, forced = with_forced_call(request, target, found)
+        context = Context(context.names, forced=forced) if forced else context
     return request, tools, context
 
 
@@ -389,6 +406,7 @@ def _way_back(
         return done.context
     return Context(
         done.context.names,
+        forced=done.context.forced,
         calls=calls,
         undos=schemas.undos,
         output=schemas.output,

@@ -1,4 +1,4 @@
-"""Replaces blank texts and media that the target refuses (W46, W76, W105)."""
+"""Replaces blank texts and media that the target refuses (W46, W76, W105, C5)."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dragoman.model.content import AnyPart
 from dragoman.model.media import Image, Media
 from dragoman.model.messages import Message
 from dragoman.model.parts import Origin, Refusal, Text
+from dragoman.model.requests import Request
 from dragoman.model.roles import Role
 from dragoman.wire.fitting.steps import (
     Messages,
@@ -26,13 +27,21 @@ def without_blank_texts(messages: Messages, target: Target, notes: list[Note]) -
     Some targets accept blank texts, but not a message without parts (W76).
     """
     is_refused = _refused_texts(target)
+    may_be_silent = not target.turns.refuses_empty_answers
     if is_refused is None:
-        return messages
+        if may_be_silent:
+            return messages
+        is_refused = _never
     kept: list[Message] = []
     for index, message in enumerate(messages):
         path, parts = f"messages[{index}]", message.parts
-        refused = [place for place, part in enumerate(parts) if is_refused(part)]
-        if parts and not refused:
+        if not may_be_silent and _is_silent(message, target):
+            notes.append(Repair(path, "C5", "dropped", "empty assistant message"))
+            continue
+        refused = [place for place, part in enumerate(parts) if is_refused(part, message)]
+        if (parts and not refused) or (
+            is_refused is _never and not target.turns.refuses_empty_messages
+        ):
             kept.append(message)
         elif len(refused) < len(parts):
             notes.extend(
@@ -43,10 +52,26 @@ def without_blank_texts(messages: Messages, target: Target, notes: list[Note]) -
             kept.append(message.replace_unchecked(parts=rest))
         elif message.role is Role.ASSISTANT:
             notes.append(Repair(path, "W46", "dropped", "empty assistant message"))
+        elif message.role in (Role.SYSTEM, Role.DEVELOPER):
+            notes.append(Repair(path, "W46", "dropped", "empty instructions"))
         else:  # without it, two assistant messages would become adjacent
             notes.append(Repair(path, "W46", "added", "placeholder for a blank text"))
             kept.append(message.replace_unchecked(parts=(Text(_BLANK),)))
     return unless_same(kept, messages)
+
+
+def without_blank_instructions(request: Request, target: Target, notes: list[Note]) -> Request:
+    """Remove blank texts from the system prompt."""
+    blank: list[int] = []
+    for place, part in enumerate(request.system):
+        text = part.text if isinstance(part, Text) else "media"
+        if not (text.strip() if target.turns.refuses_blank_text else text):
+            blank.append(place)
+            notes.append(Repair(f"system[{place}]", "W46", "dropped", "empty instructions"))
+    if not blank:
+        return request
+    kept = [part for place, part in enumerate(request.system) if place not in blank]
+    return request.replace_trusted(system=tuple(kept))
 
 
 def without_empty_results(messages: Messages, target: Target, notes: list[Note]) -> Messages:  # noqa: ARG001 - a step's
@@ -63,24 +88,37 @@ def without_empty_results(messages: Messages, target: Target, notes: list[Note])
     return unless_same(kept, messages)
 
 
-def _refused_texts(target: Target) -> Callable[[AnyPart], bool] | None:
+def _refused_texts(target: Target) -> Callable[[AnyPart, Message], bool] | None:
     """A predicate for texts that the target refuses; None if it refuses none."""
     if target.turns.refuses_blank_text:
         return _is_blank
     if target.turns.refuses_empty_text:
         return _is_empty
+    if target.turns.doubts_empty_text:
+        return lambda part, message: (
+            _is_empty(part, message) and _is_elsewhere(message.origin_of(part), target)
+        )
     return _never if target.turns.refuses_empty_messages else None
 
 
-def _is_blank(part: AnyPart) -> bool:
+def _is_silent(message: Message, target: Target) -> bool:
+    """Whether an answer has no content, nor a field of the target's own."""
+    return (
+        message.role is Role.ASSISTANT
+        and all(_is_empty(part, message) for part in message.parts)
+        and not any(target.dialect in held.extras for held in (message, *message.parts))
+    )
+
+
+def _is_blank(part: AnyPart, _message: Message) -> bool:
     return isinstance(part, (Text, Refusal)) and not part.text.strip()  # both are sent as text
 
 
-def _is_empty(part: AnyPart) -> bool:
+def _is_empty(part: AnyPart, _message: Message) -> bool:
     return isinstance(part, (Text, Refusal)) and not part.text
 
 
-def _never(_part: AnyPart) -> bool:
+def _never(_part: AnyPart, _message: Message) -> bool:
     return False
 
 
@@ -109,6 +147,36 @@ def _problem(part: Media, target: Target) -> str | None:
     if isinstance(part, Image) and part.url is not None and not target.media.takes_image_urls:
         return "image URLs are not supported; send the data instead (W105)"
     return None
+
+
+_DETAILS = ("low", "medium", "high", "ultra_high", "original")
+"""The values of `Image.detail` that providers have, from coarse to fine, besides `auto`."""
+
+
+def with_known_details(messages: Messages, target: Target, notes: list[Note]) -> Messages:
+    """Replace image details that the target doesn't know with the nearest that it knows."""
+    known = target.media.details
+    if known is None:
+        return messages
+
+    def fitted(part: AnyPart, path: str) -> AnyPart:
+        if not isinstance(part, Media) or part.detail is None or part.detail in known:
+            return part
+        if f"{type(part).__name__}.detail" in target.unsupported_part_fields:
+            return part  # there is no such field, which is reported with the others
+        notes.append(Loss(f"{path}.detail", "sent as the nearest detail that this host knows"))
+        return part.replace(detail=_nearest_detail(part.detail, known))
+
+    return with_changed_content_too(messages, fitted)
+
+
+def _nearest_detail(detail: str, known: tuple[str, ...]) -> str | None:
+    """The nearest known value, of two equally near the finer; None for a word of nobody's."""
+    if detail not in _DETAILS:
+        return None
+    wanted = _DETAILS.index(detail)
+    scale = [one for one in reversed(_DETAILS) if one in known]
+    return min(scale, key=lambda one: abs(_DETAILS.index(one) - wanted), default=None)
 
 
 def _is_elsewhere(origin: Origin | None, target: Target) -> bool:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 from dragoman.model.messages import Message
-from dragoman.model.parts import Opaque
+from dragoman.model.parts import Opaque, Text
 from dragoman.model.requests import AnyTool, Output, Request, State
 from dragoman.model.tools import ToolDefinition
-from dragoman.wire.fitting.steps import unless_same
+from dragoman.wire.dialect import description_of
+from dragoman.wire.fitting.steps import Step, unless_same
 from dragoman.wire.fitting.thinking_settings import will_think
 from dragoman.wire.losses import Loss, Note, Repair
 from dragoman.wire.target import Target
@@ -25,6 +26,11 @@ DEFAULTS: dict[str, Any] = {
 }
 
 
+Ranges = Mapping[str, tuple[int, int]]
+"""The least and the greatest value of sampling settings, by their names in the model."""
+
+_NO_LIMIT = "a negative limit means none"
+_JSON = "Respond with a single JSON object, and nothing else: no explanation and no code fence."
 _UNSUPPORTED_DEFAULT = "not supported, and the default anyway"
 _ONE_OF_TWO = "has its default value, and this model accepts only one of temperature and top_p"
 
@@ -35,13 +41,14 @@ def with_supported_settings(request: Request, target: Target, notes: list[Note])
     if target.sampling.refuses_temperature_with_top_p:
         request = _with_one_of_two(request, notes)
     least, cap = target.sampling.min_output_tokens, request.sampling.max_tokens
+    if cap is not None and cap < 0 and target.is_strict:
+        notes.append(Repair("sampling.max_tokens", "W50", "dropped", _NO_LIMIT))
+        cap, request = None, _with_sampling(request, max_tokens=None)
     if least and cap is not None and cap < least:
         notes.append(Loss("sampling.max_tokens", "raised to the target's minimum"))
-        request = request.replace_trusted(
-            sampling=request.sampling.replace_trusted(max_tokens=least)
-        )
+        request = _with_sampling(request, max_tokens=least)
     if request.output is not None and request.output.format not in target.schemas.outputs:
-        request = request.replace_trusted(output=_output(request.output, target, notes))
+        request = _with_other_output(request, request.output, target, notes)
     if not target.schemas.takes_strict_tools:
         loose = [_loose(tool, index, notes) for index, tool in enumerate(request.tools)]
         tools = unless_same(loose, request.tools)
@@ -74,11 +81,29 @@ def _with_accepted_sampling(request: Request, target: Target, notes: list[Note])
             continue
         changes[name] = () if name == "stop" else None
         notes.append(Loss(f"sampling.{name}", "not supported by this model"))
-    return (
-        request.replace_trusted(sampling=sampling.replace_trusted(**changes))
-        if changes
-        else request
-    )
+    return _with_sampling(request, **changes) if changes else request
+
+
+def _with_sampling(request: Request, **changes: Any) -> Request:
+    return request.replace_trusted(sampling=request.sampling.replace_trusted(**changes))
+
+
+def sampling_within(ranges: Ranges) -> Step[Request]:
+    """A dialect's own step: sampling settings out of range become the nearest bound."""
+
+    def fit(request: Request, _target: Target, notes: list[Note]) -> Request:
+        changes: dict[str, Any] = {}
+        for name, (low, high) in ranges.items():
+            value = getattr(request.sampling, name)
+            if value is None or low <= value <= high:
+                continue
+            changes[name] = low if value < low else high
+            is_low = value < low
+            how = f"raised to {low}, the minimum" if is_low else f"lowered to {high}, the maximum"
+            notes.append(Loss(f"sampling.{name}", how))
+        return _with_sampling(request, **changes) if changes else request
+
+    return Step(fit, ("is_strict",), lambda _, target: target.is_strict)
 
 
 def _with_one_of_two(request: Request, notes: list[Note]) -> Request:
@@ -88,12 +113,22 @@ def _with_one_of_two(request: Request, notes: list[Note]) -> Request:
         return request
     if sampling.temperature == DEFAULTS["temperature"]:
         notes.append(Repair("sampling.temperature", "W59", "dropped", _ONE_OF_TWO))
-        return request.replace_trusted(sampling=sampling.replace_trusted(temperature=None))
+        return _with_sampling(request, temperature=None)
     if sampling.top_p == DEFAULTS["top_p"]:
         notes.append(Repair("sampling.top_p", "W59", "dropped", _ONE_OF_TWO))
     else:
         notes.append(Loss("sampling.top_p", "this model accepts temperature or top_p, not both"))
-    return request.replace_trusted(sampling=sampling.replace_trusted(top_p=None))
+    return _with_sampling(request, top_p=None)
+
+
+def _with_other_output(
+    request: Request, output: Output, target: Target, notes: list[Note]
+) -> Request:
+    """Ask for another format, or for JSON in words."""
+    if output.format == "json":
+        notes.append(Repair("output", "W108", "moved", "JSON is asked for in the system prompt"))
+        return request.replace_trusted(output=None, system=(*request.system, Text(_JSON)))
+    return request.replace_trusted(output=_output(output, target, notes))
 
 
 def _output(output: Output, target: Target, notes: list[Note]) -> Output | None:
@@ -119,6 +154,7 @@ def _loose(tool: AnyTool, index: int, notes: list[Note]) -> AnyTool:
 _STORE = "store"
 _HELD_ELSEWHERE = "stored by another provider; send the whole conversation instead"
 _NOT_STORED = "this dialect has no setting for storing responses"
+_ALL_ELSEWHERE = "the whole conversation is stored by another provider"
 _STANDS_FOR_MORE = frozenset({"item_reference", "compaction"})
 
 
@@ -148,12 +184,36 @@ def has_hidden_context(request: Request, messages: Iterable[Message], target: Ta
         getattr(state, name) for name in target.state.fields if name != _STORE
     ):
         return True
-    return any(_stands_for_more(part, target) for message in messages for part in message.parts)
+    return any(
+        _stands_for_more(part) and part.dialect == target.dialect
+        for message in messages
+        for part in message.parts
+    )
 
 
-def _stands_for_more(part: object, target: Target) -> bool:
+def missing_conversation(request: Request, target: Target) -> str | None:
+    """Why another dialect's request has no conversation to send; None if it has one."""
+    spoken = [message for message in request.messages if not message.role.is_system]
+    state, here = request.state or State(), target.dialect
+    held = [
+        name
+        for name in State.__struct_fields__
+        if name not in {_STORE, *target.state.fields} and getattr(state, name) is not None
+    ]
+    if held and not spoken:
+        return f"{_ALL_ELSEWHERE} (state.{held[0]}); send its messages instead"
+    parts = [part for message in spoken for part in message.parts]
+    if parts and all(_stands_for_more(part) and part.dialect != here for part in parts):
+        return f"{_ALL_ELSEWHERE} (references and summaries); send its messages instead"
+    is_foreign = here not in request.extras and any(map(description_of, request.extras))
+    if is_foreign and not request.messages and not request.system:
+        return "the request has no messages; a conversation needs at least one"
+    return None
+
+
+def _stands_for_more(part: object) -> TypeGuard[Opaque]:
     """Whether a part is a reference, typed or not, or a summary of earlier messages."""
-    if not isinstance(part, Opaque) or part.dialect != target.dialect:
+    if not isinstance(part, Opaque):
         return False
     payload = part.payload
     if not isinstance(payload, Mapping):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dragoman.model.requests import Request, ThinkingConfig
-from dragoman.wire.losses import Action, Loss, Note, Repair
+from dragoman.wire.losses import NEAREST_EFFORT, Action, Loss, Note, Repair
 from dragoman.wire.target import Target
 
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
@@ -162,7 +162,10 @@ def _with_known_effort(
         return config.replace(effort=None)
     # Of two equally near efforts the higher wins, as in Google's endpoint for OpenAI clients.
     nearest = min(candidates[::-1], key=lambda one: abs(EFFORTS.index(one) - wanted))
-    notes.append(Loss("thinking.effort", "sent as the nearest supported effort"))
+    if effort == "none":  # it thinks all the same
+        notes.append(Loss("thinking.effort", NEAREST_EFFORT))
+    else:
+        notes.append(Repair("thinking.effort", "W12", "retyped", NEAREST_EFFORT))
     return config.replace(effort=nearest)
 
 

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import cache
+from typing import Any
+
+import msgspec
 
 from dragoman.model.messages import Message
 from dragoman.model.parts import Part
@@ -46,7 +49,9 @@ def _unsaid(parts: Iterable[Part], path: str, target: Target) -> Iterator[Loss]:
     for index, part in enumerate(parts):
         where = f"{path}[{index}]"
         for name in _by_kind(target.unsupported_part_fields).get(type(part).__name__, ()):
-            if getattr(part, name) in (None, ()):
+            value = getattr(part, name)
+            # A default is not a value: neither what decoders leave, nor a flag that is off.
+            if value is None or value is False or value in ((), _defaults(type(part))[name]):
                 continue
             if not _is_implied(part, name):
                 yield Loss(f"{where}.{name}", _REASON)
@@ -72,6 +77,11 @@ def unsupported_name_losses(parts: Iterable[Part], path: str, target: Target) ->
                     named = {part.id: part.name for part in parts if isinstance(part, ToolCall)}
                 if named.get(part.call_id) != part.tool_name:  # otherwise its call has the name
                     yield Loss(f"{path}[{index}].tool_name", _REASON)
+
+
+@cache
+def _defaults(kind: type[Part]) -> dict[str, Any]:
+    return {field.name: field.default for field in msgspec.structs.fields(kind)}
 
 
 @cache

@@ -17,7 +17,13 @@ from dragoman.model.parts import (
     Thinking,
 )
 from dragoman.model.tools import ToolCall, ToolResult
-from dragoman.wire.gemini.content_media import AnyMedia, decode_media, encode_media, media_problem
+from dragoman.wire.gemini.content_media import (
+    NEAREST_DETAIL,
+    AnyMedia,
+    decode_media,
+    encode_media,
+    media_problem,
+)
 from dragoman.wire.gemini.dialect import NAME, SIGNATURE, Writing, keep_fields, snake_names
 from dragoman.wire.gemini.tools_calls import (
     decode_call,
@@ -178,6 +184,10 @@ def _encode_unknown(_part: Part, writing: Writing) -> None:
 def _encode_media(part: AnyMedia, writing: Writing) -> dict[str, Any] | None:
     if (problem := media_problem(part)) is not None:
         writing.lose_here(problem)
+    if part.detail in NEAREST_DETAIL:
+        writing.repair_here(
+            "I14", "retyped", "the image detail is sent as the nearest supported one"
+        )
     return encode_media(part)
 
 

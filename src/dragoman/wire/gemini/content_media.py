@@ -30,6 +30,8 @@ _RESOLUTIONS = {
     "MEDIA_RESOLUTION_ULTRA_HIGH": "ultra_high",
 }
 _RESOLUTION_OF = {detail: level for level, detail in _RESOLUTIONS.items()}
+NEAREST_DETAIL = {"original": "ultra_high"}
+"""Details of other APIs, and the nearest one here."""
 _URL_SAFE = "url-safe"
 """The note for URL-safe base64: google-genai sends it, and no other API accepts it."""
 _FROM_URL_SAFE, _TO_URL_SAFE = str.maketrans("-_", "+/"), str.maketrans("+/", "-_")
@@ -65,7 +67,8 @@ def encode_media(part: AnyMedia) -> dict[str, Any] | None:
     if _is_elsewhere(part):
         return None
     body = _encode_blob(part)
-    if (level := _RESOLUTION_OF.get(part.detail or "")) is not None:
+    detail = part.detail or ""
+    if (level := _RESOLUTION_OF.get(NEAREST_DETAIL.get(detail, detail))) is not None:
         body["mediaResolution"] = {"level": level}
     return body
 
@@ -74,7 +77,7 @@ def media_problem(part: AnyMedia) -> str | None:
     """The reason media can't be encoded in full, or None."""
     if _is_elsewhere(part):
         return "a file uploaded to another provider is left out"
-    if part.detail not in {None, "auto", *_RESOLUTION_OF}:
+    if part.detail not in {None, "auto", *_RESOLUTION_OF, *NEAREST_DETAIL}:
         return "this image detail is not supported"
     if isinstance(part, Audio) and part.transcript:
         return "transcripts are not supported; only the audio is sent"

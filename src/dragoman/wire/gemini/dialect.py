@@ -13,7 +13,7 @@ from dragoman.model.parts import Origin
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall
 from dragoman.wire.description import Description, MessageForm, SdkModule, Wire
-from dragoman.wire.flags import CacheFlags, StateFlags, ToolFlags, TurnFlags
+from dragoman.wire.flags import CacheFlags, MediaFlags, StateFlags, ToolFlags, TurnFlags
 from dragoman.wire.fronts import StateFields
 from dragoman.wire.gemini.settings_shared import OF_TOOLS, SETTINGS
 from dragoman.wire.gemini.tools_provider import FORMS
@@ -154,6 +154,8 @@ DESCRIPTION = Description(
 
 # --- the default target: Google's own API
 
+RANGES = {"temperature": (0, 2)}
+"""The ranges of sampling settings, by their names in the model."""
 TARGET = Target(
     dialect=NAME,
     provider="google",
@@ -176,9 +178,12 @@ TARGET = Target(
         merges_neighbours=True,
         needs_message=True,  # W75
         refuses_empty_messages=True,  # W76
+        refuses_empty_answers=False,
         prefill="uncertain",  # W79: the newest models refuse it, so this is the safe default
-        refuses_call_first=True,  # W77; recordings show that blank texts are accepted (against W76)
+        refuses_call_first=True,  # W77
+        doubts_empty_text=True,  # W76; recordings show that Google accepts them
     ),
+    media=MediaFlags(details=("auto", "low", "medium", "high", "ultra_high")),
     state=StateFlags(fields=("cached_content", "continuation_token", "store")),
     cache=CacheFlags(
         max_hints=0,  # cached content is referred to by name, not marked on parts

@@ -8,9 +8,10 @@ from dragoman.model.messages import Message
 from dragoman.model.requests import AnyTool, Request
 from dragoman.model.roles import Role
 from dragoman.model.tools import ServerTool, ToolCall, ToolDefinition, ToolResult
+from dragoman.wire.fitting.settings import sampling_within
 from dragoman.wire.fitting.steps import Step
 from dragoman.wire.gemini.content import FOREIGN_SIGNATURE
-from dragoman.wire.gemini.dialect import NAME, ORIGIN, SENTINEL, SIGNATURE
+from dragoman.wire.gemini.dialect import NAME, ORIGIN, RANGES, SENTINEL, SIGNATURE
 from dragoman.wire.gemini.request import is_instruction
 from dragoman.wire.losses import Loss, Note, Repair
 from dragoman.wire.overlay import fields_of
@@ -62,6 +63,10 @@ def with_budget_or_effort(request: Request, target: Target, losses: list[Note]) 
     thinking = request.thinking
     if not target.is_strict or thinking is None:
         return request
+    if thinking.enabled is False and thinking.effort not in {None, "none"}:
+        losses.append(Loss("thinking.effort", "left out because thinking is off"))
+        thinking = thinking.replace(effort=None)
+        request = request.replace_trusted(thinking=thinking)
     if target.thinking.form == "effort" and thinking.effort == "none":
         losses.append(Loss("thinking", "thinking can't be turned off; a low level is sent"))
         return request.replace_trusted(thinking=thinking.replace(effort=_LOW, budget=None))
@@ -134,6 +139,7 @@ def _with_signed_call(message: Message, index: int, target: Target, losses: list
 
 
 STEPS = (
+    sampling_within(RANGES),
     Step(with_functions_only, ("tools.refuses_mixed",)),
     Step(with_useful_choice, ("is_strict",)),
     Step(with_budget_or_effort, ("is_strict",)),

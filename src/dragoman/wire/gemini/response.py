@@ -18,6 +18,7 @@ from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall
 from dragoman.model.usage import FinishReason, Usage
 from dragoman.wire.call_ids import CallIds
+from dragoman.wire.cut_calls import begin_choice, finish_beside
 from dragoman.wire.dialect import Body
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.gemini.content_media import decode_citations, encode_citations
@@ -363,7 +364,12 @@ def decode_candidate(
 def _encode_candidate(choice: Choice, position: int, writing: Writing) -> dict[str, Any]:
     message = choice.message
     parts, is_ours = message.parts, is_own(message.origin)
-    body = encode_candidate_fields(choice.index, choice, parts, is_ours=is_ours)
+    begin_choice(choice, writing)
+    is_bare = not parts and bool(note_of(choice.extras, NAME, WITHOUT_CONTENT))
+    content = {} if is_bare else {"content": encode_content(message, position, writing)}
+    if writing.has_cut_calls:
+        choice = choice.replace_unchecked(finish=finish_beside(choice.finish, writing))
+    body = encode_candidate_fields(choice.index, choice, parts, is_ours=is_ours) | content
     lose_logprobs(choice, position, writing, is_ours=is_ours)
     place = f"choices[{position}]"
     if (
@@ -374,8 +380,6 @@ def _encode_candidate(choice: Choice, position: int, writing: Writing) -> dict[s
         writing.lose(f"{place}.finish", "this finish reason has no equivalent")
     if message.role is not _ASSISTANT:
         writing.lose(f"{place}.message.role", "a response must be an assistant message")
-    if parts or not note_of(choice.extras, NAME, WITHOUT_CONTENT):
-        body["content"] = encode_content(message, position, writing)
     return with_overlay(body, choice.extras, NAME) if choice.extras else body
 
 

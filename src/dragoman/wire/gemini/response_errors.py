@@ -8,7 +8,7 @@ from typing import Any
 from dragoman import errors
 from dragoman.errors import DragomanError, ProviderError
 from dragoman.model import events
-from dragoman.wire.error_reporting import Forms, form_of, reported, status_of
+from dragoman.wire.error_reporting import Forms, client_message, form_of, reported, status_of
 from dragoman.wire.gemini.dialect import NAME
 from dragoman.wire.overlay import overlay_of, with_overlay
 from dragoman.wire.stream_decoding import stream_error
@@ -60,7 +60,7 @@ def encode_error(error: DragomanError) -> tuple[int, dict[str, Any]]:
     failure = reported(error)
     usual, words = form_of(failure, _FORMS)
     status = status_of(failure, usual)
-    body: dict[str, Any] = {"code": status, "message": f"{words}{failure.reason}"}
+    body: dict[str, Any] = {"code": status, "message": f"{words}{client_message(failure)}"}
     body["status"] = _name_of(status)
     if details := _details(failure):
         body["details"] = details

@@ -65,6 +65,14 @@ def w76_parts_have_one_field(view: View) -> Found:
                 yield path, "a part must have a data field"
 
 
+def w76_texts_are_not_empty(view: View) -> Found:
+    """A text is not empty; Google's own API has accepted some that its clients sent."""
+    for content in view.contents:
+        for path, part in content.parts:
+            if value_of(part, "text") == "" and not value_of(part, "thoughtSignature"):
+                yield path, "an empty text may be refused; leave the part out"
+
+
 def w77_no_call_comes_first(view: View) -> Found:
     """A function call follows a user turn or a function response."""
     if view.turns and view.turns[0].role == "model":
@@ -175,6 +183,7 @@ RULES: tuple[Rule[View], ...] = (
     Rule(w75_roles_are_known, "error", "RT", GOOGLE),
     Rule(w76_contents_have_parts, "error", "E", GOOGLE, ("turns.refuses_empty_messages",)),
     Rule(w76_parts_have_one_field, "error", "E", GOOGLE),
+    Rule(w76_texts_are_not_empty, "warning", "ERT", GOOGLE, ("turns.doubts_empty_text",)),
     Rule(w77_no_call_comes_first, "error", "E", GOOGLE, ("turns.refuses_call_first",)),
     Rule(w78_responses_follow_calls, "error", "E", GOOGLE, PAIRS),
     Rule(w78_calls_are_answered, "error", "E", GOOGLE, PAIRS),

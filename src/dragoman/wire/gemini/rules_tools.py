@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from dragoman.wire.gemini.dialect import camel_case
+from dragoman.wire.gemini.dialect import RANGES, camel_case
 from dragoman.wire.gemini.rules_view import View, object_in, objects_in, spelled, value_of
 from dragoman.wire.gemini.tools_calls import holds_references
-from dragoman.wire.shared_rules import is_whole
-from dragoman.wire.violations import Found, Object, is_number, subschemas, texts_in, word
+from dragoman.wire.shared_rules import is_whole, out_of_range
+from dragoman.wire.violations import Found, Object, subschemas, texts_in, word
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]{0,127}", re.ASCII)
 _PARAMETER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}", re.ASCII)
@@ -24,14 +24,11 @@ _REFERENCES = frozenset({"$ref", "$defs"})  # now mostly accepted (W93)
 _BESIDE_REFERENCES = frozenset({"$ref", "ref", "$defs", "defs", "description", "default"})
 _MODES = ("MODE_UNSPECIFIED", "AUTO", "ANY", "NONE", "VALIDATED")
 _NAMING_MODES = ("ANY", "VALIDATED")
-_MAX_TEMPERATURE = 2
 
 
 def shape_temperature(view: View) -> Found:
     """The temperature is from 0 to 2."""
-    value = view.config.get("temperature")
-    if value is not None and not (is_number(value) and 0 <= value <= _MAX_TEMPERATURE):
-        yield f"{view.config_path}.temperature", "must be a number from 0 to 2"
+    yield from out_of_range(view.config, RANGES, f"{view.config_path}.")
 
 
 def shape_counts(view: View) -> Found:

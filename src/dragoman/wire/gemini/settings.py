@@ -10,6 +10,7 @@ from dragoman.model.requests import Output, Request, Sampling, ThinkingConfig
 from dragoman.wire.gemini.dialect import NAME, ORIGIN, Writing, snake_names
 from dragoman.wire.gemini.tools import OPENAPI, decode_schema, encode_schema, is_own, profiles_of
 from dragoman.wire.json_values import is_list, is_object
+from dragoman.wire.losses import NEAREST_EFFORT
 from dragoman.wire.overlay import Overlay, note_of, with_note
 from dragoman.wire.settings_table import (
     decode_settings,
@@ -81,7 +82,7 @@ def encode_generation(request: Request, writing: Writing) -> dict[str, Any]:
     """Encode `generationConfig`; empty if no settings are given."""
     thinking, output = request.thinking, request.output
     if thinking is not None and thinking.effort not in {None, "none", *_LEVELS}:
-        writing.lose("thinking.effort", "this effort is not supported; sent as high")
+        writing.repair("thinking.effort", "W12", "retyped", NEAREST_EFFORT)
     if thinking is not None and thinking.summary is not None:
         writing.lose("thinking.summary", "summaries can only be shown or hidden")
     if output is not None:

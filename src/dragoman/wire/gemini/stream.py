@@ -3,7 +3,8 @@
 Each chunk is a response whose parts follow those of the chunks before. There is no end marker: a
 stream is complete if it ended after every candidate had a finish reason, or the prompt was
 blocked. In the form of an array it also needs its closing bracket. A candidate may continue after
-its finish reason (recorded with code execution), and then needs another one.
+its finish reason (recorded with code execution), and then needs another one, unless there is
+nothing but text.
 """
 
 from __future__ import annotations
@@ -272,8 +273,13 @@ class CandidateDecoder:
             self._take_content(content)
         if self._metadata.update(wire):
             self.is_finished = True
-        elif self._has_grown:
+        elif self._has_grown and not self._is_only_text():
             self.is_finished = False  # the model ran code and continued
+
+    def _is_only_text(self) -> bool:
+        """Whether there is nothing but text, the rest of which some proxies send after the end."""
+        thoughts = (isinstance(part, (Text, Thinking)) for part in self._parts)
+        return type(self._parts[-1]) is Text and all(thoughts)
 
     def grown(self, wire: dict[str, Any]) -> PartDelta | None:
         """The delta that the latest chunk would add if repeated, if it is only text."""

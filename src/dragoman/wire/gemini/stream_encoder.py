@@ -14,6 +14,7 @@ from dragoman.model.media import Audio
 from dragoman.model.parts import Citation, Refusal, Text, Thinking
 from dragoman.model.tools import ToolCall, ToolCallDelta, make_call
 from dragoman.model.usage import FinishReason
+from dragoman.wire.cut_calls import cut_finish
 from dragoman.wire.gemini.content import encode_part
 from dragoman.wire.gemini.dialect import NAME, Writing
 from dragoman.wire.gemini.response import (
@@ -30,7 +31,7 @@ from dragoman.wire.gemini.stream_chunks import ChunkWriter, Form, escape_separat
 from dragoman.wire.lane.flows import MARK, NO_BYTES, Flow, Writer, around_mark
 from dragoman.wire.losses import Loss
 from dragoman.wire.overlay import note_of, with_overlay
-from dragoman.wire.stream_encoding import HELD_BACK, EventEncoder, SentPart
+from dragoman.wire.stream_encoding import HELD_BACK, EventEncoder, SentPart, is_carrier
 
 _CHUNK = b'{"candidates":[{"content":{"parts":%b,"role":"model"}%b}]%b'
 
@@ -198,7 +199,9 @@ class CandidateWriter:
         self._waiting: dict[int, tuple[int, MessageAccumulator]] = {}
         self._calls: MessageAccumulator | None = None
         self._call_numbers: list[int] = []  # their indexes in the message
-        self._has_calls = self._may_settle = False
+        self._held: list[tuple[int, AnyPart]] = []
+        self._last = -1  # index of the latest part that is content
+        self._has_calls = self._may_settle = self._has_cut_calls = False
         self._count = 0  # started parts
         self._places = 0  # parts as clients count them, joining consecutive texts
         self._latest: _Streamed | None = None
@@ -209,9 +212,14 @@ class CandidateWriter:
 
     def start(self, index: int, part: AnyPart) -> Parts:
         """Start a part."""
-        before = self._settled_calls()
         number = self._count
         self._count += 1
+        if is_carrier(index) and self._held:
+            self._held.append((number, part))
+            return []
+        before = self._settled_calls() + self._held_calls()
+        if not is_carrier(index):
+            self._last = number
         if isinstance(part, (Text, Thinking, Refusal)):
             return before + self._start_text(index, number, part)
         if isinstance(part, Audio) and not self._writing.is_foreign(part):
@@ -296,7 +304,15 @@ class CandidateWriter:
         number, whole = waiting
         whole.add(events.PartStop(0, final))
         part = whole.message.parts[0]
+        if self._finish is None and isinstance(part, ToolCall) and _may_be_cut(part):
+            self._held.append((number, part))
+            return []
         return self._placed(self._encoded(part, number))
+
+    def _held_calls(self) -> Parts:
+        """The calls that may have been cut off (I7), and the envelopes that follow them."""
+        held, self._held = self._held, []
+        return [each for number, part in held for each in self._placed(self._encoded(part, number))]
 
     def _more(self, streamed: _Streamed, event: PartDelta) -> Parts:
         part, text = streamed.part, event.text or ""
@@ -350,15 +366,17 @@ class CandidateWriter:
                 place = f"choices[{self._number}].message.tool_calls"
                 self._writing.lose(place, "content added to a call after its end is left out")
             return []
+        before = self._held_calls()
         if self._calls is None:
             self._calls = MessageAccumulator()
             self._may_settle = True
         self._has_calls = True
         if self._calls.resolved(event).index == len(self._call_numbers):
             self._call_numbers.append(self._count)
+            self._last = self._count
             self._count += 1
         self._calls.add(event)
-        return []
+        return before
 
     def _settled_calls(self) -> Parts:
         """The calls before another part, if they are complete, to keep the order."""
@@ -383,7 +401,8 @@ class CandidateWriter:
     def held_back(self) -> Iterator[Loss]:
         """What only the last chunk of a complete response could have sent."""
         choice = f"choices[{self._number}]"
-        for number in (*(number for number, _ in self._waiting.values()), *self._call_numbers):
+        waiting = (*self._waiting.values(), *self._held)
+        for number in (*(number for number, _ in waiting), *self._call_numbers):
             yield Loss(f"{choice}.message.parts[{number}]", HELD_BACK)
         for streamed in self._streamed.values():
             if streamed.citations:
@@ -397,15 +416,23 @@ class CandidateWriter:
     def finish(self, event: events.ChoiceFinish) -> Parts:
         """Finish the candidate; the reason is sent in the last chunk."""
         self._finish = event
-        return self.rest()
+        writing = self._writing
+        writing.is_cut_off, writing.last = event.finish.is_cut_off, self._last
+        try:
+            return self.rest()
+        finally:
+            writing.is_cut_off = False  # of this candidate
 
     def rest(self) -> Parts:
         """All parts that are still waiting."""
-        if not self._waiting and self._calls is None:
+        if not self._waiting and self._calls is None and not self._held:
             self._latest = None
             return []
+        self._writing.has_cut_calls = False
         written = [part for index in list(self._waiting) for part in self.stop(index, None)]
-        return written + self._all_calls()
+        written = self._held_calls() + written + self._all_calls()
+        self._has_cut_calls = self._has_cut_calls or self._writing.has_cut_calls
+        return written
 
     @property
     def is_blocked(self) -> bool:
@@ -416,6 +443,8 @@ class CandidateWriter:
     def final_candidate(self) -> dict[str, Any]:
         """The candidate of the last chunk, with finish reason and citations."""
         event = self._finish or events.ChoiceFinish(FinishReason.OTHER)
+        if self._has_cut_calls:
+            event = event.replace(finish=cut_finish(event.finish))
         is_ours = is_own(self._writing.origin)
         parts = self._cited()
         lose_logprobs(event, self._number, self._writing, is_ours=is_ours)
@@ -440,3 +469,8 @@ class CandidateWriter:
             return (other,)
         parts = [Text("", tuple(cited[n])) if n in cited else other for n in range(self._places)]
         return (*parts, other)
+
+
+def _may_be_cut(call: ToolCall) -> bool:
+    """Whether the end of the response decides if a call is complete."""
+    return call.raw is not None and not call.object_arguments()

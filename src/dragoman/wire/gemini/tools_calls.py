@@ -19,6 +19,7 @@ from dragoman.model.parts import (
 )
 from dragoman.model.tools import ResultPart, ToolCall, ToolResult, make_call, make_result
 from dragoman.wire.call_ids import CallIds
+from dragoman.wire.cut_calls import is_left_out
 from dragoman.wire.gemini.content_media import decode_media, encode_media
 from dragoman.wire.gemini.dialect import NAME, ORIGIN, SIGNATURE, Writing, keep_fields, snake_names
 from dragoman.wire.gemini.tools_provider_calls import is_from_metadata
@@ -57,13 +58,15 @@ def decode_call(fields: dict[str, Any], kept: Overlay, reading: Reading) -> Tool
     )
 
 
-def encode_call(part: ToolCall, writing: Writing) -> dict[str, Any]:
-    """Encode a function call as the field of a part."""
+def encode_call(part: ToolCall, writing: Writing) -> dict[str, Any] | None:
+    """Encode a function call as the field of a part; None if it was cut off (I7)."""
+    arguments = part.object_arguments()
+    if is_left_out(part, arguments, writing):
+        return None
     writing.add_call(part)
     call: dict[str, Any] = {"name": part.name}
     if (call_id := wire_id(part, writing)) is not None:
         call["id"] = call_id
-    arguments = part.object_arguments()
     if arguments is None:
         call["args"] = {"input": part.raw}
         if part.kind != "custom":

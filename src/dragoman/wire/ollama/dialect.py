@@ -7,7 +7,6 @@ from typing import Self
 
 from dragoman.model.messages import Message
 from dragoman.model.parts import Origin, Part
-from dragoman.model.usage import FinishReason
 from dragoman.wire.call_ids import CallIds
 from dragoman.wire.description import Description, MessageForm, SdkModule, Wire
 from dragoman.wire.flags import (
@@ -90,6 +89,8 @@ DESCRIPTION = Description(
 
 _ANY_LENGTH = 1_000_000
 
+RANGES = {"top_logprobs": (0, 20)}
+"""The ranges of sampling settings, by their names in the model."""
 TARGET = Target(
     dialect=NAME,
     provider="ollama",
@@ -103,9 +104,11 @@ TARGET = Target(
         name_pattern=r"[\s\S]*",  # neither ids nor names are validated
         max_name_length=_ANY_LENGTH,
         takes_parallel_choice=False,
+        forces_by_schema=True,
     ),
     turns=TurnFlags(
         orders_results=True,  # W103
+        refuses_empty_answers=False,
     ),
     thinking=ThinkingFlags(
         form="switch",  # W106
@@ -114,6 +117,7 @@ TARGET = Target(
     media=MediaFlags(
         kinds=("image", "audio"),
         takes_image_urls=False,  # W105
+        details=None,  # it has none, which is reported where the image is written
         in_results=True,
     ),
     schemas=SchemaFlags(takes_strict_tools=False),
@@ -148,11 +152,10 @@ class OllamaWriting(Writing):
         """Tool names by call id."""
 
     @classmethod
-    def of_response(cls, finish: FinishReason | None = None) -> Self:
-        """The state for a response with this finish reason."""
+    def of_response(cls) -> Self:
+        """The state for a response."""
         writing = cls(TARGET)
         writing.place, writing.is_response = "choices[0].message.parts[{1}]", True
-        writing.is_cut_off = finish is not None and finish.is_cut_off
         return writing
 
     def lose_unsupported(self, part: Part) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dragoman.model.content import AnyPart
 from dragoman.model.requests import Request
 from dragoman.model.tools import ToolCall
+from dragoman.wire.fitting.settings import sampling_within
 from dragoman.wire.fitting.steps import Contents, Step, with_changed_parts
 from dragoman.wire.losses import Note, Repair
-from dragoman.wire.ollama.dialect import NAME
+from dragoman.wire.ollama.dialect import NAME, RANGES
 from dragoman.wire.ollama.tools import arguments_of
 from dragoman.wire.overlay import overlay_keys, spelled, without_spelling
 from dragoman.wire.target import Target
@@ -48,5 +49,8 @@ def _finds(seen: Contents, _target: Target) -> bool:
     return any(map(_has_own_extras, seen.calls))
 
 
-STEPS = (Step(with_object_arguments, ("is_strict",), _concerns, finds=_finds),)
+STEPS = (
+    sampling_within(RANGES),
+    Step(with_object_arguments, ("is_strict",), _concerns, finds=_finds),
+)
 """Fitting steps for this dialect only."""

@@ -19,8 +19,9 @@ from dragoman.model.responses import Choice, Response
 from dragoman.model.roles import Role
 from dragoman.model.usage import FinishReason, Usage
 from dragoman.wire.call_ids import CallIds
+from dragoman.wire.cut_calls import begin_choice, finish_beside
 from dragoman.wire.encoded import Encoded
-from dragoman.wire.error_reporting import Forms, form_of, reported, status_of
+from dragoman.wire.error_reporting import Forms, client_message, form_of, reported, status_of
 from dragoman.wire.json_values import is_integer, is_list, want
 from dragoman.wire.logprobs import as_list, lost, tokens_of
 from dragoman.wire.losses import Loss
@@ -196,14 +197,17 @@ def _decode_choice(
 def encode_response(response: Response) -> Encoded:
     """Encode a response."""
     choice = response.choices[0] if response.choices else None
-    finish = None if choice is None else choice.finish
-    writing = OllamaWriting.of_response(finish)
+    writing = OllamaWriting.of_response()
+    message = dict(EMPTY_MESSAGE)
+    if choice is not None:
+        begin_choice(choice, writing)
+        message = _encode_message(choice.message, writing)
+        if writing.has_cut_calls:
+            choice = choice.replace_unchecked(finish=finish_beside(choice.finish, writing))
     body: dict[str, Any] = {
         "model": response.model or "",
         "created_at": encode_time(response.created_at),
-        "message": dict(EMPTY_MESSAGE)
-        if choice is None
-        else _encode_message(choice.message, writing),
+        "message": message,
         "done": True,
     }
     if choice is not None:
@@ -266,5 +270,6 @@ def encode_error(error: DragomanError) -> tuple[int, dict[str, Any]]:
     """The status and body for an error; mid-stream, the body is sent as a line."""
     failure = reported(error)
     usual, words = form_of(failure, _FORMS)
-    text = f"{words}: {failure.reason}" if words else failure.reason
+    text = client_message(failure)
+    text = f"{words}: {text}" if words else text
     return status_of(failure, usual), {"error": text}

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from dragoman.wire.ollama.dialect import EFFORTS, TARGET
+from dragoman.wire.ollama.dialect import EFFORTS, RANGES, TARGET
 from dragoman.wire.shared_rules import missing_model, wrong_model
 from dragoman.wire.target import Target
 from dragoman.wire.violations import (
@@ -132,7 +132,6 @@ ROLES = ("system", "user", "assistant", "tool")
 _BASE64 = re.compile(r"[A-Za-z0-9+/\r\n]*={0,2}")
 _TEXTS = ("thinking", "tool_name", "tool_call_id")
 _DURATION = re.compile(r"[+-]?(?:0|(?:(?:\d+(?:\.\d*)?|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+)")
-_MAX_LOGPROBS = 20
 
 
 def shape_messages(view: View) -> Found:
@@ -192,9 +191,9 @@ def shape_keep_alive(view: View) -> Found:
 
 def limit_logprobs(view: View) -> Found:
     """`top_logprobs` is at most 20."""
-    value = view.body.get("top_logprobs")
-    if value is not None and not (type(value) is int and 0 <= value <= _MAX_LOGPROBS):
-        yield "top_logprobs", f"must be an integer from 0 to {_MAX_LOGPROBS}"
+    value, (least, most) = view.body.get("top_logprobs"), RANGES["top_logprobs"]
+    if value is not None and not (type(value) is int and least <= value <= most):
+        yield "top_logprobs", f"must be an integer from {least} to {most}"
 
 
 def w101_stream_is_yes_or_no(view: View) -> Found:

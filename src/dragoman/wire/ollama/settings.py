@@ -7,6 +7,7 @@ from typing import Any
 
 from dragoman.model.requests import Output, Sampling, ThinkingConfig
 from dragoman.wire.json_values import is_object
+from dragoman.wire.losses import NEAREST_EFFORT
 from dragoman.wire.ollama.dialect import EFFORTS, ORIGIN
 from dragoman.wire.settings_table import (
     decode_settings,
@@ -113,7 +114,7 @@ def encode_thinking_config(config: ThinkingConfig, body: dict[str, Any], writing
     elif effort is not None and (level := _NEAREST.get(effort, effort)) in EFFORTS:
         body["think"] = level
         if level != effort:
-            writing.lose("thinking.effort", "sent as the nearest supported effort")
+            writing.repair("thinking.effort", "W106", "retyped", NEAREST_EFFORT)
     elif config.enabled or config.budget is not None or effort is not None:
         body["think"] = True
         if effort is not None:

@@ -19,6 +19,7 @@ from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall, ToolCallDelta
 from dragoman.model.usage import FinishReason
 from dragoman.wire.call_ids import CallIds
+from dragoman.wire.cut_calls import finish_beside
 from dragoman.wire.framing import NdjsonParser
 from dragoman.wire.json_values import is_list, is_object
 from dragoman.wire.lane.flows import MARK, NO_BYTES, Flow, around_mark
@@ -45,7 +46,13 @@ from dragoman.wire.stream_decoding import (
     object_in,
     stream_error,
 )
-from dragoman.wire.stream_encoding import HELD_BACK, EventEncoder, SentPart, piece_of
+from dragoman.wire.stream_encoding import (
+    HELD_BACK,
+    EventEncoder,
+    SentPart,
+    is_carrier,
+    piece_of,
+)
 from dragoman.wire.times import encode_time
 from dragoman.wire.tolerance import plain_text
 
@@ -352,6 +359,8 @@ class StreamEncoder(EventEncoder):
         written = self._write_calls()
         self._report_thinking()
         finish = self._finish or events.ChoiceFinish(FinishReason.STOP)
+        if (cut := finish_beside(finish.finish, self._writing)) is not finish.finish:
+            finish = finish.replace(finish=cut)
         is_ours = is_own(self._start.origin)
         message = dict(EMPTY_MESSAGE)
         if is_ours:
@@ -372,6 +381,11 @@ class StreamEncoder(EventEncoder):
         if not self._call_numbers:
             return b""
         self._writing.is_cut_off = self._finish is not None and self._finish.finish.is_cut_off
+        self._writing.last = max(
+            (sent.number for index, sent in self._parts.items() if not is_carrier(index)),
+            default=-1,
+        )
+        self._writing.last = max(self._writing.last, *self._call_numbers)
         return self._written(self._calls.message.tool_calls, self._call_numbers)
 
     def _report_thinking(self) -> None:

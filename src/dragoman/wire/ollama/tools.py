@@ -20,6 +20,7 @@ from dragoman.model.tools import (
     make_call,
     make_definition,
 )
+from dragoman.wire.cut_calls import is_left_out
 from dragoman.wire.fitting.tools import NOT_AN_OBJECT, is_forced
 from dragoman.wire.json_values import is_list, is_object
 from dragoman.wire.known_tools import KnownTools
@@ -31,8 +32,6 @@ from dragoman.wire.tolerance import odd_tool, payload_of
 from dragoman.wire.writing import Writing
 
 # --- tool calls
-
-_CUT_OFF = "a call truncated before its arguments were complete is left out"
 
 
 def decode_call(wire: Any, reading: OllamaReading) -> AnyPart:
@@ -115,11 +114,10 @@ def encode_call(call: ToolCall, writing: OllamaWriting, number: int) -> dict[str
     if call.extras is not EMPTY:
         body = with_overlay(body, call.extras, NAME)
         function = body["function"]
-    is_wrapped = arguments is None and isinstance(function.get("arguments"), Mapping)
-    if is_wrapped and writing.is_cut_off and call.kind == "function":
-        writing.lose_here(_CUT_OFF)
+    is_object = isinstance(function.get("arguments"), Mapping)  # or as it came
+    if is_object and is_left_out(call, arguments, writing):
         return None
-    if is_wrapped:
+    if is_object and arguments is None:
         writing.repair_here("I6", "retyped", NOT_AN_OBJECT)
     return body
 

@@ -22,7 +22,7 @@ from dragoman.wire.overlay import (
     words_of,
 )
 from dragoman.wire.target import Target
-from dragoman.wire.tolerance import bare_text
+from dragoman.wire.tolerance import bare_text, with_original
 from dragoman.wire.writing import Writing
 
 # --- cache hints on parts and tools: OpenAI's breakpoints, and Anthropic's format in routers (C4)
@@ -180,7 +180,7 @@ def encode_audio(part: Audio, words: Collection[Any], *, is_own: bool) -> dict[s
 def _decode_address_part(
     wire: dict[str, Any], origin: Origin | None, kind: type[Audio | Video], words: tuple[str, ...]
 ) -> AnyPart | None:
-    """Decode an `audio_url` part (vLLM) or a `video_url` part (OpenRouter, vLLM, Qwen)."""
+    """Decode an `audio_url` part (vLLM), or a `video_url` part (OpenRouter, vLLM, Qwen)."""
     key = wire["type"]
     source = wire.get(key)
     if not is_object(source) or not isinstance(url := source.get("url"), str):
@@ -227,8 +227,31 @@ def decode_document(wire: dict[str, Any], origin: Origin | None) -> AnyPart | No
     return File(**decode_address(url), name=_text(name), origin=origin, cache=cache, extras=extras)
 
 
+def decode_file_url(wire: dict[str, Any], origin: Origin | None) -> AnyPart | None:
+    """Decode a `file_url` part (Perplexity), whose data is base64 without a header."""
+    source, name = wire.get("file_url"), wire.get("file_name")
+    if not is_object(source) or not isinstance(url := source.get("url"), str):
+        return None
+    is_url = url.startswith(("data:", *_ADDRESSES))
+    fields: dict[str, Any] = decode_address(url) if is_url else {"data": url}
+    wire = {key: value for key, value in wire.items() if key != "file_name" or _text(name) is None}
+    words = ("file_url",) if is_url else ("file_url", "bare")
+    return File(**fields, name=_text(name), origin=origin,
+                **_extras(wire, "file_url", ("url",), words))  # fmt: skip
+
+
+def _encode_file_url(part: File, words: Collection[Any]) -> dict[str, Any] | None:
+    """Encode a `file_url` part; data has no header, unless it came with one."""
+    came_with_header = "file_url" in words_of(part.extras, NAME) and "bare" not in words
+    url = encode_address(part) if part.data is None or came_with_header else part.data
+    named = {} if part.name is None else {"file_name": part.name}
+    return None if url is None else {"type": "file_url", "file_url": {"url": url}, **named}
+
+
 def encode_file(part: File, words: Collection[Any], *, is_own: bool) -> dict[str, Any] | None:
     """Encode a `file` part; a URL is only sent back to this dialect, or as `document_url`."""
+    if "file_url" in words:
+        return _encode_file_url(part, words)
     if part.url is not None and not is_own and "document_url" not in words:
         return None
     if words == _FLAT and part.file_id is not None:
@@ -246,6 +269,9 @@ def encode_file(part: File, words: Collection[Any], *, is_own: bool) -> dict[str
     return {"type": "file", "file": file}
 
 
+_URL_PARTS: dict[type[Media], str] = {Audio: "audio_url", Video: "video_url", File: "file"}
+
+
 def encode_media(part: Media, target: Target, *, is_own: bool) -> dict[str, Any] | None:
     """Encode any media part; None if it is not supported.
 
@@ -255,6 +281,11 @@ def encode_media(part: Media, target: Target, *, is_own: bool) -> dict[str, Any]
     if target.media.kinds is None:
         words = words_of(part.extras, NAME)
     is_own = is_own and (target.media.kinds is None or target.media.is_flat)
+    # A host that is known to accept such URLs gets them from any dialect.
+    form = _URL_PARTS.get(type(part))
+    is_own = is_own or (form is not None and form in target.media.url_parts)
+    if "file_url" in target.media.url_parts:
+        words = (*words, "file_url")
     body: dict[str, Any] | None = None
     if isinstance(part, Image):
         body = encode_image(part)
@@ -292,6 +323,11 @@ def decode_part(item: Any, origin: Origin | None) -> AnyPart:
     """Decode a part that is neither text nor thinking."""
     if isinstance(item, str):
         return bare_text(item, {"type": "text", "text": item}, NAME)
+    if is_object(item) and "type" not in item:
+        for made in ("text", "image_url"):
+            read = decode_parts([{**item, "type": made}], origin) if item.get(made) else []
+            if read and type(read[0]) is not Opaque:
+                return with_original(read[0], NAME, [[["type"], made]])
     kind = item.get("type") if is_object(item) else None
     decode = _DECODERS.get(kind) if isinstance(kind, str) else None
     part = decode(item, origin) if decode is not None else None
@@ -368,6 +404,7 @@ _DECODERS: Mapping[str, Callable[[dict[str, Any], Origin | None], AnyPart | None
     "video_url": lambda wire, origin: _decode_address_part(wire, origin, Video, ()),
     "file": decode_file,
     "document_url": decode_document,
+    "file_url": decode_file_url,
     "refusal": _decode_refusal,
 }
 

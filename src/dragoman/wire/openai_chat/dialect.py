@@ -17,11 +17,12 @@ from dragoman.model.parts import Origin, Part, Thinking
 from dragoman.model.requests import Request
 from dragoman.model.tools import ToolCall
 from dragoman.wire.description import Description, MessageForm, Readable, SdkModule, Wire
-from dragoman.wire.flags import FieldFlags, IdFlags
+from dragoman.wire.flags import FieldFlags, IdFlags, MediaFlags
 from dragoman.wire.fronts import StateFields
 from dragoman.wire.openai_chat.settings_shared import HOST_SETTINGS, SETTINGS
 from dragoman.wire.openai_chat.tools_provider import FORMS
 from dragoman.wire.openai_chat.tools_provider_calls import CALLS
+from dragoman.wire.openai_settings import IMAGE_DETAILS, SAMPLING_RANGES
 from dragoman.wire.overlay import extras_of, words_of
 from dragoman.wire.target import Target
 from dragoman.wire.writing import Writing
@@ -140,6 +141,8 @@ DESCRIPTION = Description(
 
 # --- the default target: OpenAI's own API
 
+RANGES = {**SAMPLING_RANGES, "presence_penalty": (-2, 2), "frequency_penalty": (-2, 2)}
+"""The ranges of sampling settings, by their names in the model."""
 TARGET = Target(
     dialect=NAME,
     provider="openai",
@@ -153,6 +156,7 @@ TARGET = Target(
         "ServerToolResult.cache", "Opaque.signature", "Opaque.cache",
     ),
     ids=IdFlags(max_length=40),  # W5: longer ones are refused
+    media=MediaFlags(details=IMAGE_DETAILS),
     fields=FieldFlags(needs_model=True),
 )  # fmt: skip
 
@@ -245,12 +249,14 @@ def without_absent(body: dict[str, Any], extras: Mapping[str, Any]) -> dict[str,
 class ChatWriting(Writing):
     """The encoder state of a body, with what later messages need from earlier ones."""
 
-    __slots__ = ("hoisted", "legacy")
+    __slots__ = ("hoisted", "legacy", "thinking_field")
 
     def __init__(self, target: Target = TARGET, *, is_response: bool = False) -> None:
         super().__init__(target, is_response=is_response)
         if is_response:
             self.place = "choices[{}].message.parts[{}]"
+        self.thinking_field = "reasoning_content"
+        """Where the reader of a stream looks for thinking."""
         self.legacy: set[str] = set()
         """Ids of calls written as `function_call`."""
         self.hoisted: list[dict[str, Any]] = []

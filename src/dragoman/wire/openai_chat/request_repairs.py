@@ -9,6 +9,7 @@ from dragoman.model.parts import Thinking
 from dragoman.model.requests import AnyTool, Request
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolDefinition
+from dragoman.wire.fitting.settings import sampling_within
 from dragoman.wire.fitting.steps import Step
 from dragoman.wire.losses import Loss, Note, Repair
 from dragoman.wire.openai_chat.content_assistant import FIELD_PLACES
@@ -19,7 +20,7 @@ from dragoman.wire.openai_chat.content_thinking import (
     is_lost_in_chunk,
     is_sealed_thinking,
 )
-from dragoman.wire.openai_chat.dialect import DETAILS, NAME, TARGET, is_own
+from dragoman.wire.openai_chat.dialect import DETAILS, NAME, RANGES, TARGET, is_own
 from dragoman.wire.openai_chat.settings import FIELDS, accepted_fields
 from dragoman.wire.openai_strict_schemas import is_refused_strict
 from dragoman.wire.overlay import with_words, words_of
@@ -136,6 +137,7 @@ def with_known_setting_fields(request: Request, target: Target, notes: list[Note
 
 
 STEPS = (
+    sampling_within(RANGES),
     Step(
         with_thinking_in_known_fields,
         ("thinking.fields",),

@@ -15,6 +15,7 @@ from dragoman.model.responses import Choice, Response
 from dragoman.model.roles import Role
 from dragoman.model.usage import FinishReason, Usage
 from dragoman.wire.call_ids import CallIds
+from dragoman.wire.cut_calls import cut_finish, is_unfinished
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.json_values import is_integer, is_object, want
 from dragoman.wire.logprobs import as_list, lost, tokens_of
@@ -335,8 +336,11 @@ def _encode_choice(choice: Choice, writing: ChatWriting) -> dict[str, Any]:
         "index": choice.index,
         "message": _encode_message(message, writing, is_ours=is_ours),
     }
+    told = choice.finish
+    if not is_ours and any(map(is_unfinished, message.tool_calls)):
+        told = cut_finish(told)
     finish = encode_finish(
-        choice.finish,
+        told,
         choice.finish_raw,
         writing,
         path,

@@ -7,24 +7,19 @@ from collections.abc import Mapping
 
 from dragoman.wire import shared_rules
 from dragoman.wire.openai_chat import rules_hosts as hosts
+from dragoman.wire.openai_chat.dialect import RANGES
 from dragoman.wire.openai_chat.rules_view import View
 from dragoman.wire.openai_strict_schemas import (
     w14_strict_objects_are_closed,
     w15_strict_schemas_keep_to_the_subset,
 )
-from dragoman.wire.violations import Found, Rule, Rulebook, field, is_data, is_number, listed
+from dragoman.wire.violations import Found, Rule, Rulebook, field, is_data, listed
 
 ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _VENDORS_MEDIA = ("image", "audio", "file")
 _PARTS = {"image": "image_url", "audio": "input_audio", "video": "video_url", "file": "file"}
 _FLAT_PARTS = {**_PARTS, "file": "document_url"}
-_RANGES = {
-    "temperature": (0, 2),
-    "top_p": (0, 1),
-    "presence_penalty": (-2, 2),
-    "frequency_penalty": (-2, 2),
-}
 
 
 def shape_messages(view: View) -> Found:
@@ -52,10 +47,7 @@ def shape_content(view: View) -> Found:
 
 def shape_ranges(view: View) -> Found:
     """Sampling settings are numbers in their ranges."""
-    for key, (low, high) in _RANGES.items():
-        value = view.body.get(key)
-        if value is not None and not (is_number(value) and low <= value <= high):
-            yield key, f"must be a number from {low} to {high}"
+    yield from shared_rules.out_of_range(view.body, RANGES)
 
 
 def shape_model(view: View) -> Found:
@@ -86,7 +78,8 @@ def shape_user_parts(view: View) -> Found:
     if media is None:
         return
     parts = _FLAT_PARTS if view.target.media.is_flat else _PARTS
-    known = (parts[kind] for kind in media if kind in parts)
+    known = [parts[kind] for kind in media if kind in parts]
+    known += [each for each in view.target.media.url_parts if each not in known]
     types = ("text", *known, *view.target.fields.content_types)
     for path, message in view.with_role("user"):
         for place, part in listed(message, "content", path):
@@ -101,6 +94,14 @@ def shape_image_data(view: View) -> Found:
             url = field(part, "image_url").get("url")
             if isinstance(url, str) and not is_data(url):
                 yield f"{place}.image_url.url", "the data is not base64"
+
+
+def shape_image_details(view: View) -> Found:
+    """The detail of an image is one that the target knows: OpenAI's newest models have more."""
+    for path, message in view.messages:
+        for place, part in listed(message, "content", path):
+            detail = field(part, "image_url").get("detail")
+            yield from shared_rules.unknown_detail(detail, f"{place}.image_url.detail", view.target)
 
 
 def w1_tool_messages_hold_text(view: View) -> Found:
@@ -169,6 +170,13 @@ def w6_names_are_plain(view: View) -> Found:
             yield f"{path}.name", "a name must have 1 to 64 characters: letters, digits, _ and -"
 
 
+def w121_choices_need_tools(view: View) -> Found:
+    """Settings about tools come with tools."""
+    yield from shared_rules.orphaned_choice(
+        view.body, "tool_choice", "parallel_tool_calls", "function_call"
+    )
+
+
 def i5_calls_have_ids(view: View) -> Found:
     """Calls and results have ids."""
     for round_ in view.rounds:
@@ -230,6 +238,7 @@ RULES: tuple[Rule[View], ...] = (
     Rule(shape_ranges, "error", "ST", OPENAI),
     Rule(shape_user_parts, "error", "ST", OPENAI),
     Rule(shape_image_data, "error", "ST", OPENAI),
+    Rule(shape_image_details, "error", "SER", (), ("media.details",)),
     Rule(i5_calls_have_ids, "error", "S"),
     Rule(i5_ids_are_unique, "warning", "R"),
     Rule(i8_calls_have_one_result, "warning", "R"),
@@ -286,6 +295,14 @@ RULES: tuple[Rule[View], ...] = (
         ("thinking.sent_back", "thinking.fields"),
     ),
     Rule(hosts.c4_forced_tools_drop_thinking, "warning", "R"),
+    Rule(hosts.c5_answers_say_something, "warning", "E", (), ("turns.refuses_empty_answers",)),
+    Rule(
+        w121_choices_need_tools,
+        "error",
+        "E",
+        (*OPENAI, "vllm"),
+        ("tools.choice_needs_tools",),
+    ),
 )
 
 RULEBOOK = Rulebook(RULES, lambda body, target, _path, _headers: View(body, target))

@@ -7,6 +7,7 @@ from itertools import islice, pairwise
 
 from dragoman.errors import InvalidInputError
 from dragoman.model.jsontext import loads
+from dragoman.wire.losses import UNSUPPORTED_FIELD
 from dragoman.wire.openai_chat.rules_view import View
 from dragoman.wire.shared_rules import refused_sampling, unknown_effort
 from dragoman.wire.violations import Found, Object, Placed, field, listed
@@ -16,7 +17,6 @@ _EXTENSIONS = (
 )  # fmt: skip
 _ADDRESSES = ("http:", "https:")
 _IMAGE_DATA = ("data:image/jpeg;", "data:image/jpg;", "data:image/png;", "data:image/webp;")
-_UNSUPPORTED_FIELD = "this host does not support this field"
 
 
 def w12_reasoning_models_take_no_sampling(view: View) -> Found:
@@ -70,12 +70,12 @@ def w105_images_are_of_known_types(view: View) -> Found:
 def w109_fields_are_known(view: View) -> Found:
     """Requests and messages have only fields that the host supports."""
     yield from (
-        (name, _UNSUPPORTED_FIELD)
+        (name, UNSUPPORTED_FIELD)
         for name in _unknown_fields(view.body, view.target.fields.in_request)
     )
     for path, message in view.messages:
         for name in _unknown_fields(message, view.target.fields.in_message_of(message.get("role"))):
-            yield f"{path}.{name}", _UNSUPPORTED_FIELD
+            yield f"{path}.{name}", UNSUPPORTED_FIELD
 
 
 def w114_arguments_are_json(view: View) -> Found:
@@ -230,6 +230,14 @@ def c2_answers_have_their_thinking(view: View) -> Found:
         fields = view.target.thinking.fields or FIELDS
         if not any(isinstance(message.get(key), (str, list, tuple)) for key in fields):
             yield path, "this model requires its thinking to be sent back, even if empty"
+
+
+def c5_answers_say_something(view: View) -> Found:
+    """An assistant message has a text, a call or another field: strict servers refuse it empty."""
+    for path, message in view.with_role("assistant"):
+        said = {key for key, value in message.items() if value not in (None, "", [], ())}
+        if said <= {"role", "name"}:
+            yield f"{path}.content", "an empty answer may be refused; leave the message out"
 
 
 def c4_forced_tools_drop_thinking(view: View) -> Found:

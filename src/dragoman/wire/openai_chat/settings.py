@@ -7,6 +7,7 @@ from typing import Any
 
 from dragoman.model.requests import UNSAID, Output, Sampling, State, ThinkingConfig
 from dragoman.wire.json_values import is_integer, is_list, is_object
+from dragoman.wire.losses import UNSUPPORTED_FIELD
 from dragoman.wire.openai_chat.dialect import NAME, ORIGIN, is_own
 from dragoman.wire.openai_strict_schemas import openai_profiles
 from dragoman.wire.overlay import extras_of, with_overlay, words_of
@@ -274,7 +275,6 @@ def encode_state(state: State, body: dict[str, Any]) -> None:
 #
 # Many hosts speak OpenAI's dialect. Some ignore unknown fields, others refuse the request.
 
-_UNSUPPORTED_FIELD = "this host does not support this field"
 # Request paths of wire fields; all other fields are in the extras.
 _PLACES = {
     "store": "state.store",
@@ -294,7 +294,7 @@ def without_refused_fields(body: dict[str, Any], writing: Writing) -> dict[str, 
     fields = writing.target.fields
     for key in [key for key in body if not fields.accepts(key, fields.in_request)]:
         if body.pop(key) is not None:
-            writing.lose(_PLACES.get(key, "extras"), _UNSUPPORTED_FIELD)
+            writing.lose(_PLACES.get(key, "extras"), UNSUPPORTED_FIELD)
     if fields.refused and is_list(tools := body.get("tools")):
         body["tools"] = [
             _without_refused(tool, writing, f"tools[{index}].extras")
@@ -310,7 +310,7 @@ def message_without_refused_fields(wire: dict[str, Any], writing: Writing) -> di
     for key in wire:
         if not fields.accepts(key, known) and kept.pop(key) is not None:
             place = f"{path}.name" if key == "name" else f"{path}.extras"
-            writing.lose(place, _UNSUPPORTED_FIELD)
+            writing.lose(place, UNSUPPORTED_FIELD)
     for key in ("content", "tool_calls") if fields.refused else ():
         if is_list(items := kept.get(key)):
             kept[key] = [_without_refused(item, writing, f"{path}.parts") for item in items]
@@ -323,5 +323,5 @@ def _without_refused(item: Any, writing: Writing, path: str) -> Any:
         return item
     for key in refused:
         if item.get(key) is not None:
-            writing.lose(path, _UNSUPPORTED_FIELD)
+            writing.lose(path, UNSUPPORTED_FIELD)
     return {key: value for key, value in item.items() if key not in refused}

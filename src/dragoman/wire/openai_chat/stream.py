@@ -69,7 +69,9 @@ class StreamDecoder(FrameDecoder[SseEvent]):
             self._finish(is_done=is_done and not self._is_closed)
 
     def _finish(self, *, is_done: bool) -> None:
+        """End the stream; without a finish reason, `[DONE]` may follow half a call (I7)."""
         self._is_over = True
+        is_done = is_done and not self._folded.ends_within_part
         for choice in self._choices.values():
             choice.end()
         if self._started is not None:

@@ -14,6 +14,7 @@ from dragoman.model.accumulate import MessageAccumulator
 from dragoman.model.content import AnyPart
 from dragoman.model.events import PartDelta
 from dragoman.model.frozen import EMPTY
+from dragoman.model.json_progress import is_beginning
 from dragoman.model.jsontext import dumps
 from dragoman.model.media import Audio
 from dragoman.model.messages import make_message
@@ -21,6 +22,7 @@ from dragoman.model.parts import Opaque, ServerToolCall, ServerToolResult, Text,
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall, ToolCallDelta
 from dragoman.model.usage import FinishReason
+from dragoman.wire.cut_calls import cut_finish, is_unfinished
 from dragoman.wire.fitting.tools import NO_ARGUMENTS
 from dragoman.wire.framing import is_event_name, sse
 from dragoman.wire.json_values import is_list, is_object
@@ -48,6 +50,7 @@ from dragoman.wire.stream_encoding import (
     EventEncoder,
     SentPart,
     arguments_of,
+    is_carrier,
     piece_of,
     unsent_arguments,
 )
@@ -61,17 +64,24 @@ _FOREIGN_SIGNATURE = "another provider's signature is left out"
 class StreamEncoder(EventEncoder):
     """Encodes events as chunks, each as soon as it comes.
 
-    `include_usage` is what the client requested in `stream_options` (W9).
+    `include_usage` is what the client requested in `stream_options` (W9). With it, chunks before
+    the last have a usage of null, which Mistral's SDK refuses (`has_null_usage=False`).
     """
 
     _dialect = NAME
     _has_one_choice = False
     _reports_late_events = False
 
-    def __init__(self, *, include_usage: bool = False) -> None:
+    def __init__(
+        self, *, include_usage: bool = False, has_null_usage: bool = True,
+        thinking_field: str = TEXT_FIELDS[0],
+    ) -> None:  # fmt: skip
+        """`thinking_field`: where this client reads thinking."""
         self._writing = ChatWriting(is_response=True)
+        self._writing.thinking_field = thinking_field
         super().__init__(self._writing)
         self._include_usage = include_usage
+        self._has_null_usage = has_null_usage
         self._head: dict[str, Any] = {"id": "", "object": _OBJECT, "created": 0, "model": ""}
         self._is_waiting = False
         self._choices: dict[int, ChoiceEncoder] = {}
@@ -190,7 +200,7 @@ class StreamEncoder(EventEncoder):
 
     def _written(self, choices: list[Any], usage: Any = None) -> bytes:
         body: dict[str, Any] = {**self._head, "choices": choices}
-        if self._include_usage:
+        if usage is not None or (self._include_usage and self._has_null_usage):
             body["usage"] = usage  # null until the last chunk (W9)
         if self._unsent_extras:
             body = with_overlay(body, {NAME: self._unsent_extras}, NAME)
@@ -236,6 +246,7 @@ class ChoiceEncoder:
         self._audio: SentPart | None = None
         self._left_out: set[int] = set()
         self._finished: events.ChoiceFinish | None = None
+        self._bare: _Call | None = None  # a call that has stopped without arguments
 
     def restart(self, start: events.ResponseStart) -> None:
         """Update the start of the response."""
@@ -271,7 +282,11 @@ class ChoiceEncoder:
         sent.note(part)
         self._count += 1
         if isinstance(part, ToolCall):
-            return self._start_call(index, sent, part)
+            return self._end_bare() + self._start_call(index, sent, part)
+        before = [] if is_carrier(index) else self._end_bare()
+        return before + self._start_part(sent, part)
+
+    def _start_part(self, sent: SentPart, part: AnyPart) -> list[Delta]:
         if isinstance(part, (ServerToolCall, ServerToolResult)):
             return self._start_executed(sent)
         if isinstance(part, Text) and not part.text and not part.citations and self._has_text:
@@ -330,8 +345,11 @@ class ChoiceEncoder:
         A call truncated before its arguments stays without any (I7).
         """
         waiting: list[Delta] = []
+        if finish is None and self._finished is not None:
+            finish = self._finished.finish
         if finish is None or not finish.is_cut_off:
-            waiting = [delta for index in list(self._parts) for delta in self.stop(index)]
+            for index in list(self._parts):
+                waiting += self.stop(index) + self._end_bare()
             waiting += self._stop_pieces()
         executed, self._executed = self._executed, None
         if executed is not None and not _is_supported(executed.part):
@@ -375,6 +393,8 @@ class ChoiceEncoder:
         del body["role"]
         if isinstance(part, Thinking) and SHOWN in words_of(part.extras, NAME) and part.text:
             body[TEXT_FIELDS[0]] = self._apart(sent, part).text
+        if TEXT_FIELDS[0] in body:
+            body[self._writing.thinking_field] = body.pop(TEXT_FIELDS[0])
         if isinstance(part, Text):
             self._has_text = True
             if part.citations and not part.text:
@@ -452,7 +472,7 @@ class ChoiceEncoder:
     def _stop_call(
         self, sent: SentPart, part: ToolCall, index: int, final: AnyPart | None
     ) -> list[Delta]:
-        """Add an empty object to a call without arguments, since clients parse them (W67)."""
+        """End a call. One without arguments gets an empty object: clients parse them (W67)."""
         call = self._calls[("part", index)]
         if final is not None and not isinstance(final, ToolCall):
             self._lose(sent, CORRECTED)
@@ -462,9 +482,27 @@ class ChoiceEncoder:
                 self._lose(sent, CORRECTED)
             return self._grow_call(sent, PartDelta(index, more))
         is_as_it_came = part.raw is not None and self._is_own(part)
-        if call.has_arguments or call.kind == "custom" or is_as_it_came:
-            return []
-        return call.more(NO_ARGUMENTS)
+        if not (call.has_arguments or call.kind == "custom" or is_as_it_came):
+            self._bare = call
+        return []
+
+    def _end_bare(self) -> list[Delta]:
+        """An empty object for the call without arguments, once it is known not to be cut off."""
+        call, self._bare = self._bare, None
+        return [] if call is None or call.has_arguments else call.more(NO_ARGUMENTS)
+
+    @property
+    def _is_within_call(self) -> bool:
+        """Whether the arguments of a call have begun and not ended."""
+        if any(
+            isinstance(sent.part, ToolCall)
+            and sent.part.kind == "function"
+            and is_beginning("".join(sent.pieces))
+            for sent in self._parts.values()
+        ):
+            return True
+        pieced = self._resolving.response.choices
+        return any(is_unfinished(call) for each in pieced for call in each.message.tool_calls)
 
     # --- the end
 
@@ -474,8 +512,10 @@ class ChoiceEncoder:
         is_ours = is_own(self.origin)
         path = f"choices[{self._number}]"
         body: dict[str, Any] = {"index": self._number, "delta": self.role()}
+        is_cut = not is_ours and bool(self._calls) and self._is_within_call
+        finish = cut_finish(event.finish) if is_cut else event.finish
         body["finish_reason"] = None if known else encode_finish(
-            event.finish, event.finish_raw, self._writing, path,
+            finish, event.finish_raw, self._writing, path,
             is_ours=is_ours, has_calls=bool(self._calls),
         )  # fmt: skip
         if is_ours:

@@ -39,6 +39,8 @@ from dragoman.wire.writing import Writing
 _DEFINITION = {
     "name": str, "description": str, "parameters": dict, "strict": bool, "format": dict
 }  # fmt: skip
+_OTHER_SCHEMA = "parametersJsonSchema"
+"""Google's name for the schema of a function, which its clients also send to Chat hosts."""
 WEB_SEARCH = "web_search_options"
 """The name of the built-in search, which is a request field and not in `tools`."""
 
@@ -98,6 +100,7 @@ def _decode_tool(wire: Any) -> AnyTool:
         known.add(field)
         words.append(field)
     outer = {name: value for name, value in wire.items() if name not in known}
+    words += _schema_words(inner, left)
     if left:
         outer[key] = left
     fields |= {"kind": key, "cache": cache, "extras": extras_of(outer, NAME, words)}
@@ -127,7 +130,10 @@ def _decode_definition(wire: dict[str, Any]) -> tuple[dict[str, Any], dict[str, 
     }
     if len(fields) == len(wire):
         return fields, {}
-    return fields, {name: value for name, value in wire.items() if name not in fields}
+    left = {name: value for name, value in wire.items() if name not in fields}
+    if "parameters" not in wire and is_object(wire.get(_OTHER_SCHEMA)):
+        fields["parameters"] = left.pop(_OTHER_SCHEMA)
+    return fields, left
 
 
 def _decode_functions(wire: Any) -> list[ToolDefinition]:
@@ -137,9 +143,14 @@ def _decode_functions(wire: Any) -> list[ToolDefinition]:
         if not is_object(function) or not isinstance(function.get("name"), str):
             return []
         fields, left = _decode_definition(function)
-        extras = extras_of(left, NAME, ("functions",))
+        extras = extras_of(left, NAME, ("functions", *_schema_words(function, left)))
         tools.append(make_definition(**fields, origin=ORIGIN, extras=extras))
     return tools
+
+
+def _schema_words(wire: dict[str, Any], left: dict[str, Any]) -> list[str]:
+    """An overlay word if the schema had Google's name."""
+    return [_OTHER_SCHEMA] if _OTHER_SCHEMA in wire and _OTHER_SCHEMA not in left else []
 
 
 def _encode_tool(tool: ToolDefinition, field: str, writing: Writing, path: str) -> dict[str, Any]:
@@ -165,7 +176,8 @@ def _encode_definition(tool: ToolDefinition, writing: Writing, path: str) -> dic
         return body | _encode_foreign(tool, writing, path)
     for name in ("parameters", "format", "strict"):
         if (value := getattr(tool, name)) is not None:
-            body[name] = value
+            is_other = name == "parameters" and _OTHER_SCHEMA in words_of(tool.extras, NAME)
+            body[_OTHER_SCHEMA if is_other else name] = value
     return body
 
 
@@ -353,7 +365,8 @@ def _decode_plain_call(wire: dict[str, Any], reading: Reading) -> ToolCall | Non
 
 def _decode_call(wire: dict[str, Any], reading: Reading) -> ToolCall | None:
     given, wire_id = wire.get("type"), wire.get("id")
-    kind: Literal["function", "custom"] = "custom" if given == "custom" else "function"
+    is_custom = given == "custom" or (given is None and "function" not in wire and "custom" in wire)
+    kind: Literal["function", "custom"] = "custom" if is_custom else "function"
     inner = wire.get(kind) if given in (None, kind) else None
     if not is_object(inner) or not isinstance(name := inner.get("name"), str):
         return None
@@ -361,7 +374,7 @@ def _decode_call(wire: dict[str, Any], reading: Reading) -> ToolCall | None:
     words: list[str] = [] if given else ["-type"]
     known: set[str] = {"type", kind} if given else {kind}
     if not isinstance(arguments, str):
-        if kind == "custom" or not (arguments is None or is_object(arguments)):
+        if not (arguments is None or (is_object(arguments) and kind == "function")):
             return None
         words.append("-arguments" if arguments is None else "object")
     if isinstance(wire_id, str):
@@ -379,6 +392,8 @@ def _decode_call(wire: dict[str, Any], reading: Reading) -> ToolCall | None:
     decoded = ("name",) if arguments is None else ("name", ARGUMENTS[kind])
     if len(inner) > len(decoded):
         left[kind] = {key: value for key, value in inner.items() if key not in decoded}
+    if arguments is None and kind == "custom":
+        arguments = ""
     call_id, own_id = reading.calls.add_call(name, wire_id, arguments)
     is_bare = kind == "function" and isinstance(arguments, str) and is_blank(arguments)
     is_bound = signature is not None or own_id is not UNSET or is_bare
@@ -424,7 +439,9 @@ def encode_call(call: ToolCall, writing: ChatWriting) -> dict[str, Any]:
         body["type"] = kind
     inner: dict[str, Any] = {"name": call.name}
     body[kind] = inner
-    if call.kind == "custom":
+    if call.kind == "custom" and "-arguments" in words and not call.raw and takes_text:
+        pass
+    elif call.kind == "custom":
         text = call.raw_arguments
         inner[ARGUMENTS[kind]] = text if takes_text else dumps({TEXT_ARGUMENT: text}).decode()
     elif "object" in words and call.input is not None:

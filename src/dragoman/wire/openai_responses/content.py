@@ -23,7 +23,7 @@ from dragoman.wire.openai_responses.content_forms import (
 )
 from dragoman.wire.openai_responses.dialect import NAME, ORIGIN
 from dragoman.wire.overlay import fields_of, spelled
-from dragoman.wire.tolerance import bare_text
+from dragoman.wire.tolerance import bare_text, with_original
 from dragoman.wire.writing import Writing
 
 NOT_SUPPORTED = "not supported by this dialect"
@@ -316,7 +316,13 @@ def decode_output_parts(content: list[Any], item_id: str | None, item: Item) -> 
 def _decode_output_part(
     wire: Any, item_id: str | None, usual: Mapping[str, Any], item: Item
 ) -> AnyPart | None:
-    if not isinstance(wire, dict) or type(kind := wire.get("type")) is not str or ITEM in wire:
+    if not isinstance(wire, dict) or ITEM in wire:
+        return None
+    kind = wire.get("type")
+    if "type" not in wire and (made := _likely_type(wire)) is not None:
+        part = _decode_output_part({**wire, "type": made}, item_id, usual, item)
+        return None if part is None else with_original(part, NAME, [[["type"], made]])
+    if type(kind) is not str:
         return None
     if kind in _TEXT_TYPES:
         return _decode_text(wire, "output_text", item_id, usual, item)
@@ -326,6 +332,13 @@ def _decode_output_part(
     return None
 
 
+def _likely_type(wire: dict[str, Any]) -> str | None:
+    """The type of an assistant's part that says none."""
+    if type(wire.get("text")) is str:
+        return "output_text"
+    return "refusal" if type(wire.get("refusal")) is str else None
+
+
 def encode_output_part(part: Part, *, has_id: bool) -> dict[str, Any] | None:
     """Encode a part of an assistant message; None if it is not supported (W30)."""
     if isinstance(part, Text):
@@ -333,7 +346,7 @@ def encode_output_part(part: Part, *, has_id: bool) -> dict[str, Any] | None:
     if isinstance(part, Refusal):
         body = {"type": "refusal", "refusal": part.text, **encode_form(part.extras, _NOTHING)}
         body.pop(ITEM, None)
-        return body
+        return spelled(body, part.extras, NAME)
     return None
 
 
@@ -368,7 +381,7 @@ def _encode_text(part: Text, own_type: str, usual: Mapping[str, Any]) -> dict[st
     if part.citations:
         annotations = [encode_citation(citation) for citation in part.citations]
         body["annotations"] = [found for found in annotations if found is not None]
-    return body
+    return spelled(body, part.extras, NAME) if part.extras else body
 
 
 # --- unknown parts and items

@@ -29,6 +29,8 @@ ITEM: Final = "item"
 """The overlay key, in an item's first part, for the optional fields of the item itself."""
 CONTINUES: Final = False
 """The value of that key in later parts, if the item has no id that they share."""
+ABSENT: Final = "$absent"
+"""The overlay key, in the form of an item, for a field that it lacked and that we write."""
 Item = Mapping[str, Any] | Literal[False] | None
 
 
@@ -65,6 +67,13 @@ def formed(
     """Add the optional fields to a body, unless it already has them."""
     for key, value in encode_form(extras, usual).items():
         body.setdefault(key, value)
+    return body
+
+
+def with_form(body: dict[str, Any], form: Mapping[str, Any]) -> dict[str, Any]:
+    """A body with the optional fields of its form, and without the field that it lacked."""
+    body.update(form)
+    body.pop(body.pop(ABSENT, ""), None)
     return body
 
 

@@ -34,6 +34,7 @@ from dragoman.wire.openai_responses.content import (
     opaque_item,
 )
 from dragoman.wire.openai_responses.content_forms import (
+    ABSENT,
     ITEM,
     decode_form,
     decode_id,
@@ -41,6 +42,7 @@ from dragoman.wire.openai_responses.content_forms import (
     formed,
     item_form,
     taken,
+    with_form,
     without,
 )
 from dragoman.wire.openai_responses.content_types import CALLS, PREFIXES
@@ -60,7 +62,7 @@ from dragoman.wire.openai_responses.tools_client import (
     decode_client_call,
     decode_client_output,
 )
-from dragoman.wire.overlay import spelled
+from dragoman.wire.overlay import spelled, with_guesses
 from dragoman.wire.reading import Reading
 from dragoman.wire.shown_calls import is_counterpart
 from dragoman.wire.tolerance import Form, readable_message, with_original
@@ -105,7 +107,16 @@ def is_odd_message(item: Any) -> bool:
     if not isinstance(item, dict):
         return type(item) is str
     is_message = item.get("type") in (None, "message") and "content" in item
-    return is_message and item.get("role") != "assistant"
+    return is_message and item.get("role") != "assistant" and not _is_answer(item)
+
+
+def _is_answer(item: dict[str, Any]) -> bool:
+    """Whether a message without a role has content that only the assistant's has."""
+    content = item.get("content")
+    if item.get("role") is not None or not isinstance(content, list):
+        return False
+    kinds = [part.get("type") for part in content if isinstance(part, dict)]
+    return "output_text" in kinds or "refusal" in kinds
 
 
 def decode_odd_message(item: Any) -> Message | None:
@@ -131,13 +142,20 @@ def encode_message(
 
 
 def decode_assistant_message(item: dict[str, Any], previous: Part | None) -> list[AnyPart] | None:
-    """Decode an assistant message; None if it is malformed or empty."""
-    if item.get("role") != "assistant":
+    """Decode an assistant message; None if it is malformed or empty.
+
+    A response has no other messages: one without a role is the assistant's.
+    """
+    if (item.get("role") or "assistant") != "assistant" or ABSENT in item:
         return None
     content = item.get("content")
     if type(content) is str and len(item) == len(_BARE):
         return [Text(content)]  # shortcut, as above
-    optional = without(item, "role", "content")
+    optional = without(item, "content")
+    if optional.get("role") == "assistant":
+        del optional["role"]
+    elif "role" not in optional:
+        optional[ABSENT] = "role"
     if type(content) is str:
         content = [{"type": "output_text", "text": content}]
     elif not isinstance(content, list):
@@ -158,8 +176,7 @@ def encode_assistant_message(
         body["id"] = item_id
     elif len(content) == 1 and _is_plain(content[0], "output_text"):
         body["content"] = content[0]["text"]
-    body.update(_usual(item_id) if form is None else form)
-    return body
+    return with_form(body, _usual(item_id) if form is None else form)
 
 
 def _is_plain(wire: Any, own_type: str) -> bool:
@@ -213,6 +230,9 @@ def decode_reasoning(
         if ITEM in kept:
             return None
         extras = decode_form(kept, EMPTY, item)
+        if entry and "type" not in entry:
+            made = "reasoning_text" if form == "full" else "summary_text"
+            extras = with_guesses(extras, NAME, [[["type"], made]])
         text = entry.get("text", "")
         parts.append(
             Thinking(text, data, form, item_id=item_id, origin=origin, extras=extras)  # type: ignore[arg-type]  # one of three
@@ -232,8 +252,8 @@ def _entries(optional: dict[str, Any], form: ReasoningForm) -> list[tuple[str, d
 
 
 def is_reasoning_text(entry: Any, kind: str) -> bool:
-    """Whether an entry is a reasoning text of the given type."""
-    is_kind = isinstance(entry, dict) and entry.get("type") == kind
+    """Whether an entry is a reasoning text of the given type, or of none."""
+    is_kind = isinstance(entry, dict) and entry.get("type", kind) == kind
     return is_kind and type(entry.get("text")) is str
 
 
@@ -262,7 +282,7 @@ def shown_form(part: Thinking) -> str:
 def _encode_entry(part: Thinking, kind: str) -> dict[str, Any]:
     entry = {"type": kind, "text": part.text, **encode_form(part.extras, EMPTY)}
     entry.pop(ITEM, None)
-    return entry
+    return spelled(entry, part.extras, NAME)
 
 
 def begins_item(part: Thinking, previous: Thinking) -> bool:
@@ -275,6 +295,7 @@ def begins_item(part: Thinking, previous: Thinking) -> bool:
 
 ASSISTANT, TOOL, USER = Role.ASSISTANT, Role.TOOL, Role.USER
 _OUTPUTS = frozenset(CALLS.values())
+_TOOLS = "additional_tools"
 _USER_ITEMS = frozenset({"mcp_approval_response", "compaction_trigger"})
 
 
@@ -314,6 +335,15 @@ def decode_output_item(
     return reader.run[previous is not None :]
 
 
+def _likely_call(item: dict[str, Any]) -> str | None:
+    """The type of a call that says none."""
+    if "type" in item or "role" in item or type(item.get("name")) is not str:
+        return None
+    if type(item.get("arguments")) is str:
+        return "function_call"
+    return "custom_tool_call" if type(item.get("input")) is str else None
+
+
 class ItemReader(Reading):
     """Groups items into messages."""
 
@@ -349,6 +379,8 @@ class ItemReader(Reading):
             self._append(make_message(TOOL, (self._built_in_result(kind, item),)))
         elif kind in _USER_ITEMS:
             self._append(make_message(USER, (self._opaque(item),)))
+        elif kind == _TOOLS and item.get("role") is None:
+            self._append(make_message(SPEAKERS["developer"], (self._opaque(item),)))
         else:
             self.read_into_run(item, index)
 
@@ -387,7 +419,11 @@ class ItemReader(Reading):
         """Decode an item of the assistant's turn."""
         self.calls.at(index)
         kind = item.get("type", "message") if isinstance(item, dict) else None
-        parts = self._decode(kind, item) if type(kind) is str else None
+        if kind == "message" and (made := _likely_call(item)) is not None:
+            call = decode_call({**item, "type": made}, self)
+            parts: Any = call and [with_original(call, NAME, [[["type"], made]])]
+        else:
+            parts = self._decode(kind, item) if type(kind) is str else None
         if parts:
             self.run.extend(parts)
         else:

@@ -252,7 +252,7 @@ class MessageWriter(Writing):
         item = encode_call(call, self._item_id(call, TYPES[call.kind].call), wire_id)
         # Other dialects' calls without arguments get an empty object, unless truncated (I7).
         may_fill = call.kind == "function" and not is_ours and not self.is_cut_off
-        if may_fill and is_blank(item["arguments"]):
+        if may_fill and is_blank(item.get("arguments", "")):
             item["arguments"] = NO_ARGUMENTS
         self._put(item, self.part)
 

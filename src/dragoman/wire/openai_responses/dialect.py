@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from dragoman.model.parts import Origin, Thinking
+from dragoman.model.requests import Request
 from dragoman.wire.description import Description, MessageForm, SdkModule, Wire
 from dragoman.wire.flags import (
     FieldFlags,
@@ -21,6 +22,7 @@ from dragoman.wire.fronts import StateFields
 from dragoman.wire.openai_responses.settings_shared import OF_TOOLS, SETTINGS
 from dragoman.wire.openai_responses.tools_provider import FORMS
 from dragoman.wire.openai_responses.tools_provider_calls import CALLS
+from dragoman.wire.openai_settings import IMAGE_DETAILS
 from dragoman.wire.target import Target
 
 NAME: Final = "openai-responses"
@@ -86,9 +88,9 @@ TARGET = Target(
     unsupported_part_fields=_UNSUPPORTED,
     ids=IdFlags(max_length=64),  # W22
     tools=ToolFlags(limits_argument_names=True),  # W39
-    turns=TurnFlags(answers_any_call=True),  # W29
+    turns=TurnFlags(answers_any_call=True, refuses_empty_answers=False),  # W29
     sampling=SamplingFlags(min_output_tokens=16),
-    media=MediaFlags(kinds=("image", "file")),
+    media=MediaFlags(kinds=("image", "file"), details=IMAGE_DETAILS),
     state=StateFlags(
         verifies_items=True,  # W21, W23, W24, W25, W28
         fields=("previous_response_id", "conversation", "prompt", "store"),
@@ -106,4 +108,20 @@ def _as_item(part: Thinking, number: int, message_id: Callable[[], str]) -> Thin
     return part.replace(item_id=f"rs_{message_id().removeprefix('msg_')}_{number}")
 
 
+def _as_summary(part: Thinking, number: int, message_id: Callable[[], str]) -> Thinking:
+    """Show thinking where a client that asked for a summary looks for it."""
+    return _as_item(part, number, message_id).replace(form="summary")
+
+
+CLIENT_FIELDS = ("client_metadata",)
+"""Fields in which clients (Codex) tell OpenAI about themselves; no other host reads them."""
+
 STATE_FIELDS = StateFields(ORIGIN, thoughts="data", complete_thinking=_as_item)
+_SUMMARY_FIELDS = STATE_FIELDS._replace(complete_thinking=_as_summary)
+
+
+def fields_for(request: Request) -> StateFields:
+    """Where a client keeps thinking and state: `reasoning.summary` asks for readable summaries."""
+    thinking = request.thinking
+    asked = None if thinking is None else thinking.summary
+    return STATE_FIELDS if asked in {None, "none"} else _SUMMARY_FIELDS

@@ -12,6 +12,7 @@ from dragoman.model.requests import BLANK, Request
 from dragoman.model.roles import Role
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.json_values import want
+from dragoman.wire.losses import UNSUPPORTED_FIELD
 from dragoman.wire.openai_responses.content import is_plain
 from dragoman.wire.openai_responses.content_forms import BARE
 from dragoman.wire.openai_responses.content_items import decode_items
@@ -95,6 +96,9 @@ def encode_request(request: Request, target: Target = TARGET) -> Encoded:
         body["input"] = _encode_input(request, writing)
     if has_overlay(request.extras, NAME):
         body = with_overlay(body, without_edited(request, NAME, PLACES), NAME)
+    for name in target.fields.refused:
+        if body.pop(name, None) is not None:
+            writing.lose(f"extras.{name}", UNSUPPORTED_FIELD)
     return Encoded(
         body,
         path=PATH,

@@ -17,7 +17,7 @@ from dragoman.model.requests import Request
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall, ToolDefinition
 from dragoman.wire.fitting.pairing import UNKNOWN
-from dragoman.wire.fitting.settings import has_hidden_context
+from dragoman.wire.fitting.settings import has_hidden_context, sampling_within
 from dragoman.wire.fitting.steps import Step, unless_same, with_changed_parts
 from dragoman.wire.losses import Action, Loss, Note, Repair
 from dragoman.wire.openai_responses.content_forms import without
@@ -40,6 +40,7 @@ from dragoman.wire.openai_responses.settings import is_stored
 from dragoman.wire.openai_responses.tools import is_own
 from dragoman.wire.openai_responses.tools_calls import has_long_names, with_short_names
 from dragoman.wire.openai_responses.tools_client import placeholder_output
+from dragoman.wire.openai_settings import SAMPLING_RANGES
 from dragoman.wire.openai_strict_schemas import is_refused_strict
 from dragoman.wire.overlay import fields_of
 from dragoman.wire.target import Target
@@ -103,6 +104,7 @@ def _has_long_names(part: Part) -> TypeGuard[ToolCall]:
 
 
 STEPS = (
+    sampling_within(SAMPLING_RANGES),
     Step(with_strict_schemas, ("schemas.checks_strict",), lambda _, to: to.schemas.checks_strict),
     Step(with_own_text_types, ("state.verifies_items",), lambda _, to: to.state.verifies_items),
     Step(

@@ -17,6 +17,7 @@ from dragoman.model.responses import Choice, Response
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall
 from dragoman.model.usage import FinishReason, Usage
+from dragoman.wire.cut_calls import cut_finish, is_unfinished
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.error_classification import decode_failure
 from dragoman.wire.json_values import want
@@ -109,6 +110,7 @@ def _filled(**counts: Any) -> dict[str, Any]:
 # --- whole responses
 
 _CUT, _COMPLETED = "incomplete", ("completed", None)
+_WITH_STATUS = frozenset({"message", "function_call"})
 _OTHER = FinishReason.OTHER
 _BY_STATUS = {"failed": FinishReason.ERROR, "cancelled": FinishReason.CANCELLED}
 # Status and reason by finish reason; `incomplete` is not an error (W37).
@@ -287,10 +289,26 @@ def encode_response(response: Response) -> Encoded:
     for index in range(1, len(response.choices)):
         writing.lose(f"choices[{index}]", "only one choice is supported")
     end = response.choices[0] if response.choices else None
+    if end is not None and not is_own(end.message.origin):
+        end = _with_cut_items(end, writing.items)
     body = encode_body(response, end, response.usage, writing.items)
     if response.id is None and NAME not in response.extras:
         body["id"] = _generated_id(response)
     return Encoded(body, losses=tuple(writing.losses), repairs=tuple(writing.repairs))
+
+
+def _with_cut_items(choice: Choice, items: list[Any]) -> Choice:
+    """The choice as it ends, after its items got the status of what was cut off (I7)."""
+    unfinished = {call.id for call in choice.message.tool_calls if is_unfinished(call)}
+    if unfinished:
+        choice = choice.replace_unchecked(finish=cut_finish(choice.finish))
+    last = len(items) - 1
+    is_cut = choice.finish is not None and is_incomplete(choice.finish)
+    for place, item in enumerate(items):
+        is_item = isinstance(item, dict)
+        if is_item and ((is_cut and place == last) or item.get("call_id") in unfinished):
+            items[place] = as_cut(item)
+    return choice
 
 
 def encode_body(
@@ -351,6 +369,21 @@ def _completed(parts: tuple[AnyPart, ...]) -> FinishReason:
 def has_equivalent(finish: FinishReason) -> bool:
     """Whether a status or reason exists for a finish reason."""
     return finish in _FINISHES
+
+
+def is_own(origin: Origin | None) -> bool:
+    """Whether a response came in this dialect, so that its items stay as they came."""
+    return origin is not None and origin.dialect == NAME
+
+
+def is_incomplete(finish: FinishReason) -> bool:
+    """Whether a response with this finish reason is incomplete."""
+    return _FINISHES.get(finish, (_CUT, None))[0] == _CUT
+
+
+def as_cut(item: dict[str, Any]) -> dict[str, Any]:
+    """The item within which a response was cut off; those of other types have no status."""
+    return {**item, "status": _CUT} if item.get("type") in _WITH_STATUS else item
 
 
 def encode_finish(finish: FinishReason | None, word: str | None, *, is_own: bool) -> dict[str, Any]:

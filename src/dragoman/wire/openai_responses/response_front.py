@@ -14,7 +14,7 @@ from dragoman.model.responses import Response
 from dragoman.model.usage import Usage
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.front import Front, FrontForm, message_id
-from dragoman.wire.openai_responses.dialect import NAME
+from dragoman.wire.openai_responses.dialect import NAME, fields_for
 from dragoman.wire.openai_responses.response import encode_finish, encode_usage
 from dragoman.wire.openai_responses.stream_encoder import StreamEncoder
 from dragoman.wire.openai_responses.stream_item_writers import Body, OutputWriter
@@ -228,6 +228,7 @@ FRONT_FORM = FrontForm(
     complete=complete,
     stream_encoder=FrontStreamEncoder,
     stream_error=stream_error,
+    state_fields=fields_for,
     says_failures=True,
     content=("output", b"[]"),
 )

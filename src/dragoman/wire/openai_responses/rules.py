@@ -5,18 +5,23 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
+from dragoman.wire.losses import UNSUPPORTED_FIELD
 from dragoman.wire.openai_responses import rules_items as items
 from dragoman.wire.openai_responses.content_types import CALLS, kind_of
 from dragoman.wire.openai_responses.dialect import TARGET
 from dragoman.wire.openai_responses.rules_items import View
 from dragoman.wire.openai_responses.tools_calls import MAX_NAME_LENGTH, has_long_names
+from dragoman.wire.openai_settings import SAMPLING_RANGES
 from dragoman.wire.openai_strict_schemas import (
     w14_strict_objects_are_closed,
     w15_strict_schemas_keep_to_the_subset,
 )
 from dragoman.wire.shared_rules import (
     missing_model,
+    orphaned_choice,
+    out_of_range,
     refused_sampling,
+    unknown_detail,
     unknown_effort,
     unlisted_model,
     wrong_counts,
@@ -29,7 +34,6 @@ from dragoman.wire.violations import (
     Rulebook,
     field,
     is_data,
-    is_number,
     listed,
 )
 
@@ -37,7 +41,6 @@ from dragoman.wire.violations import (
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _SOURCES = ("previous_response_id", "conversation", "prompt")
-_RANGES = {"temperature": (0, 2), "top_p": (0, 1), "top_logprobs": (0, 20)}
 _INPUT_TYPES = ("input_text", "input_image", "input_file")
 _OUTPUT_TYPES = ("output_text", "refusal")
 _PHASES = ("commentary", "final_answer")
@@ -73,10 +76,7 @@ def shape_state(view: View) -> Found:
 
 def shape_ranges(view: View) -> Found:
     """Sampling settings are numbers in their ranges."""
-    for key, (low, high) in _RANGES.items():
-        value = view.body.get(key)
-        if value is not None and not (is_number(value) and low <= value <= high):
-            yield key, f"must be a number from {low} to {high}"
+    yield from out_of_range(view.body, SAMPLING_RANGES)
 
 
 def shape_image_data(view: View) -> Found:
@@ -85,6 +85,13 @@ def shape_image_data(view: View) -> Found:
         url = part.get("image_url")
         if isinstance(url, str) and not is_data(url):
             yield f"{path}.image_url", "the data is not base64"
+
+
+def shape_image_details(view: View) -> Found:
+    """The detail of an image is one that the target knows: OpenAI's newest models have more."""
+    for path, part in _media(view):
+        if part.get("type") == "input_image":
+            yield from unknown_detail(part.get("detail"), f"{path}.detail", view.target)
 
 
 def shape_file_data(view: View) -> Found:
@@ -214,6 +221,12 @@ def w39_argument_names_are_short(view: View) -> Found:
             )
 
 
+def w121_choices_need_tools(view: View) -> Found:
+    """Settings about tools come with tools, which may also be in the input or the prompt."""
+    if not any(view.of_type("additional_tools")) and view.body.get("prompt") is None:
+        yield from orphaned_choice(view.body, "tool_choice", "parallel_tool_calls")
+
+
 def _media(view: View) -> Iterator[Placed]:
     yield from view.input_parts()
     for path, item in view.items:
@@ -222,6 +235,13 @@ def _media(view: View) -> Iterator[Placed]:
 
 
 # --- all rules
+
+
+def w109_fields_are_known(view: View) -> Found:
+    """The request has no field that the host refuses."""
+    refused = view.target.fields.refused
+    yield from ((name, UNSUPPORTED_FIELD) for name in refused if name in view.body)
+
 
 OPENAI = ("openai", "azure")
 """Providers of the same service."""
@@ -242,6 +262,7 @@ RULES: tuple[Rule[View], ...] = (
     Rule(shape_counts, "error", "S"),
     Rule(shape_ranges, "error", "ST", OPENAI),
     Rule(shape_image_data, "error", "S"),
+    Rule(shape_image_details, "error", "SER", (), ("media.details",)),
     Rule(shape_file_data, "error", "T", OPENAI, ("media.kinds",)),
     Rule(items.shape_answers_have_their_type, "error", "E", LLAMA, ("fields.needs_message_type",)),
     Rule(items.shape_reasoning_is_readable, "error", "E", LLAMA, ("thinking.is_plain_text",)),
@@ -274,6 +295,8 @@ RULES: tuple[Rule[View], ...] = (
     Rule(w36_tools_are_flat, "error", "S"),
     Rule(w36_settings_have_their_own_names, "error", "S"),
     Rule(w39_argument_names_are_short, "error", "E", OPENAI, ("tools.limits_argument_names",)),
+    Rule(w121_choices_need_tools, "warning", "R"),
+    Rule(w109_fields_are_known, "error", "ET", ("xai", "mistral"), ("fields.refused",)),
 )
 
 RULEBOOK = Rulebook(RULES, lambda body, target, _path, _headers: View(body, target or TARGET))

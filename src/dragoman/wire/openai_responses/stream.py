@@ -247,8 +247,11 @@ class StreamDecoder(FrameDecoder[SseEvent]):
             return False
         item, field, index = found
         entry = wire.get("part")
-        has_begun = item.part(field, index) is None and item.add(field, index, entry)
-        return has_begun if kind.endswith(".added") else item.end(field, index, entry) or has_begun
+        known = item.part(field, index)
+        has_begun = known is None and item.add(field, index, entry)
+        if kind.endswith(".added"):
+            return has_begun or item.repeats_part(field, index, entry)
+        return item.end(field, index, entry) or has_begun
 
     def _place(self, wire: Item, kind: str) -> tuple[GrowingItem, str, int] | None:
         """The position of a part: its item, the list in it, and its index there."""

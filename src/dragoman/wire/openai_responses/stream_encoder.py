@@ -18,12 +18,18 @@ from dragoman.model.jsontext import dumps
 from dragoman.model.parts import Refusal, Text, Thinking
 from dragoman.model.tools import ToolCall, ToolCallDelta
 from dragoman.model.usage import FinishReason, Usage
+from dragoman.wire.cut_calls import cut_finish
 from dragoman.wire.framing import is_event_name
 from dragoman.wire.fronts import pointed_back
 from dragoman.wire.lane.flows import Flow
 from dragoman.wire.losses import Loss, Repair
 from dragoman.wire.openai_responses.dialect import NAME
-from dragoman.wire.openai_responses.response import encode_body, has_equivalent, put_logprobs
+from dragoman.wire.openai_responses.response import (
+    encode_body,
+    has_equivalent,
+    is_incomplete,
+    put_logprobs,
+)
 from dragoman.wire.openai_responses.stream import EVENTS, encode_failure
 from dragoman.wire.openai_responses.stream_item_writers import (
     LATE_CONTENT,
@@ -34,7 +40,7 @@ from dragoman.wire.openai_responses.stream_item_writers import (
     text_of,
 )
 from dragoman.wire.overlay import fields_of
-from dragoman.wire.stream_encoding import CORRECTED, INTERRUPTED, EventEncoder
+from dragoman.wire.stream_encoding import CORRECTED, INTERRUPTED, EventEncoder, is_carrier
 
 _FAILED = events.ChoiceFinish(FinishReason.ERROR, "failed")
 _UNKNOWN_FAILURE = events.StreamError("the model failed during its response")
@@ -60,6 +66,7 @@ class StreamEncoder(EventEncoder):
         self._count = 0  # parts of the response so far
         self._items: list[ItemWriter] = []
         self._latest: ItemWriter | None = None
+        self._last: ItemWriter | None = None  # the latest that is content
         self._calls = MessageAccumulator()  # maps pieces to calls and their ids
         self._waiting: tuple[Hashable, ToolCall] | None = (
             None  # a call whose id and name may be incomplete
@@ -119,15 +126,25 @@ class StreamEncoder(EventEncoder):
 
     def _usage_update(self, event: events.UsageUpdate) -> bytes:
         super()._usage_update(event)
+        last = self._last
+        if last is not None and self._finish is None and last.may_be_cut:
+            return self._begun()
         return self._end_of_stopped_item() + self._begun()
 
     def _choice_finish(self, event: events.ChoiceFinish) -> bytes:
         super()._choice_finish(event)
         self._writer.is_cut_off = event.finish.is_cut_off
+        self._note_cut(event)
         if not has_equivalent(event.finish):
             self._lose("choices[0].finish", "this finish reason has no equivalent")
         written = self._begun() + self._pending() + self._end_of_stopped_item()
         return written if self._first_error is None else written + self._failed(self._first_error)
+
+    def _note_cut(self, end: events.ChoiceFinish) -> None:
+        """Of a response that is incomplete, the last item is, too."""
+        last = self._last
+        if last is not None and is_incomplete(end.finish) and last.may_be_cut:
+            last.is_cut = True
 
     def _put_logprobs(self, output: list[Body]) -> None:
         """Add other dialects' log probabilities, which come at the end, to the last event."""
@@ -140,6 +157,9 @@ class StreamEncoder(EventEncoder):
     def _end(self) -> bytes:
         written = self._begun() + self._pending()
         written += b"".join([item.end() for item in self._items])
+        if self._writer.writing.has_cut_calls:
+            end = self._finish or events.ChoiceFinish(FinishReason.LENGTH)
+            self._finish = end.replace(finish=cut_finish(end.finish))
         body = self._body(self._finish)
         body["output"] = self._output()
         self._put_logprobs(body["output"])
@@ -164,6 +184,8 @@ class StreamEncoder(EventEncoder):
     def _failed(self, error: events.StreamError) -> bytes:
         written = self._begun() + self._pending()
         self._is_over = True
+        for item in self._items:
+            item.is_cut = item.is_cut or (item.may_be_cut and not item.is_done)
         end = self._finish or _FAILED
         body = self._body(end if end.finish is FinishReason.ERROR else _FAILED)
         body |= {"status": "failed", "output": self._output()}
@@ -185,10 +207,14 @@ class StreamEncoder(EventEncoder):
         """Start a part, in the item of the previous part or in a new one."""
         latest, written = self._latest, b""
         if latest is None or latest.is_done or not self._continues(latest, begun):
-            if latest is not None and (latest.is_stopped or latest.may_end):
+            is_over = latest is not None and (latest.is_stopped or latest.may_end or latest.is_held)
+            is_waiting = latest is not None and latest.may_be_cut and is_carrier(key)
+            if latest is not None and is_over and not is_waiting:
                 written = latest.end()
             latest = self._latest = ItemWriter(self._writer, len(self._places))
             self._items.append(latest)
+            if not is_carrier(key):
+                self._last = latest
         part, shown = latest.start(len(self._places), begun)
         self._places.append(place)
         self._parts[key] = part
@@ -237,9 +263,14 @@ class StreamEncoder(EventEncoder):
                 return written
             written += self._pending() + self._begin(event.index, event.part)
             part = self._parts[event.index]
-        item = part.item
-        written += item.stop(part, self._rest_of(part, event.part))
-        if item is self._latest and item.may_go_on:
+        item, final = part.item, self._rest_of(part, event.part)
+        is_latest = item in {self._latest, self._last}
+        may_be_cut = is_latest and self._finish is None and item.may_be_cut
+        if may_be_cut and (final is None or not text_of(final)) and item.lacks_arguments(part):
+            item.is_held = True
+            return written
+        written += item.stop(part, final)
+        if may_be_cut or (is_latest and item.may_go_on):
             return written
         return written + item.end() if item.is_stopped else written
 
@@ -258,9 +289,10 @@ class StreamEncoder(EventEncoder):
         return state.replace(text=whole[len(before) :])
 
     def _end_of_stopped_item(self) -> bytes:
-        """End the latest item if all its parts have stopped."""
-        latest = self._latest
-        return latest.end() if latest is not None and latest.is_stopped else b""
+        """End the latest items if all their parts have stopped."""
+        ended = dict.fromkeys([self._last, self._latest])
+        found = [item for item in ended if item is not None and (item.is_stopped or item.is_held)]
+        return b"".join([item.end() for item in found])
 
     # --- calls in pieces
 

@@ -21,6 +21,7 @@ from dragoman.model.messages import make_message
 from dragoman.model.parts import Opaque, Part, Refusal, ServerToolCall, Text, Thinking
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall
+from dragoman.wire.cut_calls import is_unfinished
 from dragoman.wire.fitting.tools import NO_ARGUMENTS
 from dragoman.wire.framing import sse
 from dragoman.wire.lane.flows import Delta, Flow, Writer, encode_text, lines_of
@@ -29,6 +30,7 @@ from dragoman.wire.openai_responses.content_items import is_content, shown_form
 from dragoman.wire.openai_responses.content_turns import MessageWriter, generated_id
 from dragoman.wire.openai_responses.content_types import PREFIXES
 from dragoman.wire.openai_responses.dialect import NAME
+from dragoman.wire.openai_responses.response import as_cut, is_own
 from dragoman.wire.openai_responses.stream import (
     CODE,
     CONTENT,
@@ -95,6 +97,8 @@ _DELTA = (
     b'event: %b\ndata: {"type":"%b","sequence_number":%%d,"item_id":%b,"output_index":%d,%b'
     b'"delta":%%b%b}\n\n'
 )
+_WITH_STATUS = (Text, Refusal, ToolCall)
+"""Parts of items that have a status."""
 
 
 class OutputWriter:
@@ -231,7 +235,7 @@ class ItemWriter:
     """An item being written."""
 
     __slots__ = ("__weakref__", "_counts", "_id", "_known", "_parts", "_start", "_writer", "id",
-                 "index", "is_done", "last")  # fmt: skip
+                 "index", "is_cut", "is_done", "is_held", "last")  # fmt: skip
 
     def __init__(self, answer: OutputWriter, start: int) -> None:
         self._writer = answer
@@ -243,7 +247,8 @@ class ItemWriter:
         self.id = ""
         self.index: int | None = None
         self.last: AnyPart | None = None
-        self.is_done = False
+        self.is_done = self.is_held = False
+        self.is_cut = False  # the response was cut off within it
 
     @property
     def is_stopped(self) -> bool:
@@ -257,6 +262,17 @@ class ItemWriter:
         return part is not None and (
             isinstance(part, Thinking) or part.item_id is not None or NAME in part.extras
         )
+
+    @property
+    def may_be_cut(self) -> bool:
+        """Whether it is a message or call of another dialect: how it ends is known later."""
+        part = self.last
+        return isinstance(part, _WITH_STATUS) and not is_own(self._writer.writing.origin)
+
+    def lacks_arguments(self, part: PartWriter) -> bool:
+        """Whether a part is a call that would get an empty object, if it was not cut off."""
+        state = part.state
+        return isinstance(state, ToolCall) and self._lacks_arguments(state)
 
     @property
     def may_end(self) -> bool:
@@ -451,7 +467,8 @@ class ItemWriter:
 
     def body(self) -> Body | None:
         """The current state of the item."""
-        return self._item([part.state for part in self._parts], self._start)
+        item = self._item([part.state for part in self._parts], self._start)
+        return item if item is None or not self.is_cut else as_cut(item)
 
     def _item(self, states: list[AnyPart], start: int) -> Body | None:
         """Encode parts as an item; cached, as the same parts are often requested again."""
@@ -501,10 +518,20 @@ class ItemWriter:
         item = self._item(states, self._start)
         if self.index is None or item is None:
             return written
+        if self._is_unfinished(states[0]):
+            self.is_cut = self._writer.writing.has_cut_calls = True
+        if self.is_cut:
+            item = as_cut(item)
         item["id"] = self.id  # the id must not change: clients compare it
         if isinstance(states[0], ServerToolCall):
             written += self._progress_events(end_events(states))
         return written + self._item_event("response.output_item.done", item)
+
+    def _is_unfinished(self, part: AnyPart) -> bool:
+        """Whether it is another dialect's call whose arguments have begun and not ended."""
+        if is_own(self._writer.writing.origin) or not isinstance(part, ToolCall):
+            return False
+        return is_unfinished(part)
 
 
 def _listed(value: Any) -> Any:

@@ -68,14 +68,12 @@ class OutputParts:
         self.last = part
         return growing
 
-    def settle(self, growing: GrowingPart, part: AnyPart) -> bool:
-        """Set the final form of a part; returns whether it changed."""
+    def settle(self, growing: GrowingPart, part: AnyPart) -> None:
+        """Set the final form of a part."""
         part = self._settled(part, growing)
-        if growing.is_stopped and growing.part.identical(part):
-            return False
-        growing.part, growing.is_stopped = part, True
-        self._events.stop(growing.number, part)
-        return True
+        if not (growing.is_stopped and growing.part.identical(part)):
+            growing.part, growing.is_stopped = part, True
+            self._events.stop(growing.number, part)
 
     def stop(self, growing: GrowingPart) -> None:
         """Stop a part whose final form never came."""
@@ -188,9 +186,24 @@ class GrowingItem:
         return True
 
     def end(self, field: str, index: int, entry: Any) -> bool:
-        """End a part; returns whether it changed."""
+        """End a part; returns whether it is known."""
         part, growing = self._decoded(field, index, entry), self._by_key.get((field, index))
-        return part is not None and growing is not None and self._output.settle(growing, part)
+        if part is None or growing is None:
+            return False
+        self._output.settle(growing, part)
+        return True
+
+    def repeats_part(self, field: str, index: int, entry: Any) -> bool:
+        """Whether this start is that of a part again."""
+        part, growing = self._decoded(field, index, entry), self._by_key.get((field, index))
+        return part is not None and growing is not None and part.identical(growing.part)
+
+    def repeats(self, wire: Item) -> bool:
+        """Whether this start is that of the item again, or this end."""
+        if self.is_done:
+            return self._settled is not None and dumps(self._settled[2]) == dumps(wire)
+        is_same = self.kind == wire.get("type") and self.id == wire.get("id")
+        return is_same and type(self.id) is str
 
     def settle(self, wire: Any, previous: AnyPart | None) -> None:
         """Set the final form of the item, decoded like one of a whole response."""
@@ -271,7 +284,7 @@ def _text_field(wire: Item) -> str | None:
 
 def _fields(wire: Item) -> tuple[str, ...]:
     kind = wire.get("type")
-    if kind == "message" and wire.get("role") != "assistant":
+    if kind == "message" and (wire.get("role") or "assistant") != "assistant":
         return ()
     return _FIELDS.get(kind, ()) if type(kind) is str else ()
 
@@ -307,8 +320,10 @@ class Items:
         return found or (self.latest if item_id is None else None)
 
     def begin(self, index: int | None, wire: Item) -> GrowingItem:
-        """Start an item; an unfinished one at the same index is closed."""
+        """Start an item, once; another unfinished one at the same index is closed."""
         known = None if index is None else self._by_index.get(index)
+        if known is not None and known.repeats(wire):
+            return known
         if known is not None and not known.is_done:
             known.close()
         item = self._add(self._free() if index is None else index, wire)
@@ -318,7 +333,8 @@ class Items:
     def end(self, index: int | None, wire: Item) -> None:
         """End an item."""
         item = self.of({"output_index": index, "item_id": wire.get("id")})
-        if item is None or item.is_done or item.kind != wire.get("type"):
+        is_over = item is not None and item.is_done and not item.repeats(wire)
+        if item is None or is_over or item.kind != wire.get("type"):
             item = self._add(self._free() if index is None else index, wire)
         item.settle(wire, item.before)
 

@@ -24,6 +24,8 @@ from dragoman.wire.openai_responses.content import (
     lose_citations,
 )
 from dragoman.wire.openai_responses.content_forms import (
+    CONTINUES,
+    continues_item,
     decode_form,
     decode_id,
     encode_form,
@@ -31,6 +33,7 @@ from dragoman.wire.openai_responses.content_forms import (
     without,
 )
 from dragoman.wire.openai_responses.dialect import NAME, ORIGIN
+from dragoman.wire.overlay import spelled, with_guesses
 from dragoman.wire.reading import Reading
 from dragoman.wire.target import Target
 from dragoman.wire.writing import Writing
@@ -61,7 +64,7 @@ def decode_call(wire: dict[str, Any], reading: Reading) -> ToolCall | None:
     """Decode a `function_call` or `custom_tool_call` item; None if it is malformed."""
     kind = _KINDS[wire["type"]]
     key = TYPES[kind].text
-    name, raw, wire_id = wire.get("name"), wire.get(key), wire.get("call_id")
+    name, raw, wire_id = wire.get("name"), wire.get(key, ""), wire.get("call_id")
     if type(name) is not str or type(raw) is not str:
         return None
     wire_id = wire_id if type(wire_id) is str else None
@@ -71,7 +74,7 @@ def decode_call(wire: dict[str, Any], reading: Reading) -> ToolCall | None:
         origin = ORIGIN  # the original id is only for this dialect
     elif kind == "function" and is_blank(raw):
         origin = reading.origin  # so that missing arguments are restored unchanged
-    if wire_id is not None and kept is UNSET and len(wire) == _BARE_CALL:
+    if wire_id is not None and kept is UNSET and len(wire) == _BARE_CALL and key in wire:
         return make_call(
             call_id, name, raw, kind=kind, origin=origin
         )  # shortcut: the most common form
@@ -79,6 +82,9 @@ def decode_call(wire: dict[str, Any], reading: Reading) -> ToolCall | None:
     item_id = decode_id(wire, optional)
     if wire_id is not None:
         del optional["call_id"]
+    extras = decode_form(optional, EMPTY if item_id is None else _COMPLETED)
+    if key not in wire:
+        extras, origin = with_guesses(extras, NAME, [[[key], ""]]), ORIGIN
     return make_call(
         call_id,
         name,
@@ -87,7 +93,7 @@ def decode_call(wire: dict[str, Any], reading: Reading) -> ToolCall | None:
         wire_id=kept,
         item_id=item_id,
         origin=origin,
-        extras=decode_form(optional, EMPTY if item_id is None else _COMPLETED),
+        extras=extras,
     )
 
 
@@ -125,7 +131,7 @@ def encode_call(call: ToolCall, item_id: str | None, wire_id: str | None) -> dic
     if item_id is not None:
         body["id"] = item_id
     formed(body, call.extras, EMPTY if item_id is None else _COMPLETED)
-    return body
+    return spelled(body, call.extras, NAME) if call.extras else body
 
 
 def decode_output(wire: dict[str, Any], reading: Reading) -> ToolResult | None:
@@ -322,7 +328,11 @@ def decode_server_call(wire: dict[str, Any], reading: Reading) -> list[AnyPart]:
     name = wire_type if wire_type in _ODD_CALLS else wire_type.removesuffix(_CALL)
     item_id, call_id, optional = _decode_ids(wire, fields)
     origin = reading.origin
-    result = None if item_id is None else _decode_result(name, item_id, call_id, fields, origin)
+    result = None
+    if item_id is not None or name == _IMAGE_GENERATION:
+        result = _decode_result(name, item_id, call_id, fields, origin)
+    if isinstance(result, Image) and item_id is None:
+        result = result.replace_unchecked(extras=decode_form(EMPTY, EMPTY, CONTINUES))
     has_server = name in _WITH_SERVER and type(fields.get(_SERVER)) is str
     call = ServerToolCall(
         name,
@@ -359,7 +369,11 @@ def encode_image_item(image: Image, item_id: str | None) -> dict[str, Any]:
 
 
 def _decode_result(
-    name: str, item_id: str, call_id: str | None, fields: dict[str, Any], origin: Origin | None
+    name: str,
+    item_id: str | None,
+    call_id: str | None,
+    fields: dict[str, Any],
+    origin: Origin | None,
 ) -> AnyPart | None:
     """Remove the result from the fields of a call's item and decode it."""
     if name == _IMAGE_GENERATION and type(fields.get("result")) is str:
@@ -378,7 +392,9 @@ def _decode_result(
 
 def belongs_to(part: Part, call: Part) -> bool:
     """Whether a part is the result that belongs in this call's item."""
-    if not isinstance(call, ServerToolCall) or part.item_id != call.item_id or part.item_id is None:
+    if not isinstance(call, ServerToolCall) or part.item_id != call.item_id:
+        return False
+    if part.item_id is None and not continues_item(part):
         return False
     if isinstance(part, ServerToolResult):
         return part.name == call.name and call.name in _RESULT_KEYS

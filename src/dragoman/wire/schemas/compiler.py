@@ -6,7 +6,7 @@ from typing import Any
 
 from dragoman.model.validation.budget import Budget
 from dragoman.wire.schemas.compilation import MAX_LEVELS, Draft, Place, Run, described, note
-from dragoman.wire.schemas.containers import array_step, object_step
+from dragoman.wire.schemas.containers import array_step, object_step, stray_step
 from dragoman.wire.schemas.keywords import (
     DEFINITIONS,
     DESCRIBED,
@@ -386,6 +386,7 @@ class Compiler:
             malformed_step(draft)
             type_step(draft)
             literal_step(draft)
+            stray_step(draft)
             if not union_step(draft) or profile.union_siblings is None:
                 object_step(draft)
                 array_step(draft)

@@ -5,11 +5,25 @@ from __future__ import annotations
 from typing import Any
 
 from dragoman.wire.schemas.compilation import Draft, note
-from dragoman.wire.schemas.keywords import Node, as_list, as_map, declared, texts_in
+from dragoman.wire.schemas.keywords import Node, as_list, as_map, declared, texts_in, without
 from dragoman.wire.schemas.types import with_null
 from dragoman.wire.schemas.undo import CUT, Plan
 
 _SHAPED = ("properties", "required", "additionalProperties", "patternProperties")
+_LISTED = ("items", "prefixItems", "additionalItems")
+
+
+def stray_step(draft: Draft) -> None:
+    """Remove the keywords of objects and arrays where no value is one: they have no effect there.
+
+    Later steps, and targets, take a schema with `properties` for that of an object.
+    """
+    types = declared(draft.node)
+    if draft.profile.keywords is None or not types:
+        return
+    for kind, keywords in (("object", _SHAPED), ("array", _LISTED)):
+        if kind not in types and not draft.node.keys().isdisjoint(keywords):
+            draft.node = without(draft.node, keywords)
 
 
 def object_step(draft: Draft) -> None:

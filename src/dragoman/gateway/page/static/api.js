@@ -4,10 +4,11 @@ const BASE = new URL('api/', document.baseURI);
 const KEY = 'dragoman.key';
 
 export class ApiError extends Error {
-  constructor(message, status, kind) {
+  constructor(message, status, kind, detail = '') {
     super(message);
     this.status = status;
     this.kind = kind;
+    this.detail = detail; // the provider's own sentence
   }
 }
 
@@ -58,7 +59,7 @@ async function failure(response) {
   let reported = null;
   try { reported = (await response.json()).error; } catch { /* not JSON: report the status */ }
   const message = typeof reported?.message === 'string' ? reported.message : `The gateway returned status ${response.status}.`;
-  return new ApiError(message, response.status, reported?.kind ?? '');
+  return new ApiError(message, response.status, reported?.kind ?? '', reported?.detail);
 }
 
 export async function ask(path, options) {

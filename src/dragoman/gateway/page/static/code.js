@@ -1,5 +1,6 @@
 // Code blocks, highlighted once complete. The worker highlights them; its token tree is converted to
 // elements, and its HTML is never used.
+import { Diagram } from './drawing.js';
 import { h, html, CopyButton, useMemo } from './ui.js';
 import { Plain } from './plain.js';
 import { visible } from './text.js';
@@ -19,8 +20,9 @@ export function CodeBlock({ code, language, live }) {
   const name = (language ?? '').trim().split(/[\s{,]/)[0].toLowerCase();
   const found = useRead('code', code, name, live || !name || code.length > MAX_HIGHLIGHTED);
   const shown = useMemo(() => (found ? nodes(found) : null), [found]);
-  return html`<figure class="code">
+  const block = html`<figure class="code">
     <figcaption><span>${visible(name.slice(0, 30)) || 'text'}</span><${CopyButton} text=${code} label="Copy code" /></figcaption>
     <pre tabindex="0"><code>${shown ?? html`<${Plain} text=${code} isLive=${live} />`}</code></pre>
   </figure>`;
+  return name === 'mermaid' && !live && code.length <= MAX_HIGHLIGHTED ? html`<${Diagram} source=${code} otherwise=${block} />` : block;
 }

@@ -2,21 +2,11 @@
 import { html, useState, useRef, useLayoutEffect, useEffect, useStore, Button, toast } from './ui.js';
 import { Icon } from './icons.js';
 import { bytes } from './format.js';
-import { draft, remember, remembered } from './state.js';
+import { ModelPicker } from './model_picker.js';
+import { draft } from './draft.js';
 
 const MAX_FILE_BYTES = 20 * 1024 * 1024;
 const THINKING = [['', 'model default'], ['off', 'off'], ['low', 'low'], ['medium', 'medium'], ['high', 'high']];
-
-export function ModelSelect({ models, value, onChange }) {
-  const providers = Map.groupBy ? Map.groupBy(models, (one) => one.provider) : new Map([['', models]]);
-  const known = models.some((one) => one.id === value);
-  return html`<label class="field inline model"><span class="hidden">Model</span>
-    <select value=${value} onChange=${(event) => onChange(event.target.value)} title="Model for the next response">
-      ${!known && value && html`<option value=${value} selected>${value}</option>`}
-      ${[...providers].map(([provider, own]) => html`<optgroup key=${provider} label=${provider || 'Models'}>${own.map((one) =>
-        html`<option key=${one.id} value=${one.id} selected=${one.id === value}>${one.name || one.id}${one.is_local ? ' · local' : ''}</option>`)}</optgroup>`)}
-    </select></label>`;
-}
 
 function File({ file, onRemove }) {
   const [url, setUrl] = useState(null);
@@ -47,6 +37,15 @@ function Options({ options, set, tools }) {
   </div>`;
 }
 
+/** The settings of a prompt as options; those with unknown values are left out. */
+export function optionsOf(settings) {
+  const made = {};
+  for (const name of ['temperature', 'max_tokens']) if (typeof settings[name] === 'number') made[name] = String(settings[name]);
+  const thinking = settings.thinking === false ? 'off' : settings.thinking;
+  if (THINKING.some(([value]) => value && value === thinking)) made.thinking = thinking;
+  return made;
+}
+
 export function settingsOf(options) {
   const made = {};
   if (options.temperature !== '') made.temperature = Number(options.temperature);
@@ -55,7 +54,7 @@ export function settingsOf(options) {
   return made;
 }
 
-export function Composer({ busy, models, model, setModel, options, setOptions, tools, onSend, onStop, onUp, inputRef }) {
+export function Composer({ busy, models, model, setModel, options, setOptions, tools, onPrompts, onSend, onStop, onUp, inputRef }) {
   const { text, files } = useStore(draft);
   const [open, setOpen] = useState(false);
   const picker = useRef(null);
@@ -83,12 +82,11 @@ export function Composer({ busy, models, model, setModel, options, setOptions, t
       <input type="file" multiple hidden ref=${picker} onChange=${choose} aria-label="Files to attach" />
       <${Button} kind="plain" icon="clip" label="Attach files" onClick=${() => picker.current.click()} />
       <${Button} kind="plain" icon="options" label="Options" aria-expanded=${open} aria-controls="options" onClick=${() => setOpen(!open)} />
-      <${ModelSelect} models=${models} value=${model} onChange=${(id) => { setModel(id); remember('model', id); }} />
+      ${onPrompts && html`<${Button} kind="plain" icon="prompts" label="Prompts" onClick=${onPrompts} />`}
+      <${ModelPicker} models=${models} value=${model} onChange=${setModel} />
       <span class="grow"></span>
       ${busy ? html`<${Button} kind="primary stop" icon="stop" label="Stop (Escape)" onClick=${onStop} />`
         : html`<${Button} kind="primary" icon="send" label="Send (Enter)" disabled=${!text.trim() && !files.length} onClick=${send} />`}
     </div>
   </div>`;
 }
-
-export const firstModel = (info, models) => remembered('model') || info?.default_model || models[0]?.id || '';

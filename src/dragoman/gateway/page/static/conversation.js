@@ -3,31 +3,42 @@
 import { ask, events, fileAsBase64 } from './api.js';
 import { prepared } from './markdown.js';
 import { store, announce, failed, toast } from './ui.js';
-import { changed, draft, go, place } from './state.js';
+import { draft } from './draft.js';
+import { changed, go, onChangeElsewhere, place } from './state.js';
 
 const FIRST = 40; // messages in the first page: slightly more than a screenful
 const PAGE = 200;
-const NOTHING = { id: null, title: '', firstLine: '', pinned: false, branch: null, branches: [], messages: [], hasMore: false, loading: false, live: null, error: null, unanswered: false };
+const RECONNECT = 500; // milliseconds
+const CUT_OFF = { message: 'The response was cut off: the connection closed early.' };
+const NOTHING = { id: null, title: '', firstLine: '', tags: [], pinned: false, model: '', branch: null, branches: [], messages: [], hasMore: false, loading: false, live: null, error: null, unanswered: false };
 
 export const conversation = store(NOTHING);
 const now = () => conversation.value;
 
+/** The model that was chosen for the next response, by conversation; null is a new one. */
+export const chosen = store(new Map());
+export const choose = (id, model) => chosen.set((all) => new Map(all).set(id, model));
+
 let opening = 0;
 export async function open(id, branch) {
+  if (now().live?.isFollowed) now().live.control.abort();
   if (!id) { opening += 1; conversation.set(NOTHING); return; }
   const turn = (opening += 1);
   if (now().id !== id) conversation.set({ ...NOTHING, id, loading: true });
   try {
     const found = await ask(`conversations/${encodeURIComponent(id)}`, { query: { branch, limit: FIRST } });
     await prepared(textsOf(found.messages));
-    if (turn === opening) conversation.set({ ...now(), ...shaped(found), loading: false, live: null, error: null, unanswered: false });
+    if (turn !== opening) return;
+    conversation.set({ ...now(), ...shaped(found), loading: false, live: null, error: null, unanswered: isUnanswered(found) });
+    if (found.run) follow(found.run);
   } catch (error) {
-    if (turn === opening) conversation.set({ ...now(), loading: false, error: error.message });
+    if (turn === opening) conversation.set({ ...now(), loading: false, error });
   }
 }
 
 const textsOf = (messages) => messages.flatMap((view) => view.parts.filter((part) => part.kind === 'text').map((part) => part.text));
-const shaped = (found) => ({ id: found.id, title: found.title ?? '', firstLine: found.first_line ?? '', pinned: found.pinned, branch: found.branch, branches: found.branches ?? [], messages: found.messages, hasMore: found.has_more });
+const isUnanswered = (found) => !found.run && found.messages.at(-1)?.role === 'user';
+const shaped = (found) => ({ id: found.id, title: found.title ?? '', firstLine: found.first_line ?? '', tags: found.tags ?? [], pinned: found.pinned, model: found.route ?? '', branch: found.branch, branches: found.branches ?? [], messages: found.messages, hasMore: found.has_more });
 
 let loading = null;
 /** Loads a page of messages before the first one. */
@@ -35,7 +46,6 @@ export function loadEarlier() {
   const { id, branch, messages, hasMore } = now();
   if (!hasMore || !messages.length) return Promise.resolve();
   loading ??= ask(`conversations/${encodeURIComponent(id)}`, { query: { branch, before: messages[0].id, limit: PAGE } })
-    
     .then(async (found) => { await prepared(textsOf(found.messages)); return found; })
     .then((found) => { if (now().id === id && now().branch === branch && now().messages[0] === messages[0]) conversation.patch({ messages: [...found.messages, ...now().messages], hasMore: found.has_more }); })
     .catch(failed)
@@ -61,43 +71,93 @@ export async function switchBranch(number) {
 export async function rename(id, title) {
   await ask(`conversations/${encodeURIComponent(id)}`, { method: 'PATCH', body: { title } });
   if (now().id === id) conversation.patch({ title });
-  changed();
+  changed(id);
+}
+
+const entitled = new Set();
+/** Lets the gateway's model write a title for a conversation without one; without it, the first line is shown. */
+export async function entitle(id) {
+  if (entitled.has(id)) return;
+  entitled.add(id);
+  try {
+    const { title } = await ask(`conversations/${encodeURIComponent(id)}/title`, { method: 'POST', body: {} });
+    if (now().id === id) conversation.patch({ title });
+    changed();
+  } catch { entitled.delete(id); /* the next response is another chance */ }
 }
 
 // --- sending messages
 
-/** Sends a message and streams the response. `after` and `retry` create branches. */
-export async function talk({ text = '', files = [], model, system, settings = {}, tools = false, after = null, retry = false }) {
+const isShown = (control) => now().live?.control === control; // another conversation may have been opened
+
+/** Takes the events of a run while its conversation is shown; returns what went wrong. `told` gets each event first. */
+async function taken(control, source, told = () => {}) {
+  let failure = null;
+  try {
+    for await (const event of source) {
+      told(event);
+      if (isShown(control)) take(event);
+      else if (event.type === 'error') failure = event;
+    }
+    return isShown(control) ? CUT_OFF : failure;
+  } catch (error) {
+    return error.name === 'AbortError' ? null : error;
+  }
+}
+
+/** Sends a message and streams the response. `after` and `retry` create branches; `kept` names attachments of a stored message. */
+export async function talk({ text = '', files = [], kept = null, model, system, settings = {}, tools = false, after = null, retry = false }) {
   const { id, branch, live, messages } = now();
   if (live) return;
-  const attachments = await Promise.all(files.map(async (file) => ({ name: file.name || 'file', mime: file.type || 'application/octet-stream', data: await fileAsBase64(file) })));
-  const kept = after === null ? messages : after === '' ? [] : messages.slice(0, messages.findIndex((one) => one.id === after) + 1);
   const control = new AbortController();
-  const waiting = retry ? [] : [{ id: 'pending', role: 'user', parts: [...(text ? [{ kind: 'text', text }] : []), ...attachments.map(({ name, mime }) => ({ kind: 'file', name, mime }))] }];
-  conversation.patch({ messages: [...kept, ...waiting], live: { run: null, parts: [], approvals: [], sent: null, model, control }, error: null });
-  const body = { conversation: id, branch, model, text, attachments, after, retry, system: system || undefined, settings, tools };
-  const isShown = () => now().live?.control === control; // another conversation may have been opened
-  let [stored, failure, isStored] = [id, null, retry];
-  try {
-    for await (const event of events('talk', { method: 'POST', body, signal: control.signal })) {
-      stored = event.conversation ?? stored;
-      isStored ||= event.type === 'message' && event.view.role === 'user';
-      if (isShown()) take(event);
-      else if (event.type === 'error') failure = event.message;
-    }
-    if (isShown()) failure = 'The response was cut off: the connection closed early.';
-  } catch (error) {
-    failure = error.name === 'AbortError' ? null : error.message;
-  }
-  if (isShown()) finish(failure);
-  else if (failure) toast(failure, 'error');
+  const attachments = await Promise.all(files.map(async (file) => ({ name: file.name || 'file', mime: file.type || 'application/octet-stream', data: await fileAsBase64(file) })));
+  const before = after === null ? messages : after === '' ? [] : messages.slice(0, messages.findIndex((one) => one.id === after) + 1);
+  const parts = [...(kept?.places ?? []).map((place) => kept.view.parts[place]), ...attachments.map(({ name, mime }) => ({ kind: 'file', name, mime })), ...(text ? [{ kind: 'text', text }] : [])];
+  const waiting = retry ? [] : [{ id: 'pending', role: 'user', parts }];
+  conversation.patch({ messages: [...before, ...waiting], live: { run: null, parts: [], approvals: [], sent: null, model, control }, error: null, unanswered: false });
+  const body = { conversation: id, branch, model, text, attachments, kept: kept?.places.length ? { message: kept.view.id, parts: kept.places } : undefined, after, retry, system: system || undefined, settings, tools };
+  let [stored, run, isStored] = [id, null, retry];
+  const failure = await taken(control, events('talk', { method: 'POST', body, signal: control.signal }), (event) => {
+    if (event.type === 'run') { stored = event.conversation; run = event.run; }
+    isStored ||= event.type === 'message' && event.view.role === 'user';
+    if (!isStored || !run || readers.has(run)) return;
+    readers.set(run, control);
+    changed(stored);
+  });
+  readers.delete(run);
+  if (!isShown(control)) { if (failure) toast([failure.message, failure.detail].filter(Boolean).join(': '), 'error'); } else if (run) await resume(control, failure);
+  else finish(failure);
   if (isStored && now().id === stored && !now().live) refreshed();
   if (!isStored) { // give back what was written
     const earlier = now().messages.slice(0, Math.max(0, now().messages.findIndex((one) => one.id === messages[0]?.id))); // loaded meanwhile
     if (now().id === id && !now().live) conversation.patch({ messages: [...earlier, ...messages], unanswered: false });
     draft.set((newer) => ({ text: [text, newer.text].filter(Boolean).join('\n\n'), files: [...files, ...newer.files] }));
   }
-  changed();
+  changed(stored);
+}
+
+const readers = new Map(); // of runs that this tab started, which go on when another conversation is opened
+
+/** Shows a run that is in progress, from its first event. */
+async function follow(run) {
+  const control = new AbortController();
+  readers.get(run)?.abort();
+  conversation.patch({ live: { run, parts: [], approvals: [], sent: null, model: '', control, isFollowed: true }, unanswered: false });
+  const failure = await taken(control, events(`talk/${encodeURIComponent(run)}`, { signal: control.signal }));
+  if (isShown(control)) await resume(control, failure);
+  else if (!now().live) refreshed();
+}
+
+/** After a lost connection: the run goes on without it, or has ended and is stored. */
+async function resume(control, failure) {
+  await new Promise((done) => { setTimeout(done, RECONNECT); });
+  if (!isShown(control)) return;
+  const { id, branch } = now();
+  const found = await ask(`conversations/${encodeURIComponent(id)}`, { query: { branch, limit: FIRST } }).catch(() => null);
+  if (!isShown(control)) return;
+  if (!found) { finish(failure); return; }
+  conversation.patch({ live: null });
+  update(found);
 }
 
 let drawing = null;
@@ -111,14 +171,16 @@ function take(event) {
   if (handler) handler(event, live);
 }
 
-const titleOf = (messages) => (messages[0]?.parts.find((part) => part.kind === 'text')?.text ?? '').split('\n')[0].slice(0, 60);
+const titleOf = ([{ parts } = { parts: [] }]) => (parts.find((part) => part.kind === 'text')?.text ?? parts[0]?.name ?? '').split('\n')[0].slice(0, 60);
 
 const HANDLERS = {
   run(event, live) {
-    live.run = event.run;
+    Object.assign(live, { run: event.run, model: event.model ?? live.model });
     if (event.branch !== undefined) conversation.patch({ branch: event.branch });
     if (event.conversation && event.conversation !== now().id) {
       const isHere = place.value.view === 'talk' && (place.value.id || null) === now().id;
+      choose(event.conversation, live.model); // what was chosen for the new conversation is this one's
+      choose(null, '');
       conversation.patch({ id: event.conversation, firstLine: titleOf(now().messages) });
       if (isHere) go('talk', event.conversation);
     }
@@ -142,13 +204,14 @@ const HANDLERS = {
     announce(`${event.name} needs your approval`);
     soon();
   },
+  decided({ call_id }, live) { live.approvals = live.approvals.filter((one) => one.call_id !== call_id); soon(); },
   sent(event, live) { live.sent = event; soon(); },
   done({ view }) {
     if (view) settle(view, false);
     conversation.patch({ live: null });
     announce('Response complete');
   },
-  error({ message }) { finish(message); },
+  error(event) { finish(event); },
 };
 
 /** Replaces the provisional view of a message with the stored one. */
@@ -165,22 +228,30 @@ function finish(error) {
   const parts = (live?.parts ?? []).filter(Boolean);
   const partial = parts.length ? [{ id: 'partial', role: 'assistant', model: live.model, finish: 'interrupted', parts }] : [];
   conversation.patch({ messages: [...messages, ...partial], live: null, error, unanswered: Boolean(error) });
-  if (error) announce(error);
+  if (error) announce(error.message);
 }
 
-/** Reloads from the store, which is authoritative for branches, titles and siblings. */
+/** Reloads from the store, which is authoritative for branches, titles, siblings and runs in progress. */
 async function refreshed() {
   const { id, branch, messages } = now();
   if (!id) return;
   try {
     const found = await ask(`conversations/${encodeURIComponent(id)}`, { query: { branch, limit: Math.min(PAGE, Math.max(FIRST, messages.length)) } });
     await prepared(textsOf(found.messages));
-    if (now().id !== id || now().live) return;
-    const first = messages.findIndex((one) => one.id === found.messages[0]?.id);
-    const before = first > 0 ? messages.slice(0, first) : [];
-    conversation.patch({ ...shaped(found), messages: [...before, ...found.messages], hasMore: first > 0 ? now().hasMore : found.has_more });
+    if (now().id === id && now().branch === branch && !now().live && !now().loading) update(found);
   } catch { /* keep what is shown */ }
 }
+
+/** Shows what was read again: the latest messages, after those that were loaded before them. */
+function update(found) {
+  const { messages } = now(); // more may have been loaded meanwhile
+  const first = messages.findIndex((one) => one.id === found.messages[0]?.id);
+  const before = first > 0 ? messages.slice(0, first) : [];
+  conversation.patch({ ...shaped(found), messages: [...before, ...found.messages], hasMore: first > 0 ? now().hasMore : found.has_more, unanswered: now().error ? now().unanswered : isUnanswered(found) });
+  if (found.run) follow(found.run);
+}
+
+onChangeElsewhere((id) => { if ((id ?? now().id) === now().id && !now().live && !now().loading) refreshed(); });
 
 export async function stop() {
   const { live } = now();

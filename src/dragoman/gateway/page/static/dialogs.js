@@ -1,7 +1,9 @@
 // Dialogs shared by several views.
 import { html, useState, Dialog, Button, failed, toast } from './ui.js';
-import { file, save } from './api.js';
+import { ask, file, save } from './api.js';
 import { brief, plural } from './format.js';
+import { changed } from './state.js';
+import { visible } from './text.js';
 
 export function Rename({ title, onRename, onClose }) {
   const [text, setText] = useState(title ?? '');
@@ -18,6 +20,14 @@ export function Confirm({ title, action, onConfirm, onClose, children }) {
   return html`<${Dialog} title=${title} onClose=${onClose} actions=${html`<${Button} text="Cancel" onClick=${onClose} /><${Button} kind="danger" text=${action} disabled=${busy} onClick=${run} />`}>${children}</${Dialog}>`;
 }
 
+/** Deletes a conversation of the list, or the open one, whose messages are not counted. */
+export function Delete({ item, onDone, onClose }) {
+  const run = async () => { await ask(`conversations/${encodeURIComponent(item.id)}`, { method: 'DELETE' }); onDone?.(); changed(); toast('Conversation deleted.'); };
+  return html`<${Confirm} title="Delete this conversation?" action="Delete" onConfirm=${run} onClose=${onClose}>
+    <p><strong>${visible(item.title || item.first_line || 'Untitled')}</strong></p>
+    <p>${item.messages === undefined ? 'All its messages' : `Its ${plural(item.messages, 'message')}`}, all branches and attachments will be deleted from the history store. This can’t be undone. Exported copies and data kept by providers are not affected.</p></${Confirm}>`;
+}
+
 export function exportItems(item, formats = []) {
   return formats.map((format) => ({
     icon: 'export',
@@ -32,6 +42,6 @@ async function exported(item, format) {
   try {
     const { content, losses, repairs } = await file(`conversations/${encodeURIComponent(item.id)}/export`, { query: { format: id, branch: item.branch } });
     save(content, `${name}.${format.extension ?? 'json'}`);
-    if (losses || repairs) toast(`Exported with ${plural(losses, 'loss', 'losses')} and ${plural(repairs, 'repair')}. The lens shows them.`);
+    if (losses || repairs) toast(`Exported with ${plural(losses, 'loss', 'losses')} and ${plural(repairs, 'repair')}.${id === 'markdown' ? '' : ' The lens shows them.'}`);
   } catch (error) { failed(error); }
 }

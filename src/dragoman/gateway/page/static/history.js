@@ -3,10 +3,11 @@ import { html, memo, useState, useEffect, useRef, useStore, Button, Menu, Empty,
 import { ask } from './api.js';
 import { Icon } from './icons.js';
 import { address, changed, changes, gateway, go, lensSource } from './state.js';
-import { Confirm, Rename, exportItems } from './dialogs.js';
+import { Confirm, Delete, Rename, exportItems } from './dialogs.js';
 import { rename } from './conversation.js';
 import { VirtualRows, reveal } from './virtual.js';
 import { useDrop } from './talk.js';
+import { TagButtons, TagDialog, Tags } from './tags.js';
 import { visible } from './text.js';
 import { cost, count, exact, plural, when } from './format.js';
 
@@ -14,14 +15,14 @@ const HEIGHT = 68;
 const PAGE = 200;
 
 /** The conversations loaded so far, and a function that loads the next page. */
-function useList(query) {
+function useList(query, tag) {
   const number = useStore(changes);
   const [list, setList] = useState({ items: [], cursor: null, total: null, isReady: false });
   const state = useRef({});
   const load = (cursor) => {
     const turn = cursor ? state.current.turn : (state.current.turn = {});
     state.current.loading = true;
-    ask('conversations', { query: { query, cursor, limit: PAGE } }).then((found) => {
+    ask('conversations', { query: { query, tag, cursor, limit: PAGE } }).then((found) => {
       if (state.current.turn !== turn) return;
       setList((old) => ({ items: cursor ? [...old.items, ...found.items] : found.items, cursor: found.cursor, total: found.total ?? old.total, isReady: true }));
       if (!cursor && query) announce(plural(found.total ?? found.items.length, 'conversation'));
@@ -30,14 +31,15 @@ function useList(query) {
   useEffect(() => {
     const wait = setTimeout(() => load(null), query ? 150 : 0);
     return () => clearTimeout(wait);
-  }, [query, number]);
+  }, [query, tag, number]);
   return [list, () => { if (list.cursor && !state.current.loading) load(list.cursor); }];
 }
 
 export function History() {
   const { info } = useStore(gateway);
   const [query, setQuery] = useState('');
-  const [list, more] = useList(query);
+  const [tag, setTag] = useState('');
+  const [list, more] = useList(query, tag);
   const [dialog, setDialog] = useState(null);
   const [current, setCurrent] = useState(0);
   const box = useRef(null);
@@ -58,12 +60,13 @@ export function History() {
   return html`<div class="view history" ...${drop.handlers}>
     <div class="toolbar"><h1>History</h1>
       <label class="search searchbox"><span class="hidden">Search all conversations</span><${Icon} name="search" /><input type="search" data-search placeholder="Search all conversations" value=${query} onInput=${(event) => setQuery(event.target.value)} /></label>
-      <span class="grow muted">${list.isReady && list.total !== null ? plural(list.total, query ? 'result' : 'conversation') : ''}</span>
+      <span class="grow muted total">${list.isReady && list.total !== null ? plural(list.total, query ? 'result' : 'conversation') : ''}</span>
       <input type="file" multiple hidden ref=${picker} aria-label="Files to import" onChange=${(event) => { take(event.target.files); event.target.value = ''; }} />
       <${Button} icon="import" text="Import" label="Import files (or drop them here)" onClick=${() => picker.current.click()} />
       <${Menu} label="More" items=${[{ icon: 'trash', kind: 'danger', text: 'Forget a user …', action: () => setDialog(html`<${Forget} onClose=${() => setDialog(null)} />`) }]} />
     </div>
-    ${list.isReady && !list.items.length ? html`<${Empty} title=${query ? 'No results' : 'No conversations yet'}>${query ? 'No conversation matches your search.' : 'Start a conversation, or drop exported files here. Any format that “dragoman convert” reads can be imported.'}</${Empty}>`
+    <${TagButtons} tag=${tag} onChange=${setTag} />
+    ${list.isReady && !list.items.length ? html`<${Empty} title=${query || tag ? 'No results' : 'No conversations yet'}>${query || tag ? 'No conversation matches your search.' : 'Start a conversation, or drop exported files here. Any format that “dragoman convert” reads can be imported.'}</${Empty}>`
       : html`<${VirtualRows} scroller=${box} count=${list.items.length} height=${HEIGHT} row=${row} onEnd=${more} label="Conversations" onKeyDown=${keys} />`}
     ${drop.over && html`<div class="drop-hint" aria-hidden="true">Drop to import</div>`}
     ${dialog}
@@ -78,6 +81,7 @@ const Row = memo(({ item, index, total, isCurrent, formats, onDialog }) => {
     { icon: 'lens', text: 'Open in the lens', action: () => { lensSource.set({ conversation: item.id, title: item.title || item.first_line }); go('lens'); } },
     { icon: 'fork', text: 'Fork', action: fork },
     { icon: 'edit', text: 'Rename', action: () => onDialog(html`<${Rename} title=${item.title} onClose=${close} onRename=${(title) => rename(item.id, title).then(close).catch(failed)} />`) },
+    { icon: 'tag', text: 'Tags …', action: () => onDialog(html`<${TagDialog} id=${item.id} tags=${item.tags} onClose=${close} />`) },
     { icon: 'pin', text: item.pinned ? 'Unpin' : 'Pin', action: () => patch({ pinned: !item.pinned }) },
     ...exportItems(item, formats),
     { icon: 'trash', kind: 'danger', text: 'Delete …', action: () => onDialog(html`<${Delete} item=${item} onClose=${close} />`) },
@@ -85,7 +89,7 @@ const Row = memo(({ item, index, total, isCurrent, formats, onDialog }) => {
   const title = item.title || item.first_line || 'Untitled';
   return html`<div class="history-row" role="listitem" aria-setsize=${total} aria-posinset=${index + 1} data-index=${index} style=${{ top: `${index * HEIGHT}px` }}>
     <a href=${address('talk', item.id, { message: item.message_id })} tabindex=${isCurrent ? 0 : -1}>
-      <span class="title">${item.pinned && html`<${Icon} name="pin" /><span class="hidden">pinned</span>`}<span class="clip">${visible(title)}</span></span>
+      <span class="title">${item.pinned && html`<${Icon} name="pin" /><span class="hidden">pinned</span>`}<span class="clip">${visible(title)}</span><${Tags} tags=${item.tags} /></span>
       <span class="first clip" style=${{ display: 'block' }}>${item.snippet ? marked(item.snippet, item.marks) : visible(item.first_line ?? '')}</span></a>
     <span class="facts"><span class="model-name clip">${item.model ?? ''}</span><span class="size">${plural(item.messages ?? 0, 'message')}</span><span class="price">${item.cost === undefined || item.cost === null ? '' : cost(item.cost)}</span><time class="date" title=${exact(item.updated_at)}>${when(item.updated_at)}</time></span>
     <${Menu} label=${`Actions for ${title}`} items=${items} />
@@ -97,13 +101,6 @@ function marked(text, marks = []) {
   let from = 0;
   for (const [start, end] of marks) { if (start < from || end <= start) continue; pieces.push(visible(text.slice(from, start)), html`<mark>${visible(text.slice(start, end))}</mark>`); from = end; }
   return [...pieces, visible(text.slice(from))];
-}
-
-function Delete({ item, onClose }) {
-  const run = async () => { await ask(`conversations/${encodeURIComponent(item.id)}`, { method: 'DELETE' }); changed(); toast('Conversation deleted.'); };
-  return html`<${Confirm} title="Delete this conversation?" action="Delete" onConfirm=${run} onClose=${onClose}>
-    <p><strong>${visible(item.title || item.first_line || 'Untitled')}</strong></p>
-    <p>Its ${plural(item.messages ?? 0, 'message')}, all branches and attachments will be deleted from the history store. This can’t be undone. Exported copies and data kept by providers are not affected.</p></${Confirm}>`;
 }
 
 function Forget({ onClose }) {

@@ -115,6 +115,7 @@ function Route({ route }) {
   return html`<li class="card"><header><h3 class="clip grow">${route.name || route.model}</h3><span class=${`tag ${kind}`}>${text}</span></header>
     <p class="muted">Model <code>${route.model}</code>${route.requests !== undefined && route.requests !== null ? ` · ${plural(route.requests, 'request')}, ${plural(route.errors ?? 0, 'error')}, p50 ${seconds(route.p50)}` : ''}</p>
     <ol class="hops" aria-label="Hops, in order">${route.hops.map((hop) => html`<li><span><span class=${`dot ${hop.healthy === false ? 'bad' : ''}`}></span><span class="hidden">${hop.healthy === false ? 'failing' : 'healthy'}</span></span><span>${hop.place}${hop.model ? html` · <code>${hop.model}</code>` : ''}</span><span class="muted">${hop.weight > 1 ? `weight ${hop.weight}` : hop.provider !== hop.place ? hop.provider : ''}</span>
-      ${hop.healthy === false && html`<span class="muted why">${plural(hop.failures ?? 0, 'failure')}${hop.last_error ? `, last: ${hop.last_error}` : ''}${hop.resting_until ? `; lowest priority until ${when(hop.resting_until)}` : ''}</span>`}</li>`)}</ol>
+      ${hop.unreachable && html`<span class="muted why">Does not answer when asked for its models: ${hop.unreachable}</span>`}
+      ${hop.healthy === false && hop.failures > 0 && html`<span class="muted why">${plural(hop.failures, 'failure')}${hop.last_error ? `, last: ${hop.last_error}` : ''}${hop.resting_until ? `; lowest priority until ${when(hop.resting_until)}` : ''}</span>`}</li>`)}</ol>
     ${(route.budgets ?? []).map((budget) => html`<${Meter} budget=${budget} />`)}</li>`;
 }

@@ -6,7 +6,7 @@ import { gateway, lensDraft, lensSource, place, restate, address } from './state
 import { JsonLines, Finding, at, findingsOf, isWithin, lines, normal, placed, parent } from './json_view.js';
 import { differences } from './differences.js';
 import { useDrop } from './talk.js';
-import { brief, plural } from './format.js';
+import { brief, count, plural } from './format.js';
 
 const PAGE = 40; // rows rendered at first, and added each time the user nears the end
 
@@ -95,6 +95,7 @@ function Sides({ found, choice, choose, source, onRules }) {
       ${choice.rules.filter((rule) => !counts.has(rule)).map((rule) => html`<button key=${rule} class="chip" aria-pressed="true" onClick=${() => toggle(rule)}>${rule} × 0</button>`)}
       <span class="grow"></span><span class="muted">source dialect: ${found.source}</span>
     </div>
+    ${found.is_cut && html`<p class="notice warn" role="note"><${Icon} name="warn" /><span>Only the latest ${count(found.rows.length)} messages of this conversation are compared.</span></p>`}
     <div class="lens-rows" ref=${box} onScroll=${more} tabindex="0" role="region" aria-label="Both sides">
       <div class="lens-heads"><span></span>${['left', 'right'].map((side) => html`<${Head} key=${side} side=${side} view=${found[side]} choice=${choice} source=${source} onRules=${onRules} />`)}</div>
       ${!shown.length && html`<p class="loading">No rows match the filters.</p>`}

@@ -16,7 +16,7 @@ const WEIGHTS = { code: 15, maths: 12, image: 4, list_item: 2 }; // of tokens wi
 const SAID = new Set(['text', 'code', 'codespan', 'maths', 'escape', 'image', 'link', 'list', 'br', 'hr', 'checkbox']);
 const KEPT = ['type', 'text', 'lang', 'depth', 'ordered', 'start', 'task', 'checked', 'align', 'href', 'display', 'pre', 'block'];
 
-const reader = new Marked({ gfm: true, extensions: FORMULAS });
+const reader = new Marked({ gfm: true, breaks: true, extensions: FORMULAS }); // a newline is a line break, as in the terminal
 
 class TooLarge extends Error {}
 

@@ -62,20 +62,29 @@ function Siblings({ view, branch, onSwitch }) {
   return html`<span class="siblings" role="group" aria-label="Branches at this message">${arrow(-1, 'left', 'Previous branch')}<span>${own + 1} of ${all.length}</span>${arrow(1, 'right', 'Next branch')}</span>`;
 }
 
-function Editor({ text, onSend, onCancel }) {
+/** What an edited message keeps: the indexes of all parts but its text. */
+const keptOf = (view) => view.parts.flatMap((part, index) => (part.kind === 'text' ? [] : [index]));
+
+function Editor({ view, text, onSend, onCancel }) {
   const ref = useRef(null);
+  const [kept, setKept] = useState(() => keptOf(view));
+  const send = () => (ref.current.value.trim() || kept.length) && onSend(ref.current.value, kept);
+  const nameOf = (part) => visible(part.name || part.kind);
   useEffect(() => { ref.current.focus(); ref.current.setSelectionRange(text.length, text.length); }, []);
   const keys = (event) => {
     event.stopPropagation();
     if (event.key === 'Escape') onCancel();
-    if (event.key === 'Enter' && !event.shiftKey && !event.isComposing) { event.preventDefault(); onSend(ref.current.value); }
+    if (event.key === 'Enter' && !event.shiftKey && !event.isComposing) { event.preventDefault(); send(); }
   };
-  return html`<div class="editor"><textarea ref=${ref} rows="4" aria-label="Edit the message" onKeyDown=${keys}>${text}</textarea>
+  return html`<div class="editor">
+    ${kept.length > 0 && html`<ul class="attachments" aria-label="Attached files">${kept.map((index) => html`<li key=${index} class="attachment"><${Icon} name="file" /><span>${nameOf(view.parts[index])}</span>
+      <${Button} kind="plain small" icon="close" label=${`Remove ${nameOf(view.parts[index])}`} onClick=${() => setKept(kept.filter((one) => one !== index))} /></li>`)}</ul>`}
+    <textarea ref=${ref} rows="4" aria-label="Edit the message" onKeyDown=${keys}>${text}</textarea>
     <div class="row"><p class="muted grow">Creates a new branch. The original message is kept.</p>
-    <${Button} text="Cancel" onClick=${onCancel} /><${Button} kind="primary" text="Send" onClick=${() => onSend(ref.current.value)} /></div></div>`;
+    <${Button} text="Cancel" onClick=${onCancel} /><${Button} kind="primary" text="Send" onClick=${send} /></div></div>`;
 }
 
-/** `act`: { edit(view, text), retry(view), sent(view), fork(view), lens(view), switchBranch(number) } */
+/** `act`: { edit(view, text, kept), retry(view), sent(view), fork(view), lens(view), switchBranch(number) } */
 export const Message = memo(({ view, results, branch, act, busy, isComing }) => {
   const [editing, setEditing] = useState(false);
   const isUser = view.role === 'user';
@@ -89,11 +98,11 @@ export const Message = memo(({ view, results, branch, act, busy, isComing }) => 
     if (event.key === '[' || event.key === ']') step(event.key === ']' ? 1 : -1);
   };
   const step = (by) => { const all = view.siblings ?? []; const next = all[(view.sibling ?? all.indexOf(branch)) + by]; if (next !== undefined) act.switchBranch(next); };
-  const send = (changedText) => { setEditing(false); if (changedText.trim()) act.edit(view, changedText); };
+  const send = (changedText, kept) => { setEditing(false); act.edit(view, changedText, kept); };
   return html`<article class=${`message ${view.role}`} id=${`m-${view.id}`} tabindex="-1" data-message=${view.id} aria-label=${`${NAMES[view.role] ?? view.role}${view.model ? `, ${view.model}` : ''}`} onKeyDown=${keys}>
     ${!isUser && html`<header><span class="who">${view.model ? visible(view.model) : NAMES[view.role] ?? view.role}</span>
       ${view.finish && !['stop', 'tool_calls', 'end'].includes(view.finish) && html`<span class="tag warn">${view.finish}</span>`}</header>`}
-    ${editing ? html`<${Editor} text=${text} onSend=${send} onCancel=${() => setEditing(false)} />`
+    ${editing ? html`<${Editor} view=${view} text=${text} onSend=${send} onCancel=${() => setEditing(false)} />`
       : html`<div class="parts"><${Some} all=${view.parts} most=${200} what="parts" each=${(part, index) => html`<${Part} key=${index} part=${part} results=${results} isComing=${isComing} />`} /></div>`}
     <footer>
       <${Siblings} view=${view} branch=${branch} onSwitch=${act.switchBranch} />

@@ -31,16 +31,25 @@ export function restate(view, id, query) {
 
 export const gateway = store({ info: null, models: [], error: null });
 
-export async function meet() {
-  try {
-    const info = await ask('info');
-    gateway.patch({ info, error: null });
-    const { models } = await ask('models');
-    gateway.patch({ models });
-  } catch (error) {
-    gateway.patch({ error });
-  }
+let meeting = null;
+export function meet() {
+  meeting = (async () => {
+    try {
+      const info = await ask('info');
+      gateway.patch({ info, error: null });
+      const { models } = await ask('models');
+      gateway.patch({ models });
+    } catch (error) {
+      gateway.patch({ error });
+    }
+  })();
+  return meeting;
 }
+
+/** The model of a new conversation; '' until the gateway has told its models. */
+export const firstModel = () => gateway.value.info?.default_model || gateway.value.models[0]?.id || '';
+/** The same, once the gateway has told its models. */
+export async function firstModelTold() { await meeting; return firstModel(); }
 
 // --- preferences kept in this browser, never content
 
@@ -60,12 +69,23 @@ export function chooseTheme(name) {
   else document.documentElement.dataset.theme = name;
 }
 
-/** The message being written. It survives a change of view, and takes back a message that could not be sent. */
-export const draft = store({ text: '', files: [] });
 /** The conversation or text shown in the lens. In memory only, so that no link can contain it. */
 export const lensSource = store(null);
 /** The text last pasted into the lens, so that it can be corrected. */
 export const lensDraft = store({ text: '', dialect: '' });
 /** Incremented when a conversation is added, renamed or deleted; lists reload on change. */
 export const changes = store(0);
-export const changed = () => changes.set((number) => number + 1);
+const drawAgain = () => changes.set((number) => number + 1);
+/** Reports a change to this tab's lists and to the page in other tabs; `id` is a conversation whose messages changed. */
+export function changed(id = null) {
+  drawAgain();
+  tabs?.postMessage(id);
+}
+
+const tabs = globalThis.BroadcastChannel ? new BroadcastChannel('dragoman') : null;
+/** Calls a function with the id of a conversation that another tab changed; with null, any may have changed. */
+export function onChangeElsewhere(take) {
+  const told = (id) => { drawAgain(); take(id); };
+  tabs?.addEventListener('message', ({ data }) => told(data));
+  document.addEventListener('visibilitychange', () => { if (!document.hidden) told(null); });
+}

@@ -1,12 +1,14 @@
 // The Talk view: recent conversations, the message thread, the composer.
-import { html, useState, useEffect, useRef, useMemo, useStore, Button, Menu, failed, toast } from './ui.js';
+import { html, useState, useEffect, useRef, useMemo, useStore, Button, Dialog, Menu, failed, toast } from './ui.js';
 import { Icon } from './icons.js';
 import { ask } from './api.js';
-import { gateway, place, go, lensSource, changes, changed, address } from './state.js';
-import { conversation, open, loadEarlier, reach, switchBranch, talk, stop, rename } from './conversation.js';
-import { Composer, attach, firstModel, settingsOf } from './composer.js';
+import { gateway, place, go, lensSource, changes, changed, address, firstModel, firstModelTold } from './state.js';
+import { conversation, chosen, choose, open, loadEarlier, reach, switchBranch, talk, stop, rename, entitle } from './conversation.js';
+import { draft } from './draft.js';
+import { Composer, attach, optionsOf, settingsOf } from './composer.js';
 import { Thread } from './thread.js';
-import { Rename, exportItems } from './dialogs.js';
+import { Delete, Rename, exportItems } from './dialogs.js';
+import { TagDialog, TagSelect, Tags } from './tags.js';
 import { visible } from './text.js';
 import { when } from './format.js';
 
@@ -16,22 +18,26 @@ export function Talk() {
   const { info, models } = useStore(gateway);
   const { id, query } = useStore(place);
   const shown = useStore(conversation);
-  const [chosen, setModel] = useState('');
   const [options, setOptions] = useState(NO_OPTIONS);
   const [sent, setSent] = useState(null);
   const input = useRef(null);
   const thread = useRef(null);
-  const fallback = firstModel(info, models);
-  const model = chosen || (models.some((one) => one.id === fallback) ? fallback : info?.default_model || fallback);
+  const model = useStore(chosen).get(shown.id) || shown.model || (shown.loading ? '' : firstModel());
 
   useEffect(() => { if ((id || null) !== conversation.value.id) open(id || null); }, [id]);
   useEffect(() => { if (!id) input.current?.focus(); }, [id]);
   useEffect(() => { if (id && query.message) reach(query.message).then((there) => there && thread.current.reveal(query.message, 'center')); }, [id, query.message, shown.loading]);
 
-  const request = (more) => talk({ model, system: options.system, settings: settingsOf(options), tools: options.tools, ...more });
+  const answering = useRef(false);
+  useEffect(() => { // after a response, not on opening what was held long ago
+    if (answering.current && !shown.live && shown.id && !shown.title && !shown.error && info?.writes_titles) entitle(shown.id);
+    answering.current = Boolean(shown.live);
+  }, [Boolean(shown.live)]);
+
+  const request = async (more) => talk({ model: model || await firstModelTold(), system: options.system, settings: settingsOf(options), tools: options.tools, ...more });
   const act = useMemo(() => ({}), []);
   Object.assign(act, { // a stable object, so that messages don't re-render
-    edit: (view, text) => idBefore(view, () => true).then((after) => request({ text, after })).catch(failed),
+    edit: (view, text, kept) => idBefore(view, () => true).then((after) => request({ text, after, kept: { view, places: kept } })).catch(failed),
     retry: (view) => idBefore(view, (one) => one.role === 'user').then((after) => request({ retry: true, after })).catch(failed),
     again: (view) => request({ retry: true, after: view.id }),
     sent: (view) => import('./sent.js').then(({ SentDrawer }) => setSent({ view, SentDrawer })).catch(failed),
@@ -45,17 +51,25 @@ export function Talk() {
       } catch (error) { failed(error); }
     },
   });
+  const [prompts, setPrompts] = useState(null);
+  const openPrompts = () => import('./prompts.js').then(({ Prompts }) => setPrompts({ Prompts })).catch(failed);
+  const usePrompt = ({ text, system, model: wanted, settings }) => {
+    draft.patch({ text });
+    setOptions((old) => ({ ...old, ...optionsOf(settings), ...(system && { system }) }));
+    if (wanted) choose(shown.id, wanted);
+  };
   const drop = useDrop((given) => { attach(given); input.current?.focus(); });
   return html`<div class="talk">
     <${Recent} current=${shown.id} />
     <section class=${`conversation ${drop.over ? 'dropping' : ''}`} aria-label="Conversation" ...${drop.handlers}>
       <${Head} shown=${shown} />
       <${Thread} shown=${shown} act=${act} info=${info} control=${thread} />
-      <${Composer} busy=${Boolean(shown.live)} models=${models} model=${model} setModel=${setModel}
-        options=${options} setOptions=${setOptions} tools=${info?.tools} inputRef=${input} onStop=${stop}
+      <${Composer} busy=${Boolean(shown.live)} models=${models} model=${model} setModel=${(id) => choose(shown.id, id)}
+        options=${options} setOptions=${setOptions} tools=${info?.tools} inputRef=${input} onStop=${stop} onPrompts=${info?.has_prompts ? openPrompts : null}
         onSend=${(text, given) => request({ text, files: given })} onUp=${() => thread.current.reveal(shown.messages.findLast((one) => one.role === 'user')?.id)} />
       ${drop.over && html`<div class="drop-hint" aria-hidden="true">Drop to attach</div>`}
     </section>
+    ${prompts && html`<${prompts.Prompts} text=${draft.value.text} system=${options.system} onUse=${usePrompt} onClose=${() => { setPrompts(null); input.current?.focus(); }} />`}
     ${sent && html`<${sent.SentDrawer} conversation=${shown.id} view=${sent.view} onClose=${() => setSent(null)} />`}
   </div>`;
 }
@@ -86,38 +100,47 @@ export function useDrop(take) {
 
 // --- recent conversations
 
-function Recent({ current }) {
+/** A column on a wide screen; on others, where there is an `onClose`, a drawer. */
+function Recent({ current, onClose }) {
   const number = useStore(changes);
   const [items, setItems] = useState([]);
+  const [tag, setTag] = useState('');
   useEffect(() => {
     let gone = false;
-    ask('conversations', { query: { limit: 40 } }).then((found) => { if (!gone) setItems(found.items); }).catch(() => {});
+    ask('conversations', { query: { limit: 40, tag } }).then((found) => { if (!gone) setItems(found.items); }).catch(() => {});
     return () => { gone = true; };
-  }, [number]);
-  return html`<nav class="recent" aria-label="Recent conversations">
+  }, [number, tag]);
+  const list = html`<nav class=${onClose ? 'recent in-drawer' : 'recent'} aria-label="Recent conversations" onClick=${(event) => event.target.closest('a') && onClose?.()}>
     <a class="button primary" href=${address('talk')} aria-current=${current ? null : 'page'}><${Icon} name="plus" /><span>New conversation</span></a>
-    <ul>${items.map((item) => html`<li key=${item.id}><a href=${address('talk', item.id)} aria-current=${item.id === current ? 'page' : null} title=${item.title || item.first_line}>
+    <${TagSelect} tag=${tag} onChange=${setTag} />
+    <ul>${items.slice(0, 40).map((item) => html`<li key=${item.id}><a href=${address('talk', item.id)} aria-current=${item.id === current ? 'page' : null} title=${item.title || item.first_line}>
       ${item.pinned && html`<${Icon} name="pin" />`}<span class="clip">${visible(item.title || item.first_line || 'Untitled')}</span><span class="muted">${when(item.updated_at)}</span></a></li>`)}</ul>
     <a href=${address('history')} class="all">All conversations</a>
   </nav>`;
+  return onClose ? html`<${Dialog} title="Conversations" drawer onClose=${onClose}>${list}</${Dialog}>` : list;
 }
 
 function Head({ shown }) {
-  const [renaming, setRenaming] = useState(false);
+  const [dialog, setDialog] = useState(null);
+  const close = () => setDialog(null);
   const { info } = gateway.value;
-  if (!shown.id) return html`<header class="conversation-head"><h1 class="clip">New conversation</h1></header>`;
+  const recent = html`<${Button} kind="plain only-narrow" icon="list" label="Recent conversations" onClick=${() => setDialog(html`<${Recent} current=${shown.id} onClose=${close} />`)} />`;
+  if (!shown.id) return html`<header class="conversation-head">${recent}<h1 class="clip">New conversation</h1>${dialog}</header>`;
+  const item = { id: shown.id, title: shown.title, first_line: shown.firstLine, branch: shown.branch };
   const see = () => { lensSource.set({ conversation: shown.id, title: shown.title || shown.firstLine }); go('lens'); };
   const pin = () => ask(`conversations/${encodeURIComponent(shown.id)}`, { method: 'PATCH', body: { pinned: !shown.pinned } }).then(() => { conversation.patch({ pinned: !shown.pinned }); changed(); }).catch(failed);
   return html`<header class="conversation-head">
-    <h1 class="clip">${visible(shown.title || shown.firstLine || 'Untitled')}</h1>
-    <span class="grow"></span>
+    ${recent}<h1 class="clip">${visible(shown.title || shown.firstLine || 'Untitled')}</h1>
+    <${Tags} tags=${shown.tags} /><span class="grow"></span>
     <${Button} kind="plain only-narrow" icon="plus" label="New conversation" onClick=${() => go('talk')} />
     <${Button} kind="plain" icon="lens" label="Open in the lens" onClick=${see} />
     <${Menu} label="Conversation" items=${[
-      { icon: 'edit', text: 'Rename', action: () => setRenaming(true) },
+      { icon: 'edit', text: 'Rename', action: () => setDialog(html`<${Rename} title=${shown.title} onClose=${close} onRename=${(title) => rename(shown.id, title).then(close).catch(failed)} />`) },
       { icon: 'pin', text: shown.pinned ? 'Unpin' : 'Pin', action: pin },
-      ...exportItems({ ...shown, first_line: shown.firstLine }, info?.formats),
+      { icon: 'tag', text: 'Tags …', action: () => setDialog(html`<${TagDialog} id=${shown.id} tags=${shown.tags} onClose=${close} onDone=${(tags) => shown.id === conversation.value.id && conversation.patch({ tags })} />`) },
+      ...exportItems(item, info?.formats),
+      { icon: 'trash', kind: 'danger', text: 'Delete …', action: () => setDialog(html`<${Delete} item=${item} onClose=${close} onDone=${() => go('talk')} />`) },
     ]} />
-    ${renaming && html`<${Rename} title=${shown.title} onClose=${() => setRenaming(false)} onRename=${(title) => rename(shown.id, title).then(() => setRenaming(false)).catch(failed)} />`}
+    ${dialog}
   </header>`;
 }

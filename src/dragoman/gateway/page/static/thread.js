@@ -46,7 +46,7 @@ export function Thread({ shown, act, info, control }) {
       ${shown.hasMore && html`<button class="link center" onClick=${loadEarlier}>Load earlier messages</button>`}
       ${near.choose(rows, guess).map((piece) => (piece.id ? row(piece) : html`<div key=${piece.key} class="space" style=${{ height: `${piece.space}px` }}></div>`))}
       ${live && html`<${Live} live=${live} results=${results.all} />`}
-      ${error && html`<div class="notice bad" role="alert"><${Icon} name="warn" /><span class="grow">${error}</span>
+      ${(error || (asked && !loading && !live)) && html`<div class=${`notice ${error ? 'bad' : ''}`} role=${error ? 'alert' : 'note'}><${Icon} name="warn" /><div class="grow">${error?.message ?? 'This message has no answer.'}${error?.detail && html`<p class="said"><span class="muted">The provider says: </span><${Plain} text=${error.detail} /></p>`}</div>
         ${asked && !loading && !live && html`<${Button} icon="retry" text="Try again" onClick=${() => act.again(asked)} />`}</div>`}
     </div>
     ${!near.isAtEnd && html`<button class="to-end" onClick=${() => near.toEnd()}><${Icon} name="down" /><span>Latest</span></button>`}

@@ -119,18 +119,28 @@ export function Dialog({ title, onClose, drawer = false, wide = false, actions, 
 }
 
 /** A button that opens a menu of actions. Arrow keys move through it, Escape closes it. `items` may be a function. */
+/** Shows a menu above everything else, beside its button, on the side with more room. */
+function raise(list, button) {
+  list.showPopover();
+  const [above, below] = [button.top, innerHeight - button.bottom];
+  Object.assign(list.style, above > below ? { bottom: `${innerHeight - above + 4}px` } : { top: `${button.bottom + 4}px` });
+  list.style.maxHeight = `${Math.max(above, below) - 12}px`;
+  list.style.left = `${Math.max(8, button.right - list.offsetWidth)}px`;
+}
+
 export function Menu({ icon = 'more', label, text, kind = 'plain', items }) {
   const [open, setOpen] = useState(false);
-  const [isUp, setUp] = useState(false);
   const ref = useRef(null);
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (!open) return undefined;
+    raise(ref.current.querySelector('[role=menu]'), ref.current.getBoundingClientRect());
     ref.current.querySelector('[role=menuitem]')?.focus();
     const leave = (event) => { if (!ref.current.contains(event.target)) setOpen(false); };
-    document.addEventListener('pointerdown', leave);
-    return () => document.removeEventListener('pointerdown', leave);
+    const events = ['pointerdown', 'scroll', 'resize'];
+    for (const name of events) addEventListener(name, leave, true);
+    return () => { for (const name of events) removeEventListener(name, leave, true); };
   }, [open]);
-  const toggle = () => { setUp(ref.current.getBoundingClientRect().bottom > innerHeight * 0.6); setOpen(!open); };
+  const toggle = () => setOpen(!open);
   const close = () => { setOpen(false); ref.current.querySelector('button').focus(); };
   const keys = (event) => {
     const all = [...ref.current.querySelectorAll('[role=menuitem]')];
@@ -142,7 +152,7 @@ export function Menu({ icon = 'more', label, text, kind = 'plain', items }) {
   };
   return html`<div class="menu" ref=${ref} onKeyDown=${keys} onClick=${(event) => event.stopPropagation()}>
     <${Button} kind=${kind} icon=${icon} label=${label} text=${text} aria-haspopup="menu" aria-expanded=${open} onClick=${toggle} />
-    ${open && html`<div class=${isUp ? 'menu-list up' : 'menu-list'} role="menu" aria-label=${label}>
+    ${open && html`<div class="menu-list" popover="manual" role="menu" aria-label=${label}>
       ${(typeof items === 'function' ? items() : items).filter(Boolean).map((item) => html`<button key=${item.text} type="button" role="menuitem" tabindex="-1" class=${item.kind ?? ''}
         onClick=${() => { close(); item.action(); }}>${item.icon && html`<${Icon} name=${item.icon} />`}<span>${item.text}</span></button>`)}
     </div>`}

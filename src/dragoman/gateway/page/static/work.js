@@ -3,6 +3,7 @@
 import { useEffect, useState } from './ui.js';
 
 const DEADLINE = 2000; // milliseconds for one text
+const INNER = new Set(['maths', 'code', 'diagram']); // what is within a text
 const MOST_KEPT = 8_000_000; // characters of the texts whose results are kept
 
 // The only script that this page may start; the policy of its content forbids any other.
@@ -47,8 +48,8 @@ function advance() {
 export function work(task, text, option) {
   return new Promise((done) => {
     const job = { number: (numbers += 1), task, text, option, done };
-    const before = waiting.findIndex((one) => one.task === 'maths' || one.task === 'code');
-    if (before < 0 || task === 'maths' || task === 'code') waiting.push(job);
+    const before = waiting.findIndex((one) => INNER.has(one.task));
+    if (before < 0 || INNER.has(task)) waiting.push(job);
     else waiting.splice(before, 0, job);
     advance();
   });

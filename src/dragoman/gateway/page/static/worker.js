@@ -1,4 +1,4 @@
-// Reads what takes unbounded time, off the page's thread: Markdown, formulas and highlighted code.
+// Reads what takes unbounded time, off the page's thread: Markdown, formulas, diagrams and highlighted code.
 // The page ends this worker when it takes too long (work.js).
 import { blocks, Growing } from './lexer.js';
 
@@ -38,6 +38,7 @@ const TASKS = {
     do: ({ default: engine }, source, display) => limited(formula)(
       engine.__renderToMathMLTree(source, { displayMode: Boolean(display), throwOnError: true, trust: false, maxExpand: 200, maxSize: [20, 2000] })),
   },
+  diagram: { load: () => import('./diagrams.js'), do: ({ diagram }, source) => diagram(source) },
   code: {
     load: () => import('./vendor/highlight.js'),
     do: ({ default: engine }, code, language) => (engine.getLanguage(language) ? limited(scopes)(engine.highlight(code, { language, ignoreIllegals: true })._emitter.root) : null),

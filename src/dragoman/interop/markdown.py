@@ -1,7 +1,8 @@
-"""Renders a conversation as Markdown."""
+"""Renders a conversation as Markdown, for reading: what only a name is left of is a loss."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from dragoman.model.collection import Messages
@@ -9,11 +10,27 @@ from dragoman.model.media import Media
 from dragoman.model.messages import Message
 from dragoman.model.parts import Part, Refusal, Text, Thinking
 from dragoman.model.tools import ToolCall, ToolResult
+from dragoman.wire.losses import Loss
+
+_NAMED_ONLY = "only its kind or name is in Markdown"
+_ONE_LINE = re.compile(r"\s+")
 
 
-def markdown(messages: Messages) -> str:
+def markdown(messages: Messages, title: str = "") -> str:
     """The conversation as Markdown."""
+    if title:
+        return f"# {_ONE_LINE.sub(' ', title)}\n\n{markdown(messages)}"
     return "\n\n".join(f"## {_head(message)}\n\n{_body(message)}" for message in messages) + "\n"
+
+
+def markdown_losses(messages: Messages) -> list[Loss]:
+    """What Markdown doesn't hold: media, and what a provider keeps for itself."""
+    return [
+        Loss(f"messages[{number}].parts[{place}]", _NAMED_ONLY)
+        for number, message in enumerate(messages)
+        for place, part in enumerate(message.parts)
+        if not isinstance(part, (Text, Refusal, Thinking, ToolCall, ToolResult))
+    ]
 
 
 def _head(message: Message) -> str:

@@ -8,7 +8,6 @@ from typing import TypeVar
 
 import msgspec
 
-from dragoman import Message, Usage
 from dragoman.history.identity import SessionIdentity
 from dragoman.history.records import body_of, message_of
 from dragoman.history.remembered_cuts import Key, written
@@ -22,6 +21,8 @@ from dragoman.history.storage.protocol import (
     Storage,
 )
 from dragoman.history.truncation import Cut
+from dragoman.model.messages import Message
+from dragoman.model.usage import Usage
 
 Value = TypeVar("Value", Row, Session)
 ONE = SessionIdentity(agent="guide", chat="7", user="Ana")

@@ -1,0 +1,224 @@
+"""Answers, drafts and models in a browser that reloads, goes away, or has another tab."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman.errors import InvalidRequest, RateLimited
+from dragoman.model.messages import Message
+from dragoman.model.parts import Text
+from tests.gateway.page.browsing import MODEL_KNOWN, choose_model, until
+from tests.gateway.page.flows import COMPOSER, WIDTHS, Flow, flowing
+from tests.gateway.page.pages import Hangs, calls
+
+pytestmark = pytest.mark.slow
+
+_PNG = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+_FILES_KEPT = """(count) => {
+  const { files } = JSON.parse(sessionStorage.getItem('dragoman.draft')) ?? { files: [] };
+  return files.filter((one) => one.data !== null).length === count;
+}"""
+_NOTES = {"name": "notes.txt", "mimeType": "text/plain", "buffer": b"Buy milk."}
+_PICTURE = {"name": "dot.png", "mimeType": "image/png", "buffer": _PNG}
+
+
+@pytest.fixture(params=list(WIDTHS.values()), ids=list(WIDTHS))
+def flow(request: pytest.FixtureRequest, chromium: Any, tmp_path: Path) -> Iterator[Flow]:
+    """A gateway of its own for each test, on a desktop and on a phone."""
+    with flowing(chromium, tmp_path, **request.param) as made:
+        yield made
+
+
+def chosen(page: Any) -> str:
+    """The model that answers next."""
+    found: str = page.locator(".model > button").get_attribute("data-model")
+    return found
+
+
+# --- answers
+
+
+def test_an_answer_goes_on_over_a_reload(flow: Flow) -> None:
+    """The page shows it from its beginning again; Stop still ends it, and what came is kept."""
+    page = flow.start(Hangs("Slow words"))
+    flow.say("Slowly")
+    page.get_by_text("Slow words").wait_for()
+    page.reload()
+    page.locator(".live").get_by_text("Slow words").wait_for()
+    page.get_by_label("Stop (Escape)").click()
+    page.locator(".message.assistant .tag", has_text="stopped").wait_for()
+    assert page.locator(".live").count() == 0
+    assert page.locator(".message").count() == 2
+
+
+def test_another_tab_sees_what_the_first_one_sends(flow: Flow) -> None:
+    """Message and answer appear in a tab that has the conversation open, and Stop works there."""
+    page = flow.start("One", Hangs("Slow words"))
+    flow.say("First", "One")
+    other = flow.tab()
+    other.page.goto(page.url)
+    other.page.get_by_text("One").wait_for()
+    flow.say("Second")
+    other.page.locator(".message.user", has_text="Second").wait_for()
+    other.page.locator(".live").get_by_text("Slow words").wait_for()
+    other.page.get_by_label("Stop (Escape)").click()
+    page.locator(".message.assistant .tag", has_text="stopped").wait_for()
+    assert page.locator(".message").count() == other.page.locator(".message").count() == 4
+
+
+def test_a_call_is_approved_in_another_tab(flow: Flow) -> None:
+    """The request for approval is in both tabs, and gone from both once it is decided."""
+    page = flow.start(calls(("calculate", {"expression": "6*7"})), "It is 42")
+    flow.say("What is 6*7?")
+    page.locator(".approval").wait_for()
+    until(page, "location.hash.length > 20")
+    other = flow.tab()
+    other.page.goto(page.url)
+    other.page.get_by_role("button", name="Approve").click()
+    for each in (page, other.page):
+        each.get_by_text("It is 42").wait_for()
+        assert each.locator(".approval").count() == 0
+
+
+def test_an_answer_goes_on_while_another_conversation_is_open(flow: Flow) -> None:
+    """Coming back shows it as it is now."""
+    page = flow.start(Hangs("Slow words"))
+    flow.say("Slowly")
+    page.get_by_text("Slow words").wait_for()
+    until(page, "location.hash.length > 20")
+    place = page.url
+    page.evaluate("location.hash = '#/talk'")
+    page.get_by_role("heading", name="Talk to any model").wait_for()
+    page.goto(place)
+    page.locator(".live").get_by_text("Slow words").wait_for()
+    page.get_by_label("Stop (Escape)").click()
+    page.locator(".message.assistant .tag", has_text="stopped").wait_for()
+
+
+def test_a_message_without_an_answer_can_be_tried_again(flow: Flow) -> None:
+    """Also after a reload, when the error is not shown any more."""
+    page = flow.start(RateLimited("slow down", status=429), "Here it is")
+    flow.say("A question")
+    page.locator(".notice.bad").wait_for()
+    page.reload()
+    page.get_by_text("This message has no answer.").wait_for()
+    page.get_by_role("button", name="Try again").click()
+    page.get_by_text("Here it is").wait_for()
+    assert page.locator(".message.user").count() == 1
+
+
+def test_an_error_shows_what_the_provider_said(flow: Flow) -> None:
+    """Its own sentence stands below the gateway's, as text; markup in it does nothing."""
+    said = "gemma does not <b>support</b> tools"
+    page = flow.start(InvalidRequest("invalid (status 400)", status=400, detail=said))
+    flow.say("Use a tool")
+    card = page.locator(".notice.bad")
+    card.wait_for()
+    assert "The provider says: gemma does not <b>support</b> tools" in card.inner_text()
+    assert card.locator("b").count() == 0
+
+
+# --- drafts
+
+
+def test_a_draft_survives_a_reload(flow: Flow) -> None:
+    """Its text and its files; once it is sent, nothing of it is left in the browser."""
+    page = flow.start("Thanks")
+    page.set_input_files(".composer input[type=file]", [_NOTES, _PICTURE])
+    page.fill(COMPOSER, "Half a thought")
+    until(page, _FILES_KEPT, 2)
+    page.reload()
+    page.locator(".composer .attachment", has_text="dot.png").wait_for()
+    assert page.input_value(COMPOSER) == "Half a thought"
+    choose_model(page, "scripted:")
+    page.press(COMPOSER, "Enter")
+    page.get_by_text("Thanks").wait_for()
+    assert page.locator(".message.user .attachment", has_text="notes.txt").count() == 1
+    until(page, "sessionStorage.getItem('dragoman.draft') === null")
+    assert "thought" not in page.evaluate("JSON.stringify(localStorage)")
+
+
+def test_a_file_that_the_browser_cannot_keep_is_named(flow: Flow) -> None:
+    """After the reload the page says what has to be attached again."""
+    page = flow.start()
+    large = {"name": "large.bin", "mimeType": "application/pdf", "buffer": bytes(4_000_000)}
+    page.set_input_files(".composer input[type=file]", [large, _NOTES])
+    until(page, _FILES_KEPT, 1)
+    page.reload()
+    page.get_by_text("Attach again what the browser could not keep: large.bin").wait_for()
+    assert page.locator(".composer .attachment").count() == 1
+
+
+# --- attachments
+
+
+def test_an_edit_keeps_what_was_attached(flow: Flow) -> None:
+    """The editor shows the files; the one that is removed there is not sent, the others are."""
+    page = flow.start("I see", "I see better")
+    page.set_input_files(".composer input[type=file]", [_NOTES, _PICTURE])
+    flow.say("Look at these", "I see")
+    page.locator(".message.user").hover()
+    page.get_by_label("Edit (creates a branch)").click()
+    assert page.locator(".editor .attachment").all_inner_texts() == ["notes.txt", "dot.png"]
+    page.get_by_label("Remove dot.png").click()
+    page.fill(".editor textarea", "Read this")
+    page.press(".editor textarea", "Enter")
+    page.get_by_text("I see better").wait_for()
+    model: Any = flow.gateway.gateway.upstream(flow.gateway.gateway.config.places["scripted:"])
+    sent: Message = model._model.requests[-1].messages[-1]
+    assert [each.text for each in sent.parts if isinstance(each, Text)] == [
+        "notes.txt:\n\nBuy milk.",
+        "Read this",
+    ]
+    assert len(sent.parts) == 2
+    assert page.locator(".message.user .attachment").all_inner_texts()[0].startswith("notes.txt")
+    page.get_by_label("Previous branch").click()
+    page.get_by_text("Look at these").wait_for()
+    page.locator(".message.user img").wait_for()
+
+
+# --- models
+
+
+def test_a_conversation_keeps_its_model(flow: Flow) -> None:
+    """Also when another one was used elsewhere since, and when the page is loaded again."""
+    page = flow.start("Answer 1", "Answer 3")
+    flow.say("First", "Answer 1")
+    until(page, "location.hash.length > 20")
+    place = page.url
+    page.evaluate("location.hash = '#/talk'")
+    page.get_by_role("heading", name="Talk to any model").wait_for()
+    choose_model(page, "echo:")
+    flow.say("Echoed words")
+    until(page, "document.querySelectorAll('.message').length === 2")
+    page.goto(place)
+    page.get_by_text("Answer 1").wait_for()
+    assert chosen(page) == "scripted:"
+    page.reload()
+    page.get_by_text("Answer 1").wait_for()
+    assert chosen(page) == "scripted:"
+    flow.say("Third", "Answer 3")
+
+
+def test_a_fresh_conversation_gets_the_first_configured_model(flow: Flow) -> None:
+    """`echo:` stands first in the configuration, is offered last and is not preselected."""
+    page = flow.looking.go("", COMPOSER)
+    page.wait_for_selector(MODEL_KNOWN)
+    assert chosen(page) == "scripted:"
+    page.locator(".model > button").click()
+    offered = page.locator(".picker [role=option]")
+    assert offered.evaluate_all("(all) => all.map((one) => one.dataset.model)") == [
+        "scripted:", "echo:",
+    ]  # fmt: skip
+    page.keyboard.press("Escape")
+    choose_model(page, "echo:")
+    page.reload()
+    page.wait_for_selector(MODEL_KNOWN)
+    assert chosen(page) == "scripted:"
