@@ -45,7 +45,9 @@ def state(storage: Storage, session: Session) -> list[Any]:
 
 def is_refused(storage: Storage, session: Session) -> bool:
     """Whether a program of version 1 would reject the session, open or still to open."""
-    return all(_REFUSED[type(each)](_state(each, session)) for each in _parts(storage))
+    return all(
+        _REFUSED.get(type(each), lambda _: True)(_state(each, session)) for each in _parts(storage)
+    )
 
 
 _REFUSED: dict[type, Callable[[Any], bool]] = {

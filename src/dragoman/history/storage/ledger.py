@@ -644,7 +644,7 @@ def _is_searching(shelf: object) -> TypeGuard[Searching]:
 def _with_latest(recent: tuple[int, ...], stamp: int) -> tuple[int, ...]:
     """The latest commits of writers, with another one."""
     if recent and recent[-1] >> _COUNTER == stamp >> _COUNTER:
-        return (*recent[:-1], stamp)
+        return (stamp,) if len(recent) == 1 else (*recent[:-1], stamp)
     others = [each for each in recent if each >> _COUNTER != stamp >> _COUNTER]
     return (*others[1 - _WRITERS :], stamp)
 

@@ -8,8 +8,9 @@ the same time, on a local disk.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
+from functools import update_wrapper
 from pathlib import Path
 from threading import RLock
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -86,7 +87,7 @@ class SQLiteShelf:
         self.is_blocking = blocking
         self._path = path
         self._durability: Durability = durability
-        self._worker = Worker("dragoman-sqlite", is_blocking=blocking)
+        self.worker = Worker("dragoman-sqlite", is_blocking=blocking)
         self._lock = RLock()  # blocking callers may use several threads
         self._kept: Connection | None = None
 
@@ -97,12 +98,12 @@ class SQLiteShelf:
 
     async def open(self) -> None:
         """See `Shelf.open`."""
-        self._worker.start()
-        await self._worker.run(self._open_once)
+        self.worker.start()
+        await self.worker.run(self._open_once)
 
     async def close(self) -> None:
         """See `Shelf.close`."""
-        await self._worker.stop(self._close_once)
+        await self.worker.stop(self._close_once)
 
     def _open_once(self) -> None:
         with self._lock:
@@ -130,13 +131,13 @@ class SQLiteShelf:
         self, work: Callable[Concatenate[Connection, P], T], *arguments: P.args, **_none: P.kwargs
     ) -> T:
         """Runs a function that only reads."""
-        return await self._worker.run(self._read, work, arguments)
+        return await self.worker.run(self._read, work, arguments)
 
     async def write(
         self, work: Callable[Concatenate[Connection, P], T], *arguments: P.args, **_none: P.kwargs
     ) -> T:
         """Runs a function that writes, in a transaction."""
-        return await self._worker.run(self._write, work, arguments)
+        return await self.worker.run(self._write, work, arguments)
 
     def _read(self, work: Callable[..., T], arguments: tuple[Any, ...]) -> T:
         with self._lock:
@@ -193,7 +194,7 @@ class SQLiteShelf:
 
     async def commit(self, before: int, stored: Stored, change: Change | None) -> bool:
         """See `Shelf.commit`."""
-        return await self._worker.run(self._write, _committed, (before, stored, change))
+        return await self.worker.run(self._write, _committed, (before, stored, change))
 
     async def rows(
         self,
@@ -313,6 +314,7 @@ class SQLiteStorage(Ledger):
         self, path: str | Path, *, durability: Durability = "process", blocking: bool = False
     ) -> None:
         super().__init__(SQLiteShelf(Path(path), durability, blocking=blocking))
+        self._locks = None  # its operations run one at a time, on the worker thread
 
     async def sessions_by_time(
         self, *, limit: int, before: tuple[float, str] | None = None, without: Sequence[str] = ()
@@ -325,6 +327,26 @@ class SQLiteStorage(Ledger):
     async def number_of_sessions(self, without: Sequence[str] = ()) -> int:
         """See `Ordering.number_of_sessions`."""
         return await self.shelf.number(without)
+
+
+def _on_worker(
+    operation: Callable[Concatenate[SQLiteStorage, P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate[SQLiteStorage, P], Coroutine[Any, Any, T]]:
+    """An operation that runs as a whole on the worker thread: one change of threads, not three."""
+
+    async def run(self: SQLiteStorage, /, *arguments: P.args, **named: P.kwargs) -> T:
+        return await self.shelf.worker.drive(operation, self, *arguments, **named)
+
+    update_wrapper(run, operation)
+    return run
+
+
+# The others read many sessions: only each of their steps runs on the thread.
+for _name in (
+    "session", "append", "rows", "row", "count", "rewrite", "clear", "fork", "activate",
+    "keep_windows", "delete", "restore", "set_aside", "lease", "renew", "release",
+):  # fmt: skip
+    setattr(SQLiteStorage, _name, _on_worker(getattr(SQLiteStorage, _name)))
 
 
 # --- what runs on the connection
@@ -372,15 +394,16 @@ def _head_written(connection: Connection, before: int, stored: Stored) -> int | 
     """The number of the head that was written; `None` if the stamp is another."""
     digest, names, stamp, at, document = stored
     if before:
-        session = connection.numbers.pop(digest, None) or _number(connection, digest)
+        session = connection.numbers.get(digest) or _number(connection, digest)
         move = _MOVE_ODD if before == _UNREADABLE else _MOVE_ON
         done = connection.execute(move, (stamp, at, document, session, digest, before))
     else:
         done = connection.execute(_MAKE, (digest, *names, stamp, at, document))
         session = _number(connection, digest)
     if done.rowcount != 1 or session is None:
+        connection.numbers.pop(digest, None)  # another session may have this name now
         return None
-    if len(connection.numbers) >= _CACHED:
+    if digest not in connection.numbers and len(connection.numbers) >= _CACHED:
         del connection.numbers[next(iter(connection.numbers))]
     connection.numbers[digest] = session
     return session
