@@ -10,10 +10,9 @@ from contextlib import asynccontextmanager
 import pytest
 
 from dragoman.errors import Corrupt
-from dragoman.history.storage.integrity import damage_to
+from dragoman.history.storage.integrity import damage_to, is_damaged
 from dragoman.history.storage.postgres import PostgresStorage
 from dragoman.history.storage.protocol import MAIN
-from dragoman.history.storage.soundness import is_damaged
 from dragoman.model.usage import Usage
 from dragoman.testing.conformance.stores.data import NOON, ONE, TWO, entry, said, texts
 from tests.history.storage.backend_postgres import asked, opened, schema

@@ -11,10 +11,9 @@ import pytest
 
 from dragoman.errors import Corrupt, NotFound
 from dragoman.history.identity import SessionIdentity
-from dragoman.history.storage.integrity import damage_to
+from dragoman.history.storage.integrity import damage_to, is_damaged
 from dragoman.history.storage.protocol import MAIN
 from dragoman.history.storage.redis import RedisStorage
-from dragoman.history.storage.soundness import is_damaged
 from dragoman.testing.conformance.stores.data import NOON, ONE, TWO, entry, texts
 from tests.history.storage.backend_redis import URL, fresh_prefix
 

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from dragoman.errors import Conflict, Corrupt, InvalidInputError, NotFound, StoreError
 from dragoman.history.identity import SessionIdentity
-from dragoman.history.storage import repairing, soundness
+from dragoman.history.storage import repairing
 from dragoman.history.storage.heads import (
     Head,
     Lease,
@@ -31,7 +31,7 @@ from dragoman.history.storage.heads import (
     stored_of,
     without_checksum,
 )
-from dragoman.history.storage.integrity import Tally, protected, tally_of
+from dragoman.history.storage.integrity import Tally, is_damaged, protected, tally_of
 from dragoman.history.storage.protocol import (
     EVERYTHING,
     MAIN,
@@ -304,7 +304,7 @@ class Ledger:
             session = _tallied(session, len(rows))
         digest, identity = session.identity.digest, session.identity
         change = Change(session, [protected(row) for row in rows], is_emptied=True)
-        is_damaged = soundness.is_damaged(session)  # then it stays so, until it is repaired
+        stays_damaged = is_damaged(session)  # then it stays so, until it is repaired
         async with self._turn(digest):
             for _ in range(_TRIES):
                 stored = await self.shelf.get(digest)
@@ -312,7 +312,7 @@ class Ledger:
                 if there is not None and there.session.version >= session.version:
                     return False
                 self._seen.pop(digest, None)
-                if await self._commit(there, change, is_damaged=is_damaged) is not None:
+                if await self._commit(there, change, is_damaged=stays_damaged) is not None:
                     return True
         raise conflict(session.version, -1)
 

@@ -15,7 +15,16 @@ from typing import Any
 from dragoman.errors import Corrupt, InvalidInputError
 from dragoman.history.identity import unescaped
 from dragoman.history.storage.heads import Stored
-from dragoman.history.storage.protocol import Entry, Filter, Group, Row, Total, columns_of
+from dragoman.history.storage.protocol import (
+    MAIN,
+    Entry,
+    Filter,
+    Group,
+    Row,
+    Total,
+    columns_of,
+    unreadable_row,
+)
 from dragoman.model.usage import Usage
 
 HEAD = 's.digest, s.agent, s.chat, s."user", s."group", s.scope, s.stamp, s.at, s.document'
@@ -186,19 +195,17 @@ def row_of(found: Sequence[Any]) -> Row:
     if type(seq) is not int or type(branch) is not int:
         msg = "a stored message has lost its position; `dragoman history repair` sets it aside"
         raise Corrupt(msg)
-    return unreadable_row(seq, branch, id, body)
+    return salvaged_row(seq, branch, id, body)
 
 
-_UNREADABLE = "c1-"  # a checksum that never matches
-
-
-def unreadable_row(seq: Any, branch: Any, id: Any, body: Any) -> Row:
+def salvaged_row(seq: Any, branch: Any, id: Any, body: Any) -> Row:
     """What is readable of a record; its damage can be detected."""
-    return Row(
-        id if type(id) is str else "", body if type(body) is bytes else b"", 0.0,
-        seq=seq if type(seq) is int else 0, branch=branch if type(branch) is int else 0,
-        checksum=_UNREADABLE,
-    )  # fmt: skip
+    return unreadable_row(
+        seq if type(seq) is int else 0,
+        branch if type(branch) is int else MAIN,
+        body if type(body) is bytes else b"",
+        id if type(id) is str else "",
+    )
 
 
 def record_row(found: Sequence[Any]) -> Row:
@@ -207,4 +214,4 @@ def record_row(found: Sequence[Any]) -> Row:
         return row_of(found)
     except Corrupt:
         _, _, id, *_, body = found
-        return unreadable_row(None, None, id, body)
+        return salvaged_row(None, None, id, body)

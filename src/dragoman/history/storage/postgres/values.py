@@ -71,7 +71,7 @@ def row_of(found: Sequence[Any]) -> Row:
     try:
         raw = body_bytes(body)
     except ValueError:
-        return sql.unreadable_row(seq, branch, name_of(id), body.encode())
+        return sql.salvaged_row(seq, branch, name_of(id), body.encode())
     model = None if model is None else name_of(model)
     return sql.row_of((seq, branch, name_of(id), at, model, *rest, raw))
 

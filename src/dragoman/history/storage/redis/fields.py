@@ -14,13 +14,10 @@ from dragoman.history.storage.earlier_heads import Earlier, migrated
 from dragoman.history.storage.heads import Stored
 from dragoman.history.storage.integrity import place_of
 from dragoman.history.storage.lines import parsed
-from dragoman.history.storage.protocol import MAIN, Row
-from dragoman.history.storage.soundness import unreadable_row
+from dragoman.history.storage.protocol import MAIN, Row, unreadable_row
 
 _DIGITS = re.compile(rb"[0-9]{1,16}")
 _NOBODY = (None,) * len(FIELDS)
-DAMAGED = -1
-"""The stamp of a head whose own can't be read."""
 
 
 def identity_field(names: tuple[str | None, ...]) -> bytes:

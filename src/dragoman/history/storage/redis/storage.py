@@ -13,7 +13,14 @@ from dragoman.history.storage.heads import Stored, identity_of
 from dragoman.history.storage.integrity import damaged
 from dragoman.history.storage.ledger import Ledger
 from dragoman.history.storage.memory import takes
-from dragoman.history.storage.protocol import EVERYTHING, DuplicateIds, Filter, Row, branches_of
+from dragoman.history.storage.protocol import (
+    EVERYTHING,
+    DuplicateIds,
+    Filter,
+    Row,
+    branches_of,
+    unreadable_row,
+)
 from dragoman.history.storage.redis import checking, scripts
 from dragoman.history.storage.redis.connection import (
     CLUSTER,
@@ -33,7 +40,6 @@ from dragoman.history.storage.redis.fields import (
 from dragoman.history.storage.redis.keys import Keys
 from dragoman.history.storage.redis.server import HIGHEST, PAGE, Found, Lost, Server, in_pairs
 from dragoman.history.storage.shelf import Change, Record
-from dragoman.history.storage.soundness import unreadable_row
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
