@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from base64 import b64decode, b64encode
 from collections.abc import Sequence
+from math import isfinite
 from typing import Any
 
 from dragoman.history.storage import sql
 from dragoman.history.storage.protocol import Row
 from dragoman.history.storage.shelf import Record
+from dragoman.model.usage import Usage
 
 _BINARY = "base64:"
 
@@ -67,13 +69,23 @@ def row_columns(row: Row) -> tuple[Any, ...]:
 
 def row_of(found: Sequence[Any]) -> Row:
     """A row from the columns of `sql.ROW`; alterations are detectable."""
-    seq, branch, id, at, model, *rest, body = found
+    # Inlined for speed, as `sql.row_of`.
+    seq, branch, id, at, model, used, out, read, write, thought, total, checksum, chain, body = (
+        found
+    )
     try:
+        is_absent = used is out is read is write is thought is total is None
+        usage = None if is_absent else Usage(used, out, read, write, thought, total)
         raw = body_bytes(body)
-    except ValueError:
+    except (ValueError, TypeError):
         return sql.salvaged_row(seq, branch, name_of(id), body.encode())
-    model = None if model is None else name_of(model)
-    return sql.row_of((seq, branch, name_of(id), at, model, *rest, raw))
+    if "\\" in id:
+        id = name_of(id)
+    if model is not None:
+        model = name_of(model)
+    if not isfinite(at):
+        return sql.salvaged_row(seq, branch, id, raw)
+    return Row(id, raw, at, model, usage, seq=seq, branch=branch, checksum=checksum, chain=chain)
 
 
 def record_of(found: Sequence[Any]) -> Record:

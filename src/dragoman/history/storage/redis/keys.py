@@ -6,6 +6,7 @@ import re
 
 from dragoman.errors import InvalidInputError
 
+_COMMITTED = 7
 _PREFIX = re.compile(r"[A-Za-z0-9_.:-]{1,100}")
 
 
@@ -17,6 +18,7 @@ class Keys:
             msg = "a key prefix must be up to 100 ASCII letters, digits, '_', '-', '.' and ':'"
             raise InvalidInputError(msg)
         self._prefix = prefix
+        self._last: tuple[str, list[str]] = "", []  # most calls are about the same session again
         self.sessions = f"{prefix}:sessions"
         self.asides = f"{prefix}:asides"
         self.feed = f"{prefix}:feed"
@@ -28,11 +30,17 @@ class Keys:
 
     def written(self, digest: str) -> list[str]:
         """The keys for a script: those of a session, and those of the store."""
-        head, records, ids = (self.of(digest, what) for what in ("session", "records", "ids"))
-        earlier = (self.of(digest, what) for what in ("head", "done"))
-        aside, rows = self.of(digest, "aside"), self.of(digest, "rows")
-        own = [head, records, ids, self.sessions, *earlier, aside, self.asides, rows]
-        return [*own, self.feed, self.feed_last]
+        if digest == self._last[0]:
+            return self._last[1]
+        own = [self.of(digest, what) for what in ("session", "records", "ids")]
+        later = (self.of(digest, what) for what in ("done", "head", "rows", "aside"))
+        keys = [*own, self.sessions, self.feed, self.feed_last, *later, self.asides]
+        self._last = digest, keys
+        return keys
+
+    def committed(self, digest: str) -> list[str]:
+        """The first of these, for a commit."""
+        return self.written(digest)[:_COMMITTED]
 
     def heads(self) -> list[str]:
         """Patterns that match all heads."""

@@ -73,8 +73,8 @@ end
 
 -- Tells the feed of changes, if somebody watches.
 local function told()
-  if redis.call('EXISTS', KEYS[11]) == 0 then return end
-  redis.call('ZADD', KEYS[10], redis.call('INCR', KEYS[11]), digest)
+  if redis.call('EXISTS', KEYS[6]) == 0 then return end
+  redis.call('ZADD', KEYS[5], redis.call('INCR', KEYS[6]), digest)
 end
 
 local function place(id)
@@ -85,7 +85,7 @@ HEAD = (
     _COMMON
     + """
 local found = kind(head)
-if found == 'none' and kind(KEYS[5]) == 'hash' then return {'old'} end
+if found == 'none' and kind(KEYS[8]) == 'hash' then return {'old'} end
 return {stamp(), found == 'hash' and redis.call('HGETALL', head) or {}}
 """
 )
@@ -120,7 +120,7 @@ for i = first_put, #ARGV, 4 do
 end
 if before ~= '0' and is_earlier() then
   local identity = redis.call('HGET', head, 'identity')
-  redis.call('UNLINK', head, KEYS[6])
+  redis.call('UNLINK', head, KEYS[7])
   redis.call('HSET', head, 'identity', identity, 'generation', ARGV[9])
 end
 redis.call('HSET', head, unpack(ARGV, 8, first_drop - 1))
@@ -149,7 +149,7 @@ REPAIR = (
     + """
 local before, identity, at, reason = unpack(ARGV, 3, 6)
 local fields, asides, known = tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9])
-local aside, all_asides = KEYS[7], KEYS[8]
+local aside, all_asides = KEYS[10], KEYS[11]
 if stamp() ~= before then return {'other'} end
 local function freed(key, wanted, name)
   local found = kind(key)
@@ -173,7 +173,7 @@ for i = first_aside, first_branch - 1 do
   redis.call('HDEL', rows, ARGV[i])
   redis.call('SADD', all_asides, digest)
 end
-redis.call('UNLINK', ids, head, KEYS[6])
+redis.call('UNLINK', ids, head, KEYS[7])
 for i = first_branch, first_row - 1 do redis.call('UNLINK', branches .. ARGV[i]) end
 redis.call('HSET', head, unpack(ARGV, 10, first_aside - 1))
 redis.call('ZADD', sessions, 0, digest)
@@ -191,7 +191,7 @@ REMOVE = (
 if stamp() ~= ARGV[3] then return {'other'} end
 redis.call('ZCARD', sessions)
 local held = drop_all()
-redis.call('UNLINK', head, KEYS[5], KEYS[6], KEYS[9])
+redis.call('UNLINK', head, KEYS[8], KEYS[7], KEYS[9])
 redis.call('ZREM', sessions, digest)
 told()
 return {'ok', string.format('%.0f', held)}

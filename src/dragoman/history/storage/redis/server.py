@@ -93,7 +93,8 @@ class Server:
 
     async def run(self, script: str, digest: str, *arguments: Any) -> list[bytes]:
         """Runs a writing script. Raises `LostReply` if its reply is lost."""
-        keys = self.keys.written(digest)
+        is_commit = script is scripts.COMMIT
+        keys = self.keys.committed(digest) if is_commit else self.keys.written(digest)
         values = [digest, self.keys.of(digest, "branch:"), *arguments]
         try:
             return await self.once(lambda: self._script(script)(keys=keys, args=values))  # type: ignore[arg-type, return-value, unused-ignore]
