@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Iterable
 from itertools import pairwise
 
 import pytest
@@ -72,12 +73,39 @@ _PIECES = st.lists(st.sampled_from(
 )  # fmt: skip
 
 
+def _streamed(pieces: Iterable[str]) -> str:
+    stream = VisibleStream(_shown)
+    return "".join(map(stream.feed, pieces)) + stream.flush()
+
+
+def _shown(char: str) -> str:
+    return f"<{ord(char):x}>"
+
+
+def _whole(text: str) -> str:
+    return invisible().sub(lambda found: _shown(found[0]), text).replace("\r\n", "\n")
+
+
+@pytest.mark.whole
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        ["😀", "\u200d", "🏴"],
+        ["😀\u200d", "🏴\U000e0067"],
+        ["😀\u200d\u200d", "🏴"],
+        ["🏴", "\u200d", "🏴"],
+    ],
+)
+def test_a_joiner_before_what_may_become_a_flag_is_judged_with_it(pieces: list[str]) -> None:
+    """A black flag waits for its letters; the joiner before it has seen it all the same."""
+    assert _streamed(pieces) == _whole("".join(pieces))
+
+
 @given(_PIECES, st.data())
 def test_a_stream_is_shown_as_the_whole_text(made: list[str], data: st.DataObject) -> None:
     """However a text is cut into pieces, what is shown of it is the same."""
     text = "".join(made)
     cuts = data.draw(st.lists(st.integers(0, len(text)), max_size=6).map(sorted))
-    stream = VisibleStream(lambda char: f"<{ord(char):x}>")
-    shown = [stream.feed(text[one:other]) for one, other in pairwise([0, *cuts, len(text)])]
-    whole = invisible().sub(lambda found: f"<{ord(found[0]):x}>", text).replace("\r\n", "\n")
-    assert "".join(shown) + stream.flush() == whole
+    assert _streamed(text[one:other] for one, other in pairwise([0, *cuts, len(text)])) == _whole(
+        text
+    )

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import FrozenInstanceError
 from pathlib import Path
-from typing import Any, get_args, get_type_hints
+from typing import Any, get_args, get_overloads, get_type_hints
 
 import pytest
 from msgspec import UNSET
@@ -53,15 +53,40 @@ def test_checkers_find_what_is_wrong_and_nothing_else(checker: str) -> None:
     assert _errors(checker, HERE / "accepted.py") == set()
 
 
+@pytest.mark.slow
+def test_mypy_names_a_misspelled_option_first_and_says_no_more_than_it_must() -> None:
+    """Of each call: the option and the one that was meant; then each overload, with all options."""
+    calls = ['Agent("echo:", temprature=1)']
+    calls += [f'{one}.{name}("Hi", temprature=1)' for one in ("agent", "chat") for name in METHODS]
+    head = 'from dragoman import Agent; agent = Agent("echo:"); chat = agent.chat()'
+    file = HERE / "misspelled_options.py"  # beside the others, or else imports fail
+    file.write_text("\n".join([head, *calls]) + "\n", "utf-8")
+    try:
+        told = _told("mypy", file)
+    finally:
+        file.unlink()
+    for number, call in enumerate(calls, 2):
+        about = [line for line in told if f"{file.name}:{number}:" in line]
+        assert 'argument "temprature"' in about[0]
+        assert 'did you mean "temperature"' in about[0]
+        limit = 12_000 if call.startswith("Agent") else 7_500
+        assert sum(map(len, about)) < limit, call
+
+
 def _errors(checker: str, file: Path) -> set[int]:
     """The lines of a file that a checker finds fault with."""
+    told = _told(checker, file)
+    return {int(match[1]) for line in told if (match := ERROR.search(line))}
+
+
+def _told(checker: str, file: Path) -> list[str]:
+    """What a checker says of a file."""
     done = subprocess.run(
         [sys.executable, *CHECKERS[checker], str(file)],
         capture_output=True, cwd=ROOT, encoding="utf-8", check=False, env=_environment(),
     )  # fmt: skip
     assert done.returncode in {0, 1}, done.stderr
-    told = [line for line in done.stdout.splitlines() if file.name in line]
-    return {int(match[1]) for line in told if (match := ERROR.search(line))}
+    return [line for line in done.stdout.splitlines() if file.name in line]
 
 
 def _environment() -> dict[str, str]:
@@ -82,6 +107,13 @@ def test_the_options_of_an_agent_are_its_parameters() -> None:
     """The options declared for type checkers are the parameters of `__init__`."""
     shown = set(inspect.signature(Agent).parameters)
     assert shown == {"model", "output", *AgentOptions.__annotations__}
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_call_has_few_overloads(name: str) -> None:
+    """Mypy prints each of them, with all options, about every mistake in a call."""
+    assert len(get_overloads(getattr(Agent, name))) <= 5
+    assert len(get_overloads(getattr(AgentChat, name))) <= 4
 
 
 @pytest.mark.parametrize("name", METHODS)

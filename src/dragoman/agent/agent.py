@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import typing
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from contextlib import AbstractContextManager
 from copy import copy
 from dataclasses import replace
@@ -29,11 +29,15 @@ from dragoman.agent.hooks import Hooks
 from dragoman.agent.limits import RunLimits
 from dragoman.agent.options import (
     AgentOptions,
+    AnyT,
     CallOptions,
     CallOptionsBesideDeps,
+    Functions,
     Instructions,
+    NoneOrAsync,
     OutputMode,
     Settings,
+    TextT,
     with_options,
 )
 from dragoman.agent.orchestrator import Orchestrator
@@ -110,8 +114,7 @@ class Agent(Embeds, Generic[DepsT_contra, OutT_co]):
     ) -> None: ...  # fmt: skip
     @overload
     def __init__(
-        self, model: str | Provider | Model, *,
-        output: Callable[..., OutT_co] | Sequence[Callable[..., OutT_co]],
+        self, model: str | Provider | Model, *, output: Functions[OutT_co],
         **options: Unpack[AgentOptions[DepsT_contra]],
     ) -> None: ...  # fmt: skip
     @overload
@@ -249,27 +252,18 @@ class Agent(Embeds, Generic[DepsT_contra, OutT_co]):
     ) -> Result[OutT_co]: ...  # fmt: skip
     @overload
     async def send(
-        self, *content: Any, output: None, **options: Unpack[CallOptions[DepsT_contra]]
-    ) -> Result[str]: ...  # fmt: skip
+        self, *content: Any, output: NoneOrAsync[TextT],
+        **options: Unpack[CallOptions[DepsT_contra]],
+    ) -> Result[TextT]: ...  # fmt: skip
     @overload
     async def send(
         self, *content: Any, output: TypeForm[T], **options: Unpack[CallOptions[DepsT_contra]]
     ) -> Result[T]: ...  # fmt: skip
     @overload
     async def send(
-        self, *content: Any, output: Callable[..., Awaitable[T]],
+        self, *content: Any, output: Functions[AnyT] | Mapping[str, Any],
         **options: Unpack[CallOptions[DepsT_contra]],
-    ) -> Result[T]: ...  # fmt: skip
-    @overload
-    async def send(
-        self, *content: Any, output: Callable[..., T] | Sequence[Callable[..., T]],
-        **options: Unpack[CallOptions[DepsT_contra]],
-    ) -> Result[T]: ...  # fmt: skip
-    @overload
-    async def send(
-        self, *content: Any, output: Mapping[str, Any],
-        **options: Unpack[CallOptions[DepsT_contra]],
-    ) -> Result[Any]: ...  # fmt: skip
+    ) -> Result[AnyT]: ...  # fmt: skip
     @with_options(CallOptions)
     async def send(self, *content: Any, output: Any = UNSET, **options: Any) -> Result[Any]:
         """Send a prompt and return the final answer, after as many tool rounds as needed.
@@ -293,27 +287,18 @@ class Agent(Embeds, Generic[DepsT_contra, OutT_co]):
     ) -> AgentStream[OutT_co]: ...  # fmt: skip
     @overload
     def stream(
-        self, *content: Any, output: None, **options: Unpack[CallOptions[DepsT_contra]]
-    ) -> AgentStream[str]: ...  # fmt: skip
+        self, *content: Any, output: NoneOrAsync[TextT],
+        **options: Unpack[CallOptions[DepsT_contra]],
+    ) -> AgentStream[TextT]: ...  # fmt: skip
     @overload
     def stream(
         self, *content: Any, output: TypeForm[T], **options: Unpack[CallOptions[DepsT_contra]]
     ) -> AgentStream[T]: ...  # fmt: skip
     @overload
     def stream(
-        self, *content: Any, output: Callable[..., Awaitable[T]],
+        self, *content: Any, output: Functions[AnyT] | Mapping[str, Any],
         **options: Unpack[CallOptions[DepsT_contra]],
-    ) -> AgentStream[T]: ...  # fmt: skip
-    @overload
-    def stream(
-        self, *content: Any, output: Callable[..., T] | Sequence[Callable[..., T]],
-        **options: Unpack[CallOptions[DepsT_contra]],
-    ) -> AgentStream[T]: ...  # fmt: skip
-    @overload
-    def stream(
-        self, *content: Any, output: Mapping[str, Any],
-        **options: Unpack[CallOptions[DepsT_contra]],
-    ) -> AgentStream[Any]: ...  # fmt: skip
+    ) -> AgentStream[AnyT]: ...  # fmt: skip
     @with_options(CallOptions)
     def stream(self, *content: Any, output: Any = UNSET, **options: Any) -> AgentStream[Any]:
         """Like `send`, but as a stream of chunks that add up to the same result."""
@@ -376,27 +361,18 @@ class Agent(Embeds, Generic[DepsT_contra, OutT_co]):
     ) -> Result[OutT_co]: ...  # fmt: skip
     @overload
     def send_sync(
-        self, *content: Any, output: None, **options: Unpack[CallOptions[DepsT_contra]]
-    ) -> Result[str]: ...  # fmt: skip
+        self, *content: Any, output: NoneOrAsync[TextT],
+        **options: Unpack[CallOptions[DepsT_contra]],
+    ) -> Result[TextT]: ...  # fmt: skip
     @overload
     def send_sync(
         self, *content: Any, output: TypeForm[T], **options: Unpack[CallOptions[DepsT_contra]]
     ) -> Result[T]: ...  # fmt: skip
     @overload
     def send_sync(
-        self, *content: Any, output: Callable[..., Awaitable[T]],
+        self, *content: Any, output: Functions[AnyT] | Mapping[str, Any],
         **options: Unpack[CallOptions[DepsT_contra]],
-    ) -> Result[T]: ...  # fmt: skip
-    @overload
-    def send_sync(
-        self, *content: Any, output: Callable[..., T] | Sequence[Callable[..., T]],
-        **options: Unpack[CallOptions[DepsT_contra]],
-    ) -> Result[T]: ...  # fmt: skip
-    @overload
-    def send_sync(
-        self, *content: Any, output: Mapping[str, Any],
-        **options: Unpack[CallOptions[DepsT_contra]],
-    ) -> Result[Any]: ...  # fmt: skip
+    ) -> Result[AnyT]: ...  # fmt: skip
     @with_options(CallOptions)
     def send_sync(self, *content: Any, output: Any = UNSET, **options: Any) -> Result[Any]:
         """See `send`."""
@@ -415,27 +391,18 @@ class Agent(Embeds, Generic[DepsT_contra, OutT_co]):
     ) -> BlockingAgentStream[OutT_co]: ...  # fmt: skip
     @overload
     def stream_sync(
-        self, *content: Any, output: None, **options: Unpack[CallOptions[DepsT_contra]]
-    ) -> BlockingAgentStream[str]: ...  # fmt: skip
+        self, *content: Any, output: NoneOrAsync[TextT],
+        **options: Unpack[CallOptions[DepsT_contra]],
+    ) -> BlockingAgentStream[TextT]: ...  # fmt: skip
     @overload
     def stream_sync(
         self, *content: Any, output: TypeForm[T], **options: Unpack[CallOptions[DepsT_contra]]
     ) -> BlockingAgentStream[T]: ...  # fmt: skip
     @overload
     def stream_sync(
-        self, *content: Any, output: Callable[..., Awaitable[T]],
+        self, *content: Any, output: Functions[AnyT] | Mapping[str, Any],
         **options: Unpack[CallOptions[DepsT_contra]],
-    ) -> BlockingAgentStream[T]: ...  # fmt: skip
-    @overload
-    def stream_sync(
-        self, *content: Any, output: Callable[..., T] | Sequence[Callable[..., T]],
-        **options: Unpack[CallOptions[DepsT_contra]],
-    ) -> BlockingAgentStream[T]: ...  # fmt: skip
-    @overload
-    def stream_sync(
-        self, *content: Any, output: Mapping[str, Any],
-        **options: Unpack[CallOptions[DepsT_contra]],
-    ) -> BlockingAgentStream[Any]: ...  # fmt: skip
+    ) -> BlockingAgentStream[AnyT]: ...  # fmt: skip
     @with_options(CallOptions)
     def stream_sync(
         self, *content: Any, output: Any = UNSET, **options: Any

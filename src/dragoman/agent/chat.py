@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import typing
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Generic, Self, Unpack, overload
 
 from msgspec import UNSET
 
 from dragoman.agent.agent import Agent
-from dragoman.agent.options import ChatOptions, with_options
+from dragoman.agent.options import AnyT, ChatOptions, Functions, NoneOrAsync, TextT, with_options
 from dragoman.agent.results import Result
 from dragoman.agent.stream import AgentStream, BlockingAgentStream
 from dragoman.errors import InvalidInputError
@@ -105,27 +105,18 @@ class AgentChat(Generic[DepsT_contra, OutT_co]):
     ) -> Result[OutT_co]: ...  # fmt: skip
     @overload
     async def send(
-        self, *content: Any, output: None, **options: Unpack[ChatOptions[DepsT_contra]]
-    ) -> Result[str]: ...  # fmt: skip
+        self, *content: Any, output: NoneOrAsync[TextT],
+        **options: Unpack[ChatOptions[DepsT_contra]],
+    ) -> Result[TextT]: ...  # fmt: skip
     @overload
     async def send(
         self, *content: Any, output: TypeForm[T], **options: Unpack[ChatOptions[DepsT_contra]]
     ) -> Result[T]: ...  # fmt: skip
     @overload
     async def send(
-        self, *content: Any, output: Callable[..., Awaitable[T]],
+        self, *content: Any, output: Functions[AnyT] | Mapping[str, Any],
         **options: Unpack[ChatOptions[DepsT_contra]],
-    ) -> Result[T]: ...  # fmt: skip
-    @overload
-    async def send(
-        self, *content: Any, output: Callable[..., T] | Sequence[Callable[..., T]],
-        **options: Unpack[ChatOptions[DepsT_contra]],
-    ) -> Result[T]: ...  # fmt: skip
-    @overload
-    async def send(
-        self, *content: Any, output: Mapping[str, Any],
-        **options: Unpack[ChatOptions[DepsT_contra]],
-    ) -> Result[Any]: ...  # fmt: skip
+    ) -> Result[AnyT]: ...  # fmt: skip
     @with_options(ChatOptions)
     async def send(self, *content: Any, output: Any = UNSET, **options: Any) -> Result[Any]:
         """See `Agent.send`."""
@@ -138,27 +129,18 @@ class AgentChat(Generic[DepsT_contra, OutT_co]):
     ) -> AgentStream[OutT_co]: ...  # fmt: skip
     @overload
     def stream(
-        self, *content: Any, output: None, **options: Unpack[ChatOptions[DepsT_contra]]
-    ) -> AgentStream[str]: ...  # fmt: skip
+        self, *content: Any, output: NoneOrAsync[TextT],
+        **options: Unpack[ChatOptions[DepsT_contra]],
+    ) -> AgentStream[TextT]: ...  # fmt: skip
     @overload
     def stream(
         self, *content: Any, output: TypeForm[T], **options: Unpack[ChatOptions[DepsT_contra]]
     ) -> AgentStream[T]: ...  # fmt: skip
     @overload
     def stream(
-        self, *content: Any, output: Callable[..., Awaitable[T]],
+        self, *content: Any, output: Functions[AnyT] | Mapping[str, Any],
         **options: Unpack[ChatOptions[DepsT_contra]],
-    ) -> AgentStream[T]: ...  # fmt: skip
-    @overload
-    def stream(
-        self, *content: Any, output: Callable[..., T] | Sequence[Callable[..., T]],
-        **options: Unpack[ChatOptions[DepsT_contra]],
-    ) -> AgentStream[T]: ...  # fmt: skip
-    @overload
-    def stream(
-        self, *content: Any, output: Mapping[str, Any],
-        **options: Unpack[ChatOptions[DepsT_contra]],
-    ) -> AgentStream[Any]: ...  # fmt: skip
+    ) -> AgentStream[AnyT]: ...  # fmt: skip
     @with_options(ChatOptions)
     def stream(self, *content: Any, output: Any = UNSET, **options: Any) -> AgentStream[Any]:
         """See `Agent.stream`."""
@@ -170,27 +152,18 @@ class AgentChat(Generic[DepsT_contra, OutT_co]):
     ) -> Result[OutT_co]: ...  # fmt: skip
     @overload
     def send_sync(
-        self, *content: Any, output: None, **options: Unpack[ChatOptions[DepsT_contra]]
-    ) -> Result[str]: ...  # fmt: skip
+        self, *content: Any, output: NoneOrAsync[TextT],
+        **options: Unpack[ChatOptions[DepsT_contra]],
+    ) -> Result[TextT]: ...  # fmt: skip
     @overload
     def send_sync(
         self, *content: Any, output: TypeForm[T], **options: Unpack[ChatOptions[DepsT_contra]]
     ) -> Result[T]: ...  # fmt: skip
     @overload
     def send_sync(
-        self, *content: Any, output: Callable[..., Awaitable[T]],
+        self, *content: Any, output: Functions[AnyT] | Mapping[str, Any],
         **options: Unpack[ChatOptions[DepsT_contra]],
-    ) -> Result[T]: ...  # fmt: skip
-    @overload
-    def send_sync(
-        self, *content: Any, output: Callable[..., T] | Sequence[Callable[..., T]],
-        **options: Unpack[ChatOptions[DepsT_contra]],
-    ) -> Result[T]: ...  # fmt: skip
-    @overload
-    def send_sync(
-        self, *content: Any, output: Mapping[str, Any],
-        **options: Unpack[ChatOptions[DepsT_contra]],
-    ) -> Result[Any]: ...  # fmt: skip
+    ) -> Result[AnyT]: ...  # fmt: skip
     @with_options(ChatOptions)
     def send_sync(self, *content: Any, output: Any = UNSET, **options: Any) -> Result[Any]:
         """See `Agent.send`."""
@@ -202,27 +175,18 @@ class AgentChat(Generic[DepsT_contra, OutT_co]):
     ) -> BlockingAgentStream[OutT_co]: ...  # fmt: skip
     @overload
     def stream_sync(
-        self, *content: Any, output: None, **options: Unpack[ChatOptions[DepsT_contra]]
-    ) -> BlockingAgentStream[str]: ...  # fmt: skip
+        self, *content: Any, output: NoneOrAsync[TextT],
+        **options: Unpack[ChatOptions[DepsT_contra]],
+    ) -> BlockingAgentStream[TextT]: ...  # fmt: skip
     @overload
     def stream_sync(
         self, *content: Any, output: TypeForm[T], **options: Unpack[ChatOptions[DepsT_contra]]
     ) -> BlockingAgentStream[T]: ...  # fmt: skip
     @overload
     def stream_sync(
-        self, *content: Any, output: Callable[..., Awaitable[T]],
+        self, *content: Any, output: Functions[AnyT] | Mapping[str, Any],
         **options: Unpack[ChatOptions[DepsT_contra]],
-    ) -> BlockingAgentStream[T]: ...  # fmt: skip
-    @overload
-    def stream_sync(
-        self, *content: Any, output: Callable[..., T] | Sequence[Callable[..., T]],
-        **options: Unpack[ChatOptions[DepsT_contra]],
-    ) -> BlockingAgentStream[T]: ...  # fmt: skip
-    @overload
-    def stream_sync(
-        self, *content: Any, output: Mapping[str, Any],
-        **options: Unpack[ChatOptions[DepsT_contra]],
-    ) -> BlockingAgentStream[Any]: ...  # fmt: skip
+    ) -> BlockingAgentStream[AnyT]: ...  # fmt: skip
     @with_options(ChatOptions)
     def stream_sync(
         self, *content: Any, output: Any = UNSET, **options: Any

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import typing
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Generic, Literal, TypeAlias, TypedDict
 
 from msgspec import UNSET
@@ -35,6 +35,9 @@ from dragoman.providers.prices import Prices
 
 F = typing.TypeVar("F", bound=Callable[..., Any])
 DepsT = TypeVar("DepsT", default=Any)
+T = typing.TypeVar("T")
+TextT = TypeVar("TextT", default=str)
+AnyT = TypeVar("AnyT", default=Any)
 OutputMode = Literal["native", "tool", "two_phase"]
 Instructions: TypeAlias = (
     ContentLike
@@ -42,6 +45,12 @@ Instructions: TypeAlias = (
     | None
 )
 """The `system` of an agent: a text, parts, or a plain or async function of the `RunContext`."""
+
+
+# What `output` may be, in as few overloads as mypy and pyright can tell apart: about a mistake in a
+# call, mypy prints each overload with all its options. A `TypeForm` can't be part of a union.
+NoneOrAsync: TypeAlias = Callable[..., Awaitable[T]] | None
+Functions: TypeAlias = Callable[..., T] | Sequence[Callable[..., T]]
 
 
 class Settings(TypedDict, total=False):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Iterable, Mapping
 from functools import partial
 from inspect import isawaitable
 from types import CodeType
@@ -21,6 +21,7 @@ from dragoman.model.tools import ServerTool, ToolCall, ToolDefinition
 from dragoman.model.type_parameters import TypeVar
 
 DepsT = TypeVar("DepsT", default=Any)
+DepsT_contra = TypeVar("DepsT_contra", default=Any, contravariant=True)
 
 
 class PlainFunction(Protocol):
@@ -143,10 +144,14 @@ class Toolbox(NamedTuple):
             return True
 
 
-DynamicTools: TypeAlias = Callable[
-    [RunContext[DepsT]], Iterable[AgentTool[Any]] | Awaitable[Iterable[AgentTool[Any]]]
-]
-"""Returns further tools, before each request."""
+class DynamicTools(Protocol[DepsT_contra]):
+    """A function that returns further tools, before each request."""
+
+    def __call__(
+        self, run: RunContext[DepsT_contra], /
+    ) -> Iterable[AgentTool[Any]] | Awaitable[Iterable[AgentTool[Any]]]:
+        """The tools for the next request."""
+        ...
 
 
 async def tools_now(

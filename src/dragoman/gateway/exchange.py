@@ -49,6 +49,7 @@ from dragoman.wire.front import Front, FrontEncoder, PassingFilter
 from dragoman.wire.known_fields import known_fields, without_fields
 from dragoman.wire.lane.passing import PassingStream
 from dragoman.wire.lane.plain import Summary
+from dragoman.wire.losses import Loss
 from dragoman.wire.overlay import fields_of
 from dragoman.wire.whole_frames import WholeFrames
 
@@ -83,6 +84,8 @@ class Stamp(Struct, frozen=True, gc=False):
     is_firm: bool = True
     """Whether it applies even if the upstream uses the client's dialect; False: the upstream's own
     values are kept there."""
+    settled: frozenset[str] = frozenset()
+    """Paths of settings that the gateway carries out: no loss where the upstream has none."""
 
 
 class Filters(Protocol):
@@ -185,7 +188,7 @@ class Exchange(UpstreamTask):
             await self._ask_model(upstream, model, settings)
             return
         encoded = await self._encoded(upstream, model, settings)
-        self.losses += encoded.losses
+        self.losses += self._unsettled(encoded.losses)
         self.repairs += encoded.repairs
         self.translated = perf_counter()
         endpoint = "stream" if self.client_request.stream else "generate"
@@ -195,6 +198,10 @@ class Exchange(UpstreamTask):
             await self._answer(upstream, model, reply, encoded, upstream.limits(timeouts))
         finally:
             await reply.close()
+
+    def _unsettled(self, losses: tuple[Loss, ...]) -> tuple[Loss, ...]:
+        settled = None if self.stamp is None else self.stamp.settled
+        return tuple(each for each in losses if each.path not in settled) if settled else losses
 
     async def _encoded(self, upstream: Upstream, model: str | None, settings: Settings) -> Encoded:
         client_request, given = self.client_request, self.filtered or self.override

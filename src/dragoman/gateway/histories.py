@@ -39,6 +39,9 @@ class OpenSession:
 class Histories:
     """The history store at a URL, and the task that removes expired responses."""
 
+    retention = ""
+    """What errors about a missing response say about how responses are kept."""
+
     def __init__(self, url: str, *, response_ttl: float) -> None:
         self.url = url
         self.response_ttl = response_ttl
@@ -60,11 +63,14 @@ class Histories:
             return self._storage
         async with self._opening:
             if self._storage is None:
-                found, _ = storage_at(self.url)
-                await found.open()
-                self._storage = found
-                self._sweeper = asyncio.get_running_loop().create_task(self._sweep(found))
+                self._storage = await self._opened()
+                self._sweeper = asyncio.get_running_loop().create_task(self._sweep())
         return self._storage
+
+    async def _opened(self) -> Storage:
+        found, _ = storage_at(self.url)
+        await found.open()
+        return found
 
     async def session(self, identity: SessionIdentity) -> OpenSession:
         """Return a session's history; recently used ones stay open."""
@@ -85,13 +91,20 @@ class Histories:
         limit = Retention(max_age=self.response_ttl)
         return {RESPONSES: limit, ITEMS: limit}
 
-    async def _sweep(self, storage: Storage) -> None:
+    async def _sweep(self) -> None:
         while True:
-            await asyncio.sleep(min(max(self.response_ttl / 4, 1.0), _MAX_PAUSE))
+            await asyncio.sleep(min(max(self._lifetime / 4, 1.0), _MAX_PAUSE))
             try:
-                await sweep(storage, self.rules())
+                await self._remove_expired()
             except DragomanError as error:  # harmless: readers check the age anyway
                 LOG.warning("expired responses could not be removed: %s", type(error).__name__)
+
+    @property
+    def _lifetime(self) -> float:
+        return self.response_ttl
+
+    async def _remove_expired(self) -> None:
+        await sweep(await self.storage(), self.rules())
 
     async def close(self) -> None:
         """Close the store."""

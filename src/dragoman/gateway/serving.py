@@ -50,7 +50,7 @@ class Worker:
         peers: Peers | None = None,
     ) -> None:  # fmt: skip
         """`load` reloads the configuration; `number` is the worker's, from 1, or 0 if alone."""
-        self.gateway = Gateway(config)
+        self.gateway = Gateway(config, is_only_worker=number == 0)
         self.metrics = Metrics()
         self.metrics.apply(config)
         self._load = load

@@ -16,6 +16,7 @@ from dragoman.gateway.histories import Histories
 from dragoman.gateway.memory import MemoryReturn
 from dragoman.gateway.middleware import load_middleware
 from dragoman.gateway.pricing import PricedModels
+from dragoman.gateway.recent_responses import RecentResponses
 from dragoman.gateway.records import RequestRecord
 from dragoman.gateway.tasks import Tasks
 from dragoman.gateway.translation import NO_SETTINGS, Settings, Translations
@@ -36,7 +37,15 @@ Observer = Callable[[RequestRecord], None]
 class Gateway:
     """State shared by all requests. A new configuration applies to requests that start later."""
 
-    def __init__(self, config: GatewayConfig, *, transport: Transport | None = None) -> None:
+    def __init__(
+        self,
+        config: GatewayConfig,
+        *,
+        transport: Transport | None = None,
+        is_only_worker: bool = True,
+    ) -> None:
+        """`is_only_worker`: no other process serves the same clients."""
+        self._is_only_worker = is_only_worker
         self._owns_transport = transport is None
         self.transport = transport or DirectTransport()
         self.translations = Translations()
@@ -53,8 +62,10 @@ class Gateway:
         self.page: Page | None = None
         """State of the web page, created when it is first opened."""
         self.histories: Histories | None = None
-        """Store of sessions and responses; None: nothing is stored."""
+        """Store of sessions and responses; None: none is configured."""
         self._former: list[Histories] = []
+        self.recent = RecentResponses()
+        """Responses in this worker's memory, if there is no store."""
         self.background = Tasks()
         """Responses that continue after their client disconnected."""
         self.cache = Cache()
@@ -88,6 +99,7 @@ class Gateway:
         kept = set(map(id, self._upstreams.values()))
         self._retire([upstream for upstream in before if id(upstream) not in kept])
         self._apply_history(config.server)
+        self.recent.apply(config.server, is_only_worker=self._is_only_worker)
 
     def _apply_history(self, server: ServerSettings) -> None:
         """Replace the history store if its URL or response lifetime changed."""
@@ -162,7 +174,7 @@ class Gateway:
             await upstream.close()
         if self.keys is not None:
             await self.keys.close()
-        for histories in (*self._former, self.histories):
+        for histories in (*self._former, self.histories, self.recent):
             if histories is not None:
                 await histories.close()
         await self.cache.close()

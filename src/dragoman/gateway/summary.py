@@ -5,8 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 
-from dragoman.gateway.config.settings import GatewayConfig, Hop, Place, RouteSettings
+from dragoman.gateway.config.settings import (
+    GatewayConfig,
+    Hop,
+    Place,
+    RouteSettings,
+    ServerSettings,
+)
 from dragoman.gateway.guard import is_loopback
+from dragoman.gateway.recent_responses import MAX_IDLE, MAX_RESPONSES
 from dragoman.providers.readiness import is_own_server, key_variable, unused_variables
 
 
@@ -24,6 +31,7 @@ def summary(
     if not places:
         yield "no models: set a provider's API key, such as OPENAI_API_KEY, or write dragoman.toml"
     yield _keys_line(config)
+    yield _responses_line(config.server)
     yield from _environment(config, environ)
     for warning in config.warnings:
         yield f"warning: {warning}"
@@ -99,3 +107,17 @@ def _keys_line(config: GatewayConfig) -> str:
     if is_loopback(server.host):
         return "keys: none; every program on this machine may use the gateway"
     return "keys: none; without keys only 127.0.0.1 is allowed (set `keys` in [server])"
+
+
+def _responses_line(server: ServerSettings) -> str:
+    if server.history is not None:
+        return "stored responses: in the history store"
+    if not server.response_memory:
+        return "stored responses: none (set `history` in [server])"
+    if server.workers > 1:
+        return "stored responses: none; workers share no memory (set `history` in [server])"
+    size, idle = server.response_memory / 1024**2, min(server.response_ttl, MAX_IDLE) / 60
+    return (
+        f"stored responses: in memory, up to {size:g} MiB and {MAX_RESPONSES:,}, for {idle:g}"
+        " minutes after their last use (set `history` in [server] to keep them)"
+    )

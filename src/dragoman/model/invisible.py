@@ -149,17 +149,19 @@ class VisibleStream:
     def _given(self, text: str, until: int) -> str:
         whole, start = self._before + text, len(self._before)
         end = start + until
-        pieces = list(self._pieces(whole[:end], start))
+        pieces = list(self._pieces(whole, start, end))
         self._held = text[until:]
         self._before = whole[max(0, end - _CONTEXT) : end]
         return "".join(pieces).replace("\r\n", "\n")
 
-    def _pieces(self, whole: str, at: int) -> Iterator[str]:
-        for found in _pattern_for(whole).finditer(whole, at):  # looks behind `at`
+    def _pieces(self, whole: str, at: int, end: int) -> Iterator[str]:
+        for found in _pattern_for(whole).finditer(whole, at):  # looks behind `at`, ahead of `end`
+            if found.start() >= end:
+                break
             yield whole[at : found.start()]
             yield self._show(found[0])
             at = found.end()
-        yield whole[at:]
+        yield whole[at:end]
 
 
 _IN_ASCII = "".join(

@@ -161,7 +161,7 @@ class ToolCall(Part, frozen=True, tag="tool_call", gc=True, dict=True, metaclass
             return
         if self.kind == "function" and self.input is None:
             try:  # fills the cache of `_parsed`, whose own way there takes three times as long
-                self.__dict__["_parsed"] = freeze_mapping(_decode_object(raw))
+                self.__dict__["_parsed"] = freeze_mapping(_decode_object(raw))  # pyright: ignore[reportIndexIssue]  # a dict, as of all instances
             except (msgspec.MsgspecError, ValueError, RecursionError):
                 pass
             else:

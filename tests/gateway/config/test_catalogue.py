@@ -16,12 +16,17 @@ LAB = '[providers.{0}]\nkind = "openai-compatible"\nbase_url = "http://{0}/v1"\n
 
 
 class ListReply:
-    """The reply of a provider with these models."""
+    """The reply of a provider with these models, or with a status or a text instead."""
 
-    def __init__(self, models: list[str]) -> None:
-        self.status = 200
+    def __init__(self, models: list[str] | int | str) -> None:
+        self.status = models if isinstance(models, int) else 200
         self.headers: Mapping[str, str] = {}
-        self._body = json.dumps({"object": "list", "data": [{"id": each} for each in models]})
+        self._body = "{}"
+        if isinstance(models, str):
+            self._body = models
+        elif isinstance(models, list):
+            data = [{"id": each} for each in models]
+            self._body = json.dumps({"object": "list", "data": data})
 
     async def chunks(self) -> AsyncIterator[bytes]:
         """The body."""
@@ -34,7 +39,7 @@ class ListReply:
 class Lists:
     """A network where each host has models; hosts without models don't answer, or not in time."""
 
-    def __init__(self, **models: list[str] | None) -> None:
+    def __init__(self, **models: list[str] | int | str | None) -> None:
         self.models = models
         self.asked: list[str] = []
 
@@ -142,3 +147,17 @@ def test_a_pattern_with_a_named_model_lists_that() -> None:
     for pattern, listed in (("*", ["small"]), ("claude-*", [])):
         text = f'[[routes]]\nmodel = "{pattern}"\nto = "a:small"\n'
         assert names(config(text, "a"), Lists(a=["x", "y"])) == listed
+
+
+def test_only_a_provider_that_cannot_serve_requests_is_down() -> None:
+    """A refused connection, no answer in time, a refused key, a 5xx; not a list that is missing."""
+    network = Lists(silent=None, key=401, broken=502, none=404, often=429, other="[1]", page="<p>")
+    labs = (*network.models, "refused")
+    catalogue = Catalogue(config("", *labs), environ={}, transport=network, seconds=0.2)
+    failures = asyncio.run(catalogue.failures())
+    assert {name: failures[name] for name in labs if name in failures} == {
+        "silent": "TimeoutError",
+        "key": "AuthenticationError",
+        "broken": "ServerError",
+        "refused": "ConnectError",
+    }

@@ -48,6 +48,15 @@ LIBRARIES = (
     Library("llm", "0.36", "llm_models.py",
             ("llm==0.36", "llm-anthropic==0.30", "llm-ollama==0.19.1"),
             (CHAT, ANTHROPIC, OLLAMA), (), ("text", "tools", "error")),
+    Library("Anthropic SDK (TypeScript)", "1.10.0", "anthropic_models.mjs",
+            ("@anthropic-ai/sdk@1.10.0",), (ANTHROPIC,), (ANTHROPIC,)),
+    Library("Mistral SDK (TypeScript)", "2.7.0", "mistral_models.mjs",
+            ("@mistralai/mistralai@2.7.0",), (CHAT,), (CHAT,)),
+    Library("Vercel AI SDK", "7.0.173", "vercel_models.mjs",
+            ("ai@7.0.173", "@ai-sdk/openai@4.0.118", "@ai-sdk/openai-compatible@3.0.92",
+             "@ai-sdk/anthropic@4.0.104"),
+            (CHAT, RESPONSES, ANTHROPIC), (CHAT, RESPONSES, ANTHROPIC),
+            ("text", "tools", "thinking", "turns", "error")),
 )  # fmt: skip
 
 
@@ -65,5 +74,11 @@ BEFORE = (
     ("pydantic-ai", "groq", "no thinking from these, for the same reason"),
     ("OpenAI Agents SDK (JavaScript), pydantic-ai", "openai-responses",
      "no thinking from Chat, Anthropic and Ollama: the summary was empty"),
+    ("Anthropic SDK (TypeScript)", "anthropic",
+     "no text in the last block of an answer from Responses: an envelope followed it"),
+    ("Mistral SDK (TypeScript)", "openai-chat",
+     "no stream from any provider: `usage` was null until the last chunk"),
+    ("Vercel AI SDK", "openai-responses",
+     "no thinking, for the same reason; no tools and no second turn, as it refers to stored items"),
 )  # fmt: skip
 """What did not work before 2026-11-19: the library, the front, and what was missing."""

@@ -8,7 +8,7 @@ import pytest
 
 from tests.gateway.libraries.running import Programs
 from tests.gateway.matrix.behind import Behind, gateway
-from tests.npm import programs
+from tests.npm import packages
 from tests.pypi import pythons
 
 
@@ -23,6 +23,6 @@ def served() -> Iterator[tuple[str, Behind]]:
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Programs]:
     """The libraries' programs, each started once."""
     folder = tmp_path_factory.mktemp("libraries")
-    started = Programs(folder, pythons(folder / "pypi"), programs(folder / "npm"))
+    started = Programs(folder, pythons(folder / "pypi"), packages(folder / "npm"))
     yield started
     started.close()

@@ -14,7 +14,7 @@ import pytest
 
 from tests.environment import PATIENCE
 from tests.gateway.libraries.clients import Library
-from tests.npm import Npm
+from tests.npm import Packages
 from tests.pypi import Pypi
 
 _PROGRAMS = Path(__file__).parent / "programs"
@@ -23,7 +23,7 @@ _PROGRAMS = Path(__file__).parent / "programs"
 class Programs:
     """Starts a library's program when it is first asked for something."""
 
-    def __init__(self, folder: Path, pypi: Pypi, npm: Npm) -> None:
+    def __init__(self, folder: Path, pypi: Pypi, npm: Packages) -> None:
         self._folder, self._pypi, self._npm = folder, pypi, npm
         self._started: dict[str, subprocess.Popen[str]] = {}
 
@@ -67,7 +67,7 @@ class Programs:
         program = _PROGRAMS / library.program
         if program.suffix == ".py":
             return [str(self._pypi(*library.requirements)), str(program)]
-        # Node looks for packages beside the program.
-        own = self._npm(library.requirements[0], "openai").parents[2] / program.name
-        shutil.copy(program, own)
-        return ["node", str(own)]
+        folder = self._npm(*library.requirements)
+        for each in (program, _PROGRAMS / "jobs.mjs"):  # Node looks for packages beside them
+            shutil.copy(each, folder)
+        return ["node", str(folder / program.name)]

@@ -24,6 +24,7 @@ SAID = {
     "text": (FINAL,),
     "tools": (Said(calls=(("weather", {"city": "Mostar"}),)), FINAL),
     "thinking": (FINAL._replace(thinks=True),),
+    "turns": (Said("I think it is warm.", thinks=True), FINAL),
     "structured output": (Said(calls=(("Weather", WEATHER),)),),
     "json": (Said(json.dumps(WEATHER)),),
 }

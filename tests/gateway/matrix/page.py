@@ -71,6 +71,10 @@ What failed when they were first tried, and works now:
   calls and JSON by a schema. Its mode for the Responses API reads tool calls alone.
 - LlamaIndex's Anthropic class takes only the models that it lists, so it was not tried.
 - LiteLLM reaches the Gemini API at `api_base="http://127.0.0.1:8421/v1beta"`.
+- Over the Responses API, Vercel's AI SDK refers to earlier items by their ids, unless it is told
+  `store: false`. That works with one worker or
+  [a history store](stored-responses.md#without-a-history-store). It asks for thinking only if it
+  knows the model's name, or with `forceReasoning`.
 
 ## Agents from npm and PyPI
 

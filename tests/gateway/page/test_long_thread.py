@@ -283,6 +283,35 @@ def test_phone_scrolls_through_as_well(long: Any) -> None:
     assert found["jump"] < 2
 
 
+@pytest.mark.parametrize("screen", [PHONE, {}], ids=["360px", "1280px"])
+def test_earlier_messages_that_come_while_one_scrolls_move_nothing(looking: Looking) -> None:
+    """They come between two scroll events; the end is not taken for what is in view."""
+    page, held = looking.page, list[Any]()
+
+    def hold(route: Any) -> None:
+        held.append(route)
+
+    page.route("**/conversations/c1?*before=*", hold)
+    looking.go("#/talk/c1", "#m-m1999")
+    until(page, f"{_REST} < 2")
+    page.evaluate("""() => {
+      const box = document.querySelector('.thread');
+      box.scrollTop = 1500;
+      const scrolls = new MutationObserver(() => { box.scrollTop -= 1; });
+      scrolls.observe(box.firstElementChild, { subtree: true, childList: true, attributes: true });
+    }""")
+    until(page, f"{_REST} > 1000")
+    page.evaluate(_FRAMES, 30)
+    before = page.evaluate(_REST)
+    while not held:
+        page.wait_for_timeout(25)
+    held.pop().continue_()
+    until(page, "document.querySelector('.thread').scrollHeight > 12000")
+    page.evaluate(_FRAMES, 30)
+    assert page.evaluate(_REST) - before < 500  # by a pixel for each change, and rows as measured
+    assert page.evaluate(_REST) >= before
+
+
 def test_window_can_be_resized(long: Any) -> None:
     """At the end, the end stays in view; above it, the message that is read does."""
     long.set_viewport_size({"width": 700, "height": 500})

@@ -95,13 +95,9 @@ def test_a_route_can_refuse_to_store(client: Any) -> None:
     assert got.model_extra["store"] is False
 
 
-def test_nothing_is_stored_without_a_history(scripted: Model) -> None:
-    """The response's `store` field is false even if the client asked to store it."""
+def test_what_needs_a_history_says_so(scripted: Model) -> None:
+    """Not in the background, and no conversations: only responses are kept, in memory."""
     with running(config_for(scripted.url)) as serving, client_of(serving) as client:
-        got = client.responses.create(model="chat", input="Hello", store=True)
-        assert got.model_extra["store"] is False
-        with pytest.raises(openai.NotFoundError):
-            client.responses.retrieve(got.id)
         with pytest.raises(openai.BadRequestError, match="history store"):
             client.responses.create(model="chat", input="Hello", background=True)
         with pytest.raises(openai.BadRequestError, match="history store"):

@@ -9,7 +9,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import NamedTuple
 
-from dragoman.errors import AuthenticationError, DragomanError, PermissionDenied, ProviderError
+from dragoman.errors import (
+    AuthenticationError,
+    DragomanError,
+    PermissionDenied,
+    ProviderError,
+    WireError,
+)
 from dragoman.gateway.config.matching import NamedRoutes
 from dragoman.gateway.config.settings import GatewayConfig, Hop, Place
 from dragoman.model.catalogue import ModelInfo
@@ -201,7 +207,7 @@ def _is_down(error: Exception) -> bool:
     if isinstance(error, ProviderError):  # not every provider has such a list
         is_refused = isinstance(error, (AuthenticationError, PermissionDenied))
         return is_refused or (error.status or _SERVER_ERROR) >= _SERVER_ERROR
-    return True
+    return not isinstance(error, WireError)  # or has it in this dialect
 
 
 def _models_of(hop: Hop, lists: Lists) -> tuple[ModelInfo, ...]:

@@ -115,6 +115,10 @@ def _bytes(value: Any) -> Any:
     return value if type(value) is int and _MIN_BYTES <= value <= _MAX_BYTES else WRONG
 
 
+def _bytes_or_off(value: Any) -> Any:
+    return 0 if value == "off" else _bytes(value)
+
+
 def _host(value: Any) -> Any:
     """Check for a host name or address, without a port."""
     if not isinstance(value, str) or not 0 < len(value) <= _MAX_HOST_LENGTH:
@@ -225,6 +229,9 @@ flag = rule("true or false", _flag)
 seconds = rule('a positive number of seconds, or a string such as "30s", "10m", "1h"', _seconds)
 limit = rule('a positive number of seconds, a string such as "30s" or "10m", or "none"', _limit)
 size = rule('a number of bytes from 1024 up, or a string such as "64MiB"', _bytes)
+size_or_off = rule(
+    'a number of bytes from 1024 up, a string such as "64MiB", or "off"', _bytes_or_off
+)
 host = rule('a host name or an IP address, such as "127.0.0.1"', _host)
 network = rule('an IP address or network, such as "10.0.0.0/8"', _network)
 url = rule('a URL such as "https://llm.example.org/v1", without a user, password or query', _url)

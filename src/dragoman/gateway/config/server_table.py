@@ -36,6 +36,7 @@ FIELDS: Mapping[str, Check] = {
     "keys": checks.store_url(_KEY_STORES),
     "envelope_keys": checks.text,
     "history": checks.store_url(_STORES),
+    "response_memory": checks.size_or_off,
     "response_ttl": checks.seconds,
     "allowed_hosts": checks.list_of(checks.host, "hosts"),
     "trusted_proxies": checks.list_of(checks.network, "addresses and networks"),

@@ -67,7 +67,9 @@ class ServerSettings(_Settings, frozen=True, kw_only=True):
     envelope_keys: str | None = None
     """File of the keys that sign provider state; None: they are made, and kept in the key store."""
     history: str | None = None
-    """URL of the history store; None: nothing is stored."""
+    """URL of the history store; None: responses are kept in memory, and nothing else."""
+    response_memory: int = 64 * _MEBIBYTE
+    """Maximum bytes of responses in memory, without a history store; 0: none are kept."""
     response_ttl: float = 30 * _DAY
     """Seconds after which stored responses expire."""
     allowed_hosts: tuple[str, ...] = ()

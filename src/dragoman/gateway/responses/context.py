@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from dragoman.gateway.large_bodies import aside
+from dragoman.gateway.large_bodies import LARGE, aside, aside_if_large
 from dragoman.gateway.responses import state_errors
 from dragoman.gateway.responses.items import reference_in, size_of
+from dragoman.gateway.responses.state_errors import NOT_KEPT
 from dragoman.gateway.responses.store import ENDED, ResponseStore
 
 if TYPE_CHECKING:
@@ -92,27 +93,29 @@ class StateResolver:
                 msg = f"The chain has more than {MAX_LINKS:,} responses: send the full input."
                 raise state_errors.too_long(msg, "previous_response_id")
             seen.add(at)
-            items, previous = await self._link(at)
-            size += await aside(size_of, items)
+            items, previous, stored = await self._link(at)
+            size += await aside_if_large(stored, size_of, items)
             self._expect_size(size)
             links.append(items)
             if previous is None:
                 return [item for link in reversed(links) for item in link]
             at = previous
 
-    async def _link(self, id: str) -> tuple[list[Any], str | None]:
-        """Returns the items of one response, and the id of its predecessor."""
+    async def _link(self, id: str) -> tuple[list[Any], str | None, int]:
+        """Returns the items of one response, the id of its predecessor, and its stored size."""
         found = None if self._responses is None else await self._responses.load(id)
         if found is None:
-            raise state_errors.no_previous(id)
+            kept = NOT_KEPT if self._responses is None else self._responses.retention
+            raise state_errors.no_previous(id, kept)
         if found.status not in _CONTINUABLE:
             status = found.status if found.status in ENDED else "in_progress"
             raise state_errors.unfinished(id, status)
         request = found.request
         if request.conversation is not None:  # its items are in the conversation
             before = await self._conversation(request.conversation, upto=found.answer.get("output"))
-            return before, None
-        return [*request.input, *found.answer.get("output", ())], request.previous
+            return before, None, LARGE + 1
+        items = [*request.input, *found.answer.get("output", ())]
+        return items, request.previous, found.size
 
     async def _conversation(self, id: str, upto: Any = None) -> list[Any]:
         if self._conversations is None:

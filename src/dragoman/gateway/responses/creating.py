@@ -5,15 +5,24 @@ from __future__ import annotations
 from time import time
 from typing import Any, Final
 
+import msgspec
 from msgspec import Struct
 
-from dragoman.errors import InvalidRequest
+from dragoman.errors import InvalidRequest, ModelNotFound
 from dragoman.gateway.chat import answer, read_client_request
 from dragoman.gateway.client_request import ClientRequest
+from dragoman.gateway.config.routing import Route
 from dragoman.gateway.endpoints import RESPONSES
 from dragoman.gateway.exchange import Exchange, Stamp
 from dragoman.gateway.inbound import InboundRequest
-from dragoman.gateway.large_bodies import aside, translated_aside
+from dragoman.gateway.large_bodies import (
+    LARGE,
+    MANY,
+    aside,
+    aside_if_large,
+    has_more_values,
+    translated_aside,
+)
 from dragoman.gateway.responses import state_errors
 from dragoman.gateway.responses.connections import Connection
 from dragoman.gateway.responses.context import ResolvedState, StateReferences, StateResolver
@@ -22,13 +31,17 @@ from dragoman.gateway.responses.ids import is_own, new_response_id, response_of
 from dragoman.gateway.responses.items import REFERENCE, ids_of, items_in, size_of
 from dragoman.gateway.responses.store import ResponseStore, StoredRequest
 from dragoman.gateway.responses.storing_sink import StoringSink
+from dragoman.gateway.state import Gateway
 from dragoman.model.jsontext import dumps, loads
 from dragoman.wire.losses import Loss
 
 _STATE: Final = frozenset({"previous_response_id", "conversation", "background", "generate"})
+_value: Final = msgspec.json.Decoder().decode
 _OURS: Final = (*sorted(_STATE), "stream_id")
 """Fields for the gateway that are not sent upstream."""
 _UNSTORED = Stamp(says={"store": False}, is_firm=False)
+_SETTLED: Final = frozenset({"state.store"})
+"""Settings that the gateway carries out itself, wherever the response is from."""
 _SEALED = "reasoning.encrypted_content"
 _NO_BACKGROUND = "`background` is not supported over a WebSocket"
 _MUST_STORE = "background responses are always stored: `store` can't be false"
@@ -42,9 +55,9 @@ async def create(inbound: InboundRequest) -> None:
         raise InvalidRequest(msg, status=405)
     client_request = await read_client_request(inbound, await inbound.body())
     if (
-        inbound.gateway.histories is None
-        and inbound.connection is None
+        inbound.connection is None
         and not _names_state(client_request)
+        and not await _may_store(inbound.gateway, client_request)
     ):
         await answer(inbound, _passed_on(inbound, client_request))
         return
@@ -82,6 +95,33 @@ def _names_state(client_request: ClientRequest) -> bool:
     return not _STATE.isdisjoint(client_request.fields) or REFERENCE.encode() in client_request.body
 
 
+async def _may_store(gateway: Gateway, client_request: ClientRequest) -> bool:
+    """Whether the response to a request that names no state may be stored here."""
+    if gateway.histories is not None:
+        return True
+    if not gateway.recent.is_on:
+        return False
+    try:
+        store = _value(client_request.fields.get("store", b"null"))
+        return is_kept_in_memory(gateway, await gateway.route(client_request.model), store)
+    except (msgspec.MsgspecError, UnicodeDecodeError, ModelNotFound):
+        return False  # `answer` raises an error that says what is wrong, unless middleware helps
+
+
+def is_kept_in_memory(gateway: Gateway, route: Route, store: Any) -> bool:
+    """Whether a response that continues nothing is kept without a history store.
+
+    Not where its provider stores it, and not in place of a cache: only if the client says so.
+    """
+    if store is False or (store is None and route.settings.cache is not None):
+        return False
+    return not any(
+        upstream.is_wire and upstream.dialect(hop.model).name == RESPONSES
+        for hop in route.hops
+        for upstream in (gateway.upstream(hop.place),)
+    )
+
+
 class StateStores(Struct):
     """The stores where a request's state may be."""
 
@@ -92,12 +132,14 @@ class StateStores(Struct):
     @classmethod
     def of(cls, inbound: InboundRequest) -> StateStores:
         """Returns the stores of the request's key."""
-        histories = inbound.gateway.histories
+        histories, recent = inbound.gateway.histories, inbound.gateway.recent
         key = None if inbound.key is None else inbound.key.id
-        if histories is None:
-            return cls(None, None, inbound.connection)
-        conversations = ConversationStore(histories, key)
-        return cls(ResponseStore(histories, key), conversations, inbound.connection)
+        if histories is not None:
+            conversations = ConversationStore(histories, key)
+            return cls(ResponseStore(histories, key), conversations, inbound.connection)
+        if recent.is_on:
+            return cls(ResponseStore(recent, key), None, inbound.connection)
+        return cls(None, None, inbound.connection)
 
 
 class Creation:
@@ -116,6 +158,7 @@ class Creation:
         self.found = found
         self.state = state
         self.stores = False
+        self._size = LARGE + 1
         self.is_background = body.get("background") is True
         self.is_warming = state.connection is not None and (
             body.get("generate") is False or not found.whole
@@ -142,24 +185,36 @@ class Creation:
         if await _is_foreign(wanted, state):
             return None
         made = cls(body, wanted, await resolver.resolve(wanted), state)
-        await made._decide(inbound, client_request.losses)
+        made._size = len(raw) if not has_more_values(raw, MANY) else LARGE + 1
+        await made._decide(inbound.gateway, client_request.losses, len(raw))
         return made
 
-    async def _decide(self, inbound: InboundRequest, losses: tuple[Loss, ...]) -> None:
+    async def _decide(self, gateway: Gateway, losses: tuple[Loss, ...], size: int) -> None:
         """Decides whether the response is stored, and builds the upstream request."""
         store = self.body.get("store")
         if store is not None and not isinstance(store, bool):
             msg = "`store` must be true or false"
             raise state_errors.invalid(msg, "store")
-        route = await inbound.gateway.route(_text(self.body, "model"))
+        route = await gateway.route(_text(self.body, "model"))
         may = self.state.responses is not None and route.settings.store is not False
         self.stores = may and store is not False and not self.is_warming
+        if gateway.histories is None:
+            is_fitting = self._continues or is_kept_in_memory(gateway, route, store)
+            self.stores = self.stores and is_fitting and size <= gateway.recent.most_input
         if self.is_background:
-            self._expect_background(may=may)
-        self.client_request = await aside(
-            lambda: ClientRequest(RESPONSES, dumps(self._sent()), headers=None)
+            self._expect_background(may=may and gateway.histories is not None)
+        is_alone = not self.found.before and not self.wanted.references
+        self.client_request = await aside_if_large(
+            self._size if is_alone else LARGE + 1,
+            lambda: ClientRequest(RESPONSES, dumps(self._sent()), headers=None),
         )
         self.client_request.losses = losses
+
+    @property
+    def _continues(self) -> bool:
+        """Whether it refers to responses that are stored here."""
+        is_linked = self.wanted.previous is not None and self.found.link is None
+        return is_linked or bool(self.wanted.references)
 
     def _expect_background(self, *, may: bool) -> None:
         if self.state.connection is not None:
@@ -196,7 +251,8 @@ class Creation:
     def exchange(self, inbound: InboundRequest, sink: Any) -> Exchange:
         """Returns the exchange that produces the response."""
         is_kept = self.stores or self.state.connection is not None
-        stamp = Stamp(self.id if is_kept else None, self.says)
+        settled = _SETTLED if self.stores else frozenset()
+        stamp = Stamp(self.id if is_kept else None, self.says, settled=settled)
         return Exchange(self.client_request, sink, inbound.gateway.translations, stamp=stamp)
 
     def stored_request(self, created_at: float) -> StoredRequest:
@@ -221,12 +277,12 @@ class Creation:
         else:
             await answer(inbound, exchange)
 
-    async def keep(self, given: dict[str, Any]) -> None:
-        """Stores a response, and adds it to its conversation and connection."""
+    async def keep(self, given: dict[str, Any], size: int) -> None:
+        """Stores a response of that many bytes; adds it to its conversation and connection."""
         store = self.state.responses
         if self.stores and store is not None and not store.is_deleted(self.id):
-            asked = await aside(self.stored_request, time())
-            await store.add(self.id, asked, given)
+            asked = await aside_if_large(self._size, self.stored_request, time())
+            await store.add(self.id, asked, given, size=self._size + size)
         await self.join(given)
 
     async def join(self, given: dict[str, Any]) -> None:

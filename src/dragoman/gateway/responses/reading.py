@@ -23,7 +23,7 @@ async def response(inbound: InboundRequest) -> None:
     endpoint, method = inbound.endpoint, inbound.method
     store = StateStores.of(inbound).responses
     if store is None:
-        raise state_errors.no_response(endpoint.name)
+        raise state_errors.no_response(endpoint.name, state_errors.NOT_KEPT)
     match endpoint.action, method:
         case "", "GET":
             await _read(inbound, store)
@@ -44,7 +44,7 @@ async def response(inbound: InboundRequest) -> None:
 async def _found(inbound: InboundRequest, store: ResponseStore) -> StoredResponse:
     found = await load_current(store, inbound.endpoint.name)
     if found is None:
-        raise state_errors.no_response(inbound.endpoint.name)
+        raise state_errors.no_response(inbound.endpoint.name, store.retention)
     return found
 
 
@@ -64,7 +64,7 @@ async def _read(inbound: InboundRequest, store: ResponseStore) -> None:
 async def _delete(inbound: InboundRequest, store: ResponseStore) -> None:
     id = inbound.endpoint.name
     if not await store.delete(id):
-        raise state_errors.no_response(id)
+        raise state_errors.no_response(id, store.retention)
     inbound.gateway.background.cancel(id)
     await _send(inbound, {"id": id, "object": "response", "deleted": True})
 
@@ -76,7 +76,7 @@ async def _cancel(inbound: InboundRequest, store: ResponseStore) -> None:
         raise state_errors.invalid(msg)
     ended = await store.end(found.id, "cancelled")
     if ended is None:
-        raise state_errors.no_response(found.id)
+        raise state_errors.no_response(found.id, store.retention)
     inbound.gateway.background.cancel(found.id)
     await _send(inbound, ended.answer)
 

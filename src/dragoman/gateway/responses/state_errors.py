@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from dragoman.errors import InvalidRequest
 from dragoman.gateway.responses.ids import shown
 
+NOT_KEPT: Final = "This gateway stores no responses."
 
-def no_response(id: str) -> InvalidRequest:
-    """The response in the path was not found."""
-    return InvalidRequest(f"Response with id {shown(id)} not found.", status=404)
+
+def no_response(id: str, kept: str = "") -> InvalidRequest:
+    """The response in the path was not found; `kept` says how responses are kept here."""
+    return InvalidRequest(f"Response with id {shown(id)} not found. {kept}".rstrip(), status=404)
 
 
 def no_compaction() -> InvalidRequest:
@@ -20,10 +24,11 @@ def no_compaction() -> InvalidRequest:
     )  # fmt: skip
 
 
-def no_previous(id: str) -> InvalidRequest:
+def no_previous(id: str, kept: str = "") -> InvalidRequest:
     """`previous_response_id` was not found. OpenAI returns 400, not 404; Codex checks the code."""
+    why = f" {kept} Send the full input instead." if kept else ""
     return InvalidRequest(
-        f"Previous response with id {shown(id)} not found.",
+        f"Previous response with id {shown(id)} not found.{why}",
         status=400, param="previous_response_id", code="previous_response_not_found",
     )  # fmt: skip
 

@@ -17,15 +17,16 @@ from msgspec import Struct
 
 from dragoman.errors import Conflict, Corrupt, NotFound
 from dragoman.gateway.histories import ITEMS, RESPONSES, Histories
-from dragoman.gateway.large_bodies import aside
+from dragoman.gateway.large_bodies import LARGE, aside_if_large
 from dragoman.gateway.responses.documents import document, entry
 from dragoman.gateway.responses.ids import is_own, is_plain, response_of
 from dragoman.history.identity import SessionIdentity
-from dragoman.history.storage.protocol import DuplicateIds, Row, Storage
+from dragoman.history.storage.protocol import DuplicateIds, Entry, Row, Storage
 
 ASKED, ANSWER = "asked", "answer"
 ENDED: Final = frozenset({"completed", "incomplete", "failed", "cancelled"})
 _FIRST_ROWS = 2
+_UNKNOWN: Final = LARGE + 1  # bytes
 _ABANDONED = 60.0
 """Seconds without a heartbeat after which a background response counts as abandoned."""
 _ATTEMPTS = 8
@@ -53,6 +54,8 @@ class StoredResponse(Struct, kw_only=True):
     answer: dict[str, Any]
     seen_at: float
     """The time of the last write; a response in progress is rewritten as a heartbeat."""
+    size: int = 0
+    """Bytes in the store."""
 
     @property
     def status(self) -> str:
@@ -76,6 +79,11 @@ class ResponseStore:
     def __init__(self, histories: Histories, key: str | None) -> None:
         self._histories = histories
         self._key = key
+
+    @property
+    def retention(self) -> str:
+        """See `Histories.retention`."""
+        return self._histories.retention
 
     def identity(self, id: str) -> SessionIdentity:
         """Returns the session of a response. Ids never become paths: stores use a digest."""
@@ -119,18 +127,20 @@ class ResponseStore:
         rows = await storage.rows(self.identity(id), limit=_FIRST_ROWS)
         if len(rows) < _FIRST_ROWS:
             return None
-        found = await aside(_read, id, rows)
+        size = sum(len(row.body) for row in rows)
+        found = await aside_if_large(size, _read, id, rows)
+        found.size = size
         if time() - found.request.created_at > self._histories.response_ttl:
             await storage.delete(self.identity(id))
             return None
         return found
 
-    async def add(self, id: str, request: StoredRequest, answer: dict[str, Any]) -> int:
-        """Stores a response; returns the version of its session."""
+    async def add(
+        self, id: str, request: StoredRequest, answer: dict[str, Any], *, size: int = _UNKNOWN
+    ) -> int:
+        """Stores a response; returns the version of its session. `size`: of both, in bytes."""
         storage = await self.storage()
-        entries = await aside(
-            lambda: [entry(ASKED, msgspec.to_builtins(request)), entry(ANSWER, answer)]
-        )
+        entries = await aside_if_large(size, _entries, request, answer)
         await self._point_to(storage, id, answer)
         return (await storage.append(self.identity(id), entries, expected=0)).version
 
@@ -219,6 +229,10 @@ class ResponseStore:
         rows = await (await self.storage()).rows(self._pointer(id), limit=1, newest=True)
         found = document(rows[0]) if rows else None
         return found.get("response") if isinstance(found, dict) else None
+
+
+def _entries(request: StoredRequest, answer: dict[str, Any]) -> list[Entry]:
+    return [entry(ASKED, msgspec.to_builtins(request)), entry(ANSWER, answer)]
 
 
 def _read(id: str, rows: Sequence[Row]) -> StoredResponse:

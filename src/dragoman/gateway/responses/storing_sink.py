@@ -9,7 +9,8 @@ from typing import Any, Final
 from dragoman.gateway.upstream_task import Sink
 from dragoman.model.jsontext import loads
 
-Keep = Callable[[dict[str, Any]], Awaitable[None]]
+Keep = Callable[[dict[str, Any], int], Awaitable[None]]
+"""Takes a response and its size in bytes."""
 END: Final = re.compile(rb"(?:\A|\n)event: response\.(?:completed|incomplete|failed)\r?\ndata: ")
 
 
@@ -27,7 +28,7 @@ class StoringSink:
 
     async def respond(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
         """Stores a response that is not streamed."""
-        await self._kept(loads(body))
+        await self._kept(body)
         await self._sink.respond(status, headers, body)
 
     async def begin(self, headers: Mapping[str, str]) -> None:
@@ -48,9 +49,10 @@ class StoringSink:
         found = END.search(data)
         if found is not None:
             text = data[found.end() :].partition(b"\n")[0]
-            await self._kept(loads(text)["response"])
+            await self._kept(text, "response")
 
-    async def _kept(self, answer: dict[str, Any]) -> None:
+    async def _kept(self, text: bytes, field: str | None = None) -> None:
         keep, self._keep = self._keep, None  # only once; if storing fails, the response fails
         if keep is not None:
-            await keep(answer)
+            answer = loads(text)
+            await keep(answer if field is None else answer[field], len(text))

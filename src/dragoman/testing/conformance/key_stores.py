@@ -52,7 +52,8 @@ class Place:
     async def opened(self, **options: Any) -> AsyncGenerator[Keys]:
         """Its keys, as another process would open them."""
         store = store_at(self.url) if self._make is None else self._make()
-        keys = Keys(store, **{"clock": self.clock, **options})
+        options.setdefault("clock", self.clock)
+        keys = Keys(store, **options)
         await keys.start()
         try:
             yield keys

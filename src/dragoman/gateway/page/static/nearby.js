@@ -116,8 +116,10 @@ export class Nearby {
   scrolled() {
     this.hold();
     const { scrollTop, scrollHeight, clientHeight } = this.box;
-    this.rest = Math.min(this.seen, scrollHeight) - scrollTop - clientHeight; // what came since is for `resized` to follow
     const wasAtEnd = this.isAtEnd;
+    // At the end, what came since is for `resized` to follow. Above it, what came may stand above what is
+    // in view: compared with the height before, the place would be beyond the end.
+    this.rest = (wasAtEnd ? Math.min(this.seen, scrollHeight) : scrollHeight) - scrollTop - clientHeight;
     this.isAtEnd = this.rest < FOLLOWS;
     this.mark();
     if (Math.abs(scrollTop - this.view.top) < STEP && wasAtEnd === this.isAtEnd) return;
