@@ -8,9 +8,9 @@ the same time, on a local disk.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import update_wrapper
+from functools import partial
 from pathlib import Path
 from threading import RLock
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -76,6 +76,11 @@ _KEYS = {
 _AT = "CASE typeof(s.at) WHEN 'real' THEN s.at ELSE 0.0 END"
 _CHANGES = "SELECT digest, number FROM feed WHERE number > ? ORDER BY number LIMIT ?"
 _CACHED = 1000  # sessions whose numbers are cached
+# The other operations read many sessions: only each of their steps runs on the worker thread.
+_ON_WORKER = (
+    "session", "append", "rows", "row", "count", "rewrite", "clear", "fork", "activate",
+    "keep_windows", "delete", "restore", "set_aside", "lease", "renew", "release",
+)  # fmt: skip
 _OUTSIDE = "backups and snapshots of the file, and freed blocks of the disk"
 
 
@@ -314,7 +319,11 @@ class SQLiteStorage(Ledger):
         self, path: str | Path, *, durability: Durability = "process", blocking: bool = False
     ) -> None:
         super().__init__(SQLiteShelf(Path(path), durability, blocking=blocking))
-        self._locks = None  # its operations run one at a time, on the worker thread
+        if not blocking:
+            # They run one at a time, each as a whole: one change of threads, not one for each step.
+            self._locks = None
+            for name in _ON_WORKER:
+                setattr(self, name, partial(self.shelf.worker.drive, getattr(self, name)))
 
     async def sessions_by_time(
         self, *, limit: int, before: tuple[float, str] | None = None, without: Sequence[str] = ()
@@ -327,26 +336,6 @@ class SQLiteStorage(Ledger):
     async def number_of_sessions(self, without: Sequence[str] = ()) -> int:
         """See `Ordering.number_of_sessions`."""
         return await self.shelf.number(without)
-
-
-def _on_worker(
-    operation: Callable[Concatenate[SQLiteStorage, P], Coroutine[Any, Any, T]],
-) -> Callable[Concatenate[SQLiteStorage, P], Coroutine[Any, Any, T]]:
-    """An operation that runs as a whole on the worker thread: one change of threads, not three."""
-
-    async def run(self: SQLiteStorage, /, *arguments: P.args, **named: P.kwargs) -> T:
-        return await self.shelf.worker.drive(operation, self, *arguments, **named)
-
-    update_wrapper(run, operation)
-    return run
-
-
-# The others read many sessions: only each of their steps runs on the thread.
-for _name in (
-    "session", "append", "rows", "row", "count", "rewrite", "clear", "fork", "activate",
-    "keep_windows", "delete", "restore", "set_aside", "lease", "renew", "release",
-):  # fmt: skip
-    setattr(SQLiteStorage, _name, _on_worker(getattr(SQLiteStorage, _name)))
 
 
 # --- what runs on the connection
