@@ -81,7 +81,7 @@ class Fenced(Conflict):
 class Ledger:
     """A `Storage` on a shelf."""
 
-    def __init__(self, shelf: Shelf) -> None:
+    def __init__(self, shelf: Shelf, *, takes_turns: bool | None = None) -> None:
         self.shelf = shelf
         self.is_blocking = shelf.is_blocking
         # The head after this writer's latest commit. It is checked by the next, and saves a read.
@@ -89,7 +89,9 @@ class Ledger:
         self._forks = -1
         self._stamps = count()
         # A commit must be this writer's latest when its outcome is looked for.
-        self._locks = None if shelf.is_blocking else SessionLocks(blocking=False)
+        takes_turns = not shelf.is_blocking if takes_turns is None else takes_turns
+        self._locks = SessionLocks(blocking=False) if takes_turns else None
+        self._changed = self._in_turn if takes_turns else self._made
         self._is_watching = False
         self._watched: dict[str, tuple[tuple[int, int], float]] = {}
 
@@ -135,7 +137,7 @@ class Ledger:
             return Change(_next(head, more, seal, at=entries[-1].at, added=more), rows)
 
         try:
-            now = await self._changed(identity, expected, fence, appended, at=entries[0].at)
+            now = await self._changed(identity, expected, fence, appended, entries[0].at)
         except DuplicateIds:
             pass
         else:
@@ -221,7 +223,7 @@ class Ledger:
             kept = None if seal is UNSET else seal
             return Change(_next(empty, 0, kept, at=at, branches=(MAIN, ())), is_emptied=True)
 
-        return (await self._changed(identity, expected, fence, cleared, at=at)).version
+        return (await self._changed(identity, expected, fence, cleared, at)).version
 
     async def fork(
         self,
@@ -344,19 +346,15 @@ class Ledger:
 
     # --- commits
 
-    async def _changed(
+    async def _in_turn(
         self,
         identity: SessionIdentity,
         expected: int | None,
         fence: int | None,
         change: Making | SlowMaking,
-        *,
         at: float | None = None,
     ) -> Session:
-        """Makes a change to the newest version. With `at`, the session is created if necessary."""
-        if self._locks is None:
-            return await self._made(identity, expected, fence, change, at)
-        async with self._locks.of(identity.digest):
+        async with self._turn(identity.digest):
             return await self._made(identity, expected, fence, change, at)
 
     def _turn(self, digest: str) -> AbstractAsyncContextManager[None]:
@@ -369,8 +367,9 @@ class Ledger:
         expected: int | None,
         fence: int | None,
         change: Making | SlowMaking,
-        at: float | None,
+        at: float | None = None,
     ) -> Session:
+        """Makes a change to the newest version. With `at`, the session is created if necessary."""
         digest = identity.digest
         head = self._seen.pop(digest, None)
         if head is not None and expected is not None and expected != head.session.version:

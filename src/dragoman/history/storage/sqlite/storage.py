@@ -199,6 +199,8 @@ class SQLiteShelf:
 
     async def commit(self, before: int, stored: Stored, change: Change | None) -> bool:
         """See `Shelf.commit`."""
+        if self.is_blocking:
+            return self._write(_committed, (before, stored, change))
         return await self.worker.run(self._write, _committed, (before, stored, change))
 
     async def rows(
@@ -318,10 +320,10 @@ class SQLiteStorage(Ledger):
     def __init__(
         self, path: str | Path, *, durability: Durability = "process", blocking: bool = False
     ) -> None:
-        super().__init__(SQLiteShelf(Path(path), durability, blocking=blocking))
+        shelf = SQLiteShelf(Path(path), durability, blocking=blocking)
+        super().__init__(shelf, takes_turns=False)
         if not blocking:
             # They run one at a time, each as a whole: one change of threads, not one for each step.
-            self._locks = None
             for name in _ON_WORKER:
                 setattr(self, name, partial(self.shelf.worker.drive, getattr(self, name)))
 
