@@ -110,7 +110,6 @@ class TestMessages:
             Message.user("Hi"),
             Text("Hi"),
             {"role": "user", "content": "Hi"},
-            {"content": "Hi"},
             {"type": "text", "text": "Hi"},
             {"role": "user", "parts": [{"text": "Hi"}]},
             {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Hi"}]},

@@ -13,6 +13,7 @@ import re
 from base64 import b64decode, b64encode
 from collections.abc import Iterator
 from functools import cache
+from itertools import product
 from typing import Any, NamedTuple
 
 import pytest
@@ -20,7 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dragoman
-from dragoman.errors import DragomanError
+from dragoman.errors import DragomanError, InvalidInputError
 from dragoman.model.requests import Request
 from dragoman.providers.documents.reading import Reader
 from dragoman.providers.documents.writing import Destination
@@ -61,11 +62,11 @@ _EMPTY: tuple[Any, ...] = (None, "", {}, [])
 
 _AREAS = (
     (r"^\.(messages|contents|input|system|instructions|systemInstruction)\b",
-     ("messages", "system", "state")),
+     ("messages", "system", "state", "output")),  # JSON may be asked for in words
     (r"^\.(tools|toolConfig|tool_choice|mcp_servers)\b", ("tools", "tool_choice", "extras")),
     (r"max_(completion_|output_)?tokens|maxOutputTokens|num_predict", ("sampling.max_tokens",)),
     (r"think|reasoning|effort", ("thinking",)),
-    (r"format|response(Json)?Schema|output_config|responseMimeType", ("output",)),
+    (r"format|response(Json)?Schema|output_config|responseMimeType", ("output", "tool_choice")),
     (r"^\.(model|stream)$", ("model", "stream")),
 )  # fmt: skip
 
@@ -240,12 +241,15 @@ def test_chains_of_generated_requests_invent_nothing(
 @pytest.mark.parametrize("source", DIALECTS)
 def test_every_recorded_request_to_every_dialect(source: str) -> None:
     """One step, so that each run covers each kind of request."""
-    found = [
-        (target, path, value)
-        for first in recorded(source)
-        for target in DIALECTS
-        for path, value in invented(first, converted(json.dumps(first).encode(), source, (target,)))
-    ]
+    found: list[tuple[str, str, Any]] = []
+    for first, target in product(recorded(source), DIALECTS):
+        try:
+            last = converted(json.dumps(first).encode(), source, (target,))
+        except InvalidInputError as error:
+            if "conversation" not in str(error):
+                raise
+        else:  # otherwise, nothing of it can be sent
+            found += [(target, path, value) for path, value in invented(first, last)]
     assert found == []
 
 

@@ -18,6 +18,7 @@ from dragoman.errors import ConfigError, ContextTooSmall, StoreError
 from dragoman.history import ChatHistory, ChatHistoryConfig, MemoryStorage, SessionIdentity, Window
 from dragoman.history.remembered_cuts import MAX_CUTS, Key, StoredWindow, read
 from dragoman.history.storage.protocol import Session, Storage
+from dragoman.history.storage.shelf import Change
 from dragoman.history.tokens import estimate
 from dragoman.history.truncation import Cut, LastTurns, Summarise, notes
 from dragoman.model import document
@@ -60,8 +61,9 @@ async def legacy(storage: MemoryStorage, cut: Cut) -> None:
     """The single cut of an earlier release, on the first branch."""
     cut.settle()
     raw = document.write("Window", StoredWindow(0, cut))
-    kept = storage._sessions[ONE.digest]
-    kept.head = msgspec.structs.replace(kept.head, window=raw)
+    await storage._changed(
+        ONE, None, None, lambda head: Change(msgspec.structs.replace(head, window=raw))
+    )
 
 
 class TestNothingIsHidden:

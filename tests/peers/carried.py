@@ -331,7 +331,7 @@ ROWS = (
         "BerriAI/litellm#16895",
         Request(_CHAT, {"model": "m", "tools": [_TOOL], "messages": [
             _HI,
-            {"role": "assistant", "content": None,
+            {"role": "assistant", "content": "I call.",
              "tool_calls": [{**_CALL, "id": "call_1__thought__Q2lRQg=="}]},
             {**_RESULT, "tool_call_id": "call_1__thought__Q2lRQg=="},
         ]}),
@@ -426,6 +426,20 @@ ROWS = (
             ),
             reports_nothing,
         ),
+        (_CLAUDE,),
+    ),
+    Row(
+        "`cache_control` on a part of a Responses output is a cache hint",
+        "BerriAI/litellm#27950",
+        Request(_RESPONSES, {"model": "m", "max_output_tokens": 9, "input": [
+            {"role": "user", "content": "Hi"},
+            {"type": "function_call", "call_id": "call_1", "name": "f", "arguments": "{}"},
+            {"type": "function_call_output", "call_id": "call_1", "output": [
+                {"type": "input_text", "text": "a"},
+                {"type": "input_text", "text": "b", "cache_control": _EPHEMERAL},
+            ]},
+        ]}),
+        (_caches(("messages", 2, "content", 0, "content", 1)), reports_nothing),
         (_CLAUDE,),
     ),
     Row(

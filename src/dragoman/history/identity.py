@@ -11,7 +11,7 @@ from urllib.parse import unquote_to_bytes
 from dragoman.errors import InvalidInputError
 from dragoman.model.value import Value, expect, expect_fields, name_shown
 
-FIELDS = ("agent", "chat", "user", "group", "scope")
+FIELDS: tuple[str, ...] = ("agent", "chat", "user", "group", "scope")
 _PERSONAL_FIELDS = frozenset({"user", "group"})
 _MAX_NAME_BYTES = 64 * 1024
 # Uppercase is escaped too: some file systems and collations are case-insensitive.

@@ -12,8 +12,8 @@ import msgspec
 from dragoman.errors import Conflict, InvalidInputError
 from dragoman.history import remembered_cuts
 from dragoman.history.identity import SessionIdentity
+from dragoman.history.storage.integrity import is_damaged
 from dragoman.history.storage.protocol import MAIN, Filter, Session, Storage
-from dragoman.history.storage.soundness import is_damaged
 from dragoman.history.stored_session import Keeper
 from dragoman.history.transfer import every_session
 from dragoman.history.truncation.groups import Group, grouped, is_instruction

@@ -10,9 +10,8 @@ from typing import NamedTuple
 from dragoman.errors import ConfigError, Corrupt, NotFound
 from dragoman.history.branch_paths import Stretch, read_path, read_tail, stretches
 from dragoman.history.records import is_sealed, message_of
-from dragoman.history.storage.integrity import tally_of
+from dragoman.history.storage.integrity import is_damaged, tally_of
 from dragoman.history.storage.protocol import MAIN, Row, Session, Storage
-from dragoman.history.storage.soundness import is_damaged
 from dragoman.model.messages import Message
 from dragoman.model.parts import Text
 from dragoman.model.roles import Role

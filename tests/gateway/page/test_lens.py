@@ -7,8 +7,10 @@ import asyncio
 import json
 import re
 import shutil
+import sqlite3
 import subprocess
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -279,7 +281,7 @@ def test_a_large_body_nested_deeply_is_refused(serving: Serving) -> None:
 
 
 def test_a_stored_conversation_is_shown(tmp_path: Path) -> None:
-    """The page sends only the conversation's id."""
+    """The page sends only the conversation's id; messages that can't be read are counted."""
     server = ServerSettings(history=f"sqlite:///{tmp_path / 'chats.db'}")
 
     async def written() -> str:
@@ -296,7 +298,13 @@ def test_a_stored_conversation_is_shown(tmp_path: Path) -> None:
         foreign = ask(found, "lens", {**asked, "conversation": "f" * 40})
     assert status == 200
     assert [row["left"] for row in shown["rows"]] == [["messages[0]"], ["messages[1]"]]
+    assert shown["damaged"] == 0
     assert foreign.status == 404
+    with closing(sqlite3.connect(tmp_path / "chats.db")) as at, at:
+        at.execute("UPDATE messages SET body = '{' WHERE seq = 2")
+    with running(GatewayConfig(server=server)) as found:
+        shown = ask(found, "lens", asked).body
+    assert (len(shown["rows"]), shown["damaged"]) == (1, 1)
 
 
 # --- snippets

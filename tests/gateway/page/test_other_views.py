@@ -138,6 +138,31 @@ def test_the_lens_says_that_it_leaves_out_messages(
     assert page.locator(".lens-row", has_text="Question 0").count() == 0
 
 
+def test_the_lens_says_what_it_cannot_read(looking: Looking) -> None:
+    """Messages that are damaged in the store are not left out without a word."""
+    page = looking.page
+
+    def with_damage(route: Any) -> None:
+        body = route.fetch().json()
+        route.fulfill(json=body | {"damaged": 2})
+
+    page.route("**/ui/api/lens", with_damage)
+    looking.go("#/lens?left=openai-chat&right=anthropic", ".recent-list button")
+    page.locator(".recent-list button").first.click()
+    page.get_by_text("2 messages of this conversation can").wait_for()
+
+
+def test_a_search_shows_the_word_that_was_found(flow: Flow) -> None:
+    """Also on a phone, where a row has one line for an excerpt, and the word far in a text."""
+    page = flow.start("Yes")
+    flow.say("There is much to say of this. " * 9 + "And of the albatross? " * 9, "Yes")
+    flow.looking.go("#/history", ".history-row")
+    page.locator("[data-search]").fill("albatross")
+    page.locator(".history-row mark").first.wait_for()
+    [(_, row)] = boxes(page, ".history-row .first")
+    assert boxes(page, ".history-row mark")[0][1] <= row
+
+
 # --- keys
 
 

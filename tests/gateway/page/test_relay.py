@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dragoman import Message
-from dragoman.errors import NotFound
+from dragoman.errors import Conflict, NotFound
 from dragoman.gateway.page import relay
 from dragoman.gateway.page.relay import Relay, events_elsewhere, running, tell
 from dragoman.history import MemoryStorage
@@ -24,9 +24,8 @@ _RUN = f"{'0' * 40}-0-{'0' * 32}"
 class _Run:
     """A run that only remembers what it was told."""
 
-    id = _RUN
-
-    def __init__(self) -> None:
+    def __init__(self, id: str = _RUN) -> None:
+        self.id = id
         self.stopped = asyncio.Event()
         self.decided: list[tuple[str, bool, str]] = []
 
@@ -85,3 +84,16 @@ async def test_a_run_without_a_sign_of_life_is_over(monkeypatch: pytest.MonkeyPa
         with pytest.raises(NotFound):
             await tell(storage, _RUN, {"stop": True})
         assert [each async for each in events_elsewhere(storage, _RUN, 60)] == []
+
+
+async def test_a_branch_has_one_run_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of workers that start one at once, one does; the branch of a dead one is free."""
+    storage = MemoryStorage()
+    relays = [Relay(storage, _Run(f"{'0' * 40}-0-{number:032}")) for number in range(5)]
+    told = await asyncio.gather(*(each.__aenter__() for each in relays), return_exceptions=True)
+    assert sorted(map(repr, map(type, told))) == sorted(map(repr, [*[Conflict] * 4, type(None)]))
+    monkeypatch.setattr(relay, "_DEAD", 0)
+    async with Relay(storage, _Run()):
+        monkeypatch.undo()
+        assert await running(storage, "0" * 40, 0) == _RUN
+    await relays[told.index(None)].__aexit__()

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
+from dragoman import ChatHistory, Message, SessionIdentity
+from dragoman.history.session_summaries import TAGS
 from tests.gateway.page.browsing import opened, until
 from tests.gateway.page.flows import EVERY_WIDTH
 from tests.gateway.page.pages import PAGE, TestPage, page_at, url_of
@@ -77,6 +80,21 @@ def test_tags_go_where_the_conversation_goes(own: TestPage) -> None:
         own.write("DELETE", f"conversations/{each}")
     assert named(own) == {}
     assert found(own, tag="travel") == []
+
+
+def test_tags_that_were_copied_into_the_store_are_found(own: TestPage) -> None:
+    """Once the list has shown them, the filter knows them, whoever wrote them."""
+    made(own, "The old bridge", "travel")
+
+    async def copied() -> None:
+        name = SessionIdentity(agent="chat", chat="copied")
+        async with ChatHistory(name, own.gateway.config.server.history) as history:
+            await history.add(Message.user("A copy").with_metadata(TAGS, ["home"]))
+
+    asyncio.run(copied())
+    id = next(each["id"] for each in own.read("conversations")["items"] if each["tags"] == ["home"])
+    assert named(own) == {"home": 1, "travel": 1}
+    assert found(own, tag="home") == [id]
 
 
 INVALID: tuple[Any, ...] = ("travel", [1], [None], ["x" * 41], [f"t{n}" for n in range(21)], {})

@@ -428,6 +428,21 @@ def test_another_worker_shows_a_run_that_goes_on(tmp_path: Path) -> None:
         assert len(other.read("conversations")["items"]) == 1
 
 
+def test_a_conversation_is_deleted_while_another_worker_answers(tmp_path: Path) -> None:
+    """Its run is stopped first, on whichever branch it is; nothing of it comes back."""
+    url = url_of("sqlite", tmp_path)
+    with page_at(url, workers=2) as one, page_at(url, workers=2) as other:
+        id = one.talk("Hello.", model="echo:")[0]["conversation"]
+        one.script(Hangs("Slow words"))
+        with one.talking("Otherwise.", conversation=id, after="") as events:
+            while next(events)["type"] != "delta":
+                pass
+            assert other.write("DELETE", f"conversations/{id}") == {"deleted": 1}
+            assert [event["type"] for event in events][-1] == "done"
+        for page in (one, other):
+            assert page.read("conversations")["items"] == []
+
+
 def test_what_is_decided_at_another_worker_reaches_the_run(tmp_path: Path) -> None:
     """Two gateways share a store: decisions sent to one reach the run in the other."""
     url, path = url_of("sqlite", tmp_path), ""

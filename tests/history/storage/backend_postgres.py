@@ -95,12 +95,11 @@ async def asked(schema: str, template: str, values: Sequence[Any] = ()) -> list[
 
 # --- damage
 
-BEYOND = ("not exist", "don't exist", "index has messages", "can't be found")
+BEYOND = ("to no session", "don't exist", "index has messages", "don't match its key")
 """What no repair reaches: a session that is completely gone, or was replaced by another."""
 KINDS = dict.fromkeys(("flip", "cut", "delete"), 1000 if IN_FULL else 2 if IN_SHORT else 5)
 _COLUMNS = {
-    "heads": 'digest agent chat "user" version last_seq created_at updated_at active indexed forks'
-    ' "window" windows chain seal',
+    "heads": 'digest agent chat "user" stamp at document last_seq indexed',
     "messages": "session seq branch at id model input output cache_read cache_write thinking"
     " reported_total checksum chain body",
     "texts": "session seq branch at words",

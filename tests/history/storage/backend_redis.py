@@ -60,7 +60,7 @@ def place(_tmp_path: Path) -> Generator[Callable[[], Storage]]:
 
 # --- damage
 
-BEYOND = ("not exist", "don't exist", "index has messages", "can't be found")
+BEYOND = ("not exist", "don't match its key")
 """What no repair reaches: a session that is completely gone, or was replaced by another."""
 KINDS = dict.fromkeys(("flip", "cut", "delete"), 1000 if IN_FULL else 2 if IN_SHORT else 5)
 

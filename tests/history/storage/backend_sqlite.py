@@ -66,14 +66,12 @@ _ODD = (
 )  # fmt: skip
 _COLUMNS = {
     "heads": (
-        *("id", "digest", "agent", "chat", "user", '"group"', "scope", "version", "last_seq"),
-        *("created_at", "updated_at", "active", "indexed", "window", "windows", "chain", "seal"),
+        *("id", "digest", "agent", "chat", "user", '"group"', "scope", "stamp", "at", "document"),
     ),
     "messages": (
         *("rowid", "session", "branch", "seq", "id", "at", "model", "input", "output"),
         *("reported_total", "body", "checksum", "chain"),
     ),
-    "forks": ("session", "number", "parent", "at"),
 }
 _CASES = [
     (table, column, value)
@@ -86,10 +84,9 @@ _BEYOND_REPAIR = {  # it is unknown whose they are
     ("heads", "digest"),
     ("messages", "session"),
     ("messages", "rowid"),
-    ("forks", "session"),
 }
 _SHARES = 8
-BEYOND = ("not exist", "don't exist", "newer")
+BEYOND = ("to no session", "newer")
 """What no repair reaches: rows whose session is gone, and what another version has written."""
 KINDS = {
     **dict.fromkeys(_WAYS, 1000 if IN_FULL else 12 if IN_SHORT else 30),
@@ -146,11 +143,10 @@ class SQLiteDamager:
 
     def _change(self, table: str, statement: str, chance: Random) -> bool:
         """Change one row behind the storage's back; returns whether that was possible."""
-        key = "number" if table == "forks" else "rowid"
         with closing(sqlite3.connect(self._path, isolation_level=None)) as raw:
-            keys = [found for (found,) in raw.execute(f"SELECT {key} FROM {table} ORDER BY {key}")]
+            keys = [found for (found,) in raw.execute(f"SELECT rowid FROM {table} ORDER BY rowid")]
             try:
-                done = raw.execute(f"{statement} WHERE {key} = ?", (chance.choice(keys),))
+                done = raw.execute(f"{statement} WHERE rowid = ?", (chance.choice(keys),))
             except sqlite3.Error:
                 return False
             return done.rowcount > 0

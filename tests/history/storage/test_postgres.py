@@ -32,8 +32,8 @@ def test_settings_come_from_the_url_and_keywords_override_them() -> None:
     url = "postgresql://u:p@h:1/d?schema=a&sslmode=require&connections=3"
     storage = PostgresStorage(url, schema="b")
     assert storage.name == "postgresql://h:1/d?schema=b"
-    assert storage._settings.connections == 3
-    assert storage._settings.url == "postgresql://u:p@h:1/d?sslmode=require"
+    assert storage.shelf.settings.connections == 3
+    assert storage.shelf.settings.url == "postgresql://u:p@h:1/d?sslmode=require"
 
 
 def test_its_name_has_no_password() -> None:
@@ -168,7 +168,7 @@ async def test_a_message_without_its_session_is_reported(place: str) -> None:
         await storage.append(ONE, [entry()])
         await asked(place, "DELETE FROM our.heads")
         [problem] = await storage.verify()
-        assert "don't exist" in problem
+        assert "belong to no session" in problem
 
 
 async def test_a_replica_can_be_read(place: str) -> None:

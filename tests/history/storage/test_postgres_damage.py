@@ -10,10 +10,9 @@ from contextlib import asynccontextmanager
 import pytest
 
 from dragoman.errors import Corrupt
-from dragoman.history.storage.integrity import damage_to
+from dragoman.history.storage.integrity import damage_to, is_damaged
 from dragoman.history.storage.postgres import PostgresStorage
 from dragoman.history.storage.protocol import MAIN
-from dragoman.history.storage.soundness import is_damaged
 from dragoman.model.usage import Usage
 from dragoman.testing.conformance.stores.data import NOON, ONE, TWO, entry, said, texts
 from tests.history.storage.backend_postgres import asked, opened, schema
@@ -39,26 +38,17 @@ async def made() -> AsyncGenerator[tuple[PostgresStorage, str]]:
 
 
 HEADS = [
-    *(f"{name} = {value}" for name in ("version", "last_seq") for value in (-1, 0, 2, 2**62)),
-    *(f"{name} = '{value}'" for name in ("created_at", "updated_at") for value in ("NaN", "-inf")),
-    *(f"active = {value}" for value in (0, 7, -1)),
-    *(
-        f"forks = '{value}'"
-        for value in (
-            "{}", "{1}", "{1,0,2}", "{{1,0}}", "{{1,0,2,3}}", "{{1,NULL,2}}", "{{1,0,1}}",
-            "{{2,0,2}}", "{{{1,0,2}}}", "{{1,0,2},{2,1,3}}", "[5:5]={1}",
-        )
-    ),
-    *(
-        f"chain = '{value}'"
-        for value in ("n1-", "n1-x.4.4.1", "n1-5.4", "n1-5.4.4.1.1", "n1-5.4.x.1", "n1-5.4.4.2")
-    ),
-    "chain = replace(chain, 'f1-', 'f1-0')",
+    *(f"stamp = {value}" for value in (-1, 0, 7, 2**62)),
+    *(f"at = '{value}'" for value in ("NaN", "-inf", "1")),
+    *(f"document = '{value}'" for value in ("", "\\x00", "\\x0000000090")),
+    "document = document || '\\x00'",
+    "document = substr(document, 1, length(document) - 1)",
+    "document = set_byte(document, 20, 255 - get_byte(document, 20))",
     "chat = '%FF'",
     "chat = 'another'",
     "chat = NULL",
     'agent = NULL, chat = NULL, "user" = NULL',
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("change", HEADS)
@@ -66,6 +56,7 @@ async def test_a_damaged_head_is_corrupt_and_can_be_repaired(change: str) -> Non
     """Rewrites reject it, a listing shows it, `verify` reports it; then it is intact again."""
     async with made() as (storage, place):
         await asked(place, f"UPDATE our.heads SET {change} {_OF_ONE}")
+        storage._seen.clear()  # what it knows of its own last write would hide the damage
         with pytest.raises(Corrupt, match="history repair"):
             await storage.session(ONE)
         listed = await storage.sessions()
@@ -82,37 +73,14 @@ async def test_a_damaged_head_is_corrupt_and_can_be_repaired(change: str) -> Non
                 await write()
         await storage.search("a")
         await storage.totals("user")
-        try:
+        with pytest.raises(Corrupt, match="nothing was changed"):
             await storage.append(ONE, [entry("new")])
-        except Corrupt:
-            pass
-        else:
-            await asked(place, "DELETE FROM our.messages WHERE seq > 4")
         assert await storage.set_aside(ONE, [], "its counters") == 0
         assert texts(await storage.rows(ONE)) == ["a", "b", "c"]
         assert texts(await storage.rows(ONE, branch=1)) == ["d"]
         assert await storage.verify() == []
         assert said(await storage.search("d")) == ["d"]
         assert (await storage.append(ONE, [entry("new")])).last_seq >= 5
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        "version = version - 1", "last_seq = 1", "last_seq = 3", "chain = 'n1-5.4.x.1'",
-        "chain = 'n1-5.4.99999999999999999999.1'", "chain = NULL, last_seq = 1",
-        "chain = 'x9-1', last_seq = 3",
-    ],
-)  # fmt: skip
-async def test_an_append_rejects_damaged_numbers(change: str) -> None:
-    """It would reuse numbers: nothing is written, on any branch."""
-    async with made() as (storage, place):
-        await asked(place, f"UPDATE our.heads SET {change} {_OF_ONE}")
-        for branch in (MAIN, 1):
-            for several in ([entry("x")], [entry("x"), entry("y")]):
-                with pytest.raises(Corrupt, match="nothing was changed"):
-                    await storage.append(ONE, several, branch=branch)
-        assert await asked(place, "SELECT count(*) FROM our.messages") == [(5,)]
 
 
 ROWS = [
@@ -153,19 +121,19 @@ async def test_a_damaged_row_is_detected(change: str) -> None:
     ("change", "told"),
     [
         ("DELETE FROM our.messages WHERE id = 'b'", "1 of its 4 messages are missing"),
-        ("UPDATE our.messages SET branch = 7 WHERE id = 'b'", "none of their branches"),
+        ("UPDATE our.messages SET branch = 7 WHERE id = 'b'", "lost their position"),
         ("UPDATE our.messages SET branch = 1 WHERE id = 'b'", "was moved"),
-        ("UPDATE our.messages SET seq = -2 WHERE id = 'b'", "none of their branches"),
+        ("UPDATE our.messages SET seq = -2 WHERE id = 'b'", "lost their position"),
         ("UPDATE our.messages SET seq = 99 WHERE id = 'b'", "beyond their last number"),
         ("UPDATE our.messages SET session = 2, seq = 9 WHERE id = 'b'", "messages are missing"),
-        ("UPDATE our.messages SET session = 77 WHERE id = 'b'", "sessions that don't exist"),
+        ("UPDATE our.messages SET session = 77 WHERE id = 'b'", "belong to no session"),
         ("UPDATE our.heads SET indexed = 99", "indexed beyond their last number"),
         ("DELETE FROM our.texts WHERE seq = 2", "a search may miss them (1"),
         ("UPDATE our.texts SET words = '{x}' WHERE seq = 2", "a search may miss them (1"),
         ("UPDATE our.texts SET words = '{{b},{b}}' WHERE seq = 2", "a search may miss them (1"),
         ("UPDATE our.texts SET at = 1 WHERE seq = 2", "a search may miss them (1"),
         ("UPDATE our.texts SET seq = 50 WHERE seq = 2", "the search index has messages"),
-        (f"UPDATE our.heads SET digest = 'x' {_OF_ONE}", "can't be found"),
+        (f"UPDATE our.heads SET digest = 'x' {_OF_ONE}", "don't match its key"),
     ],
 )
 async def test_missing_and_moved_rows_are_reported(change: str, told: str) -> None:
@@ -174,28 +142,7 @@ async def test_missing_and_moved_rows_are_reported(change: str, told: str) -> No
         await asked(place, change)
         assert told in " ".join(await storage.verify())
         listed = [*await storage.rows(ONE), *await storage.rows(ONE, branch=1)]
-        readable = [row for row in listed if row.seq <= 4]
-        assert await storage.count(ONE) == (0 if "digest" in change else len(readable))
-
-
-async def test_a_session_under_another_digest_is_moved_back() -> None:
-    """Its names are known, and nothing is in its place."""
-    async with made() as (storage, place):
-        await asked(place, f"UPDATE our.heads SET digest = 'x' {_OF_ONE}")
-        assert await storage.session(ONE) is None
-        await storage.set_aside(ONE, [], "moved")
-        assert texts(await storage.rows(ONE)) == ["a", "b", "c"]
-        assert await storage.verify() == []
-
-
-@pytest.mark.parametrize("column", ['"window"', "windows", "seal"])
-async def test_a_damaged_document_is_returned_unchanged(column: str) -> None:
-    """Its reader notices; the conversation is readable."""
-    async with made() as (storage, place):
-        await asked(place, f"UPDATE our.heads SET {column} = 'base64:odd' {_OF_ONE}")
-        session = await storage.session(ONE)
-        assert session is not None
-        assert getattr(session, column.strip('"')) == b"base64:odd"
+        assert await storage.count(ONE) == len(listed)
 
 
 async def test_a_page_of_damaged_sessions_does_not_end_a_listing() -> None:

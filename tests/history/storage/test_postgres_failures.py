@@ -204,14 +204,14 @@ def test_each_failure_says_whether_something_was_written() -> None:
 async def test_an_exhausted_pool_is_an_error(place: str) -> None:
     """It works again when a connection is returned; a closed pool is an error as well."""
     async with opened(place, connections=1, timeout=0.3) as storage:
-        connection = await storage._connections._pool.take()
+        connection = await storage.shelf.connections._pool.take()
         with pytest.raises(Unreachable, match="all 1 connections are in use"):
             await storage.count(ONE)
-        await storage._connections._pool.give(connection)
+        await storage.shelf.connections._pool.give(connection)
         assert await storage.count(ONE) == 0
-        pool = storage._connections._pool
+        pool = storage.shelf.connections._pool
         on_loan = await pool.take()
-        opened_ = storage._connections
+        opened_ = storage.shelf.connections
     with pytest.raises(Unreachable, match="closed"):
         await opened_._taken()
     await pool.give(on_loan)
@@ -227,21 +227,21 @@ async def test_connections_that_were_idle_too_long_are_not_used(
     async with opened(place) as storage:
         for limit in ("_IDLE", "_OLD"):
             await storage.count(ONE)
-            [(before, *_)] = storage._connections._pool.ready
+            [(before, *_)] = storage.shelf.connections._pool.ready
             with monkeypatch.context() as patched:
                 patched.setattr(module, limit, 0.0)
                 await storage.count(ONE)
-            [(after, *_)] = storage._connections._pool.ready
+            [(after, *_)] = storage.shelf.connections._pool.ready
             assert before.closed
             assert not after.closed
             await storage.count(ONE)
-            assert storage._connections._pool.ready[0][0] is after
+            assert storage.shelf.connections._pool.ready[0][0] is after
 
 
 async def test_a_cancelled_wait_for_a_connection_loses_none(place: str) -> None:
     """The next waiter gets it."""
     async with opened(place, connections=1) as storage:
-        pool = storage._connections._pool
+        pool = storage.shelf.connections._pool
         connection = await pool.take()
         waiting = [asyncio.create_task(pool.take()) for _ in range(3)]
         await asyncio.sleep(0)

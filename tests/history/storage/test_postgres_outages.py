@@ -280,7 +280,7 @@ WHERE wait_event_type = 'Lock' AND query LIKE %s"""
 
 async def _terminate(place: str, storage: PostgresStorage) -> None:
     """End every idle connection of a store."""
-    pids = [each[0].info.backend_pid for each in storage._connections._pool.ready]
+    pids = [each[0].info.backend_pid for each in storage.shelf.connections._pool.ready]
     assert pids
     await asked(place, _TERMINATE, (pids,))
 

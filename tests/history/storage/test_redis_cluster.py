@@ -14,6 +14,7 @@ import pytest
 
 from dragoman.errors import ConfigError, StoreError
 from dragoman.history.storage.redis import RedisStorage
+from dragoman.history.storage.redis.storage import RedisShelf
 from dragoman.testing.conformance.stores.data import ONE, entry
 from tests.environment import PATIENCE
 
@@ -84,7 +85,7 @@ async def test_a_cluster_without_info_is_rejected_by_its_errors(
     async def nothing(*_: object) -> None:
         return None
 
-    monkeypatch.setattr(RedisStorage, "_refuse_cluster", nothing)
+    monkeypatch.setattr(RedisShelf, "_refuse_cluster", nothing)
     storage = RedisStorage(f"redis://127.0.0.1:{cluster}")
     await storage.open()
     for prepare in (lambda: None, lambda: _with_all_slots(cluster)):

@@ -11,10 +11,9 @@ import pytest
 
 from dragoman.errors import Corrupt, NotFound
 from dragoman.history.identity import SessionIdentity
-from dragoman.history.storage.integrity import damage_to
+from dragoman.history.storage.integrity import damage_to, is_damaged
 from dragoman.history.storage.protocol import MAIN
 from dragoman.history.storage.redis import RedisStorage
-from dragoman.history.storage.soundness import is_damaged
 from dragoman.testing.conformance.stores.data import NOON, ONE, TWO, entry, texts
 from tests.history.storage.backend_redis import URL, fresh_prefix
 
@@ -54,20 +53,13 @@ HEADS: dict[str, Damage] = {
         f"{name} {value!r}": lambda p, name=name, value=value: p.client.hset(  # type: ignore[misc]
             p.key("session"), name, value
         )
-        for name in ("identity", "version", "last_seq", "created_at", "updated_at", "active")
+        for name in ("identity", "stamp", "at", "document")
         for value in (b"\xff\xfe", b"", b"x", b"1e400", b"nan", b"[1]", b"-1", b"9" * 20)
-        if not (name.endswith("_at") and value in {b"-1", b"9" * 20})
     },
     **{
         f"{name} is gone": lambda p, name=name: p.client.hdel(p.key("session"), name)  # type: ignore[misc]
-        for name in ("identity", "version", "last_seq", "created_at", "updated_at", "fork:1")
+        for name in ("identity", "stamp", "at", "document")
     },
-    "a chain of bytes": lambda p: p.client.hset(p.key("session"), "chain", b"n1-\xff"),
-    "a chain cut short": lambda p: p.client.hset(p.key("session"), "chain", b"n1-3.4"),
-    "a branch elsewhere": lambda p: p.client.hset(p.key("session"), "fork:1", b"0 1"),
-    "a branch of nothing": lambda p: p.client.hset(p.key("session"), "fork:1", b"x"),
-    "a branch of bytes": lambda p: p.client.hset(p.key("session"), b"fork:\xff", b"0 1"),
-    "another branch active": lambda p: p.client.hset(p.key("session"), "active", b"0"),
     "another's names": lambda p: p.client.hset(
         p.key("session"), "identity", b'[null,"other",null,null,null]'
     ),
@@ -83,6 +75,7 @@ async def test_a_damaged_head_is_corrupt_and_can_be_repaired(damage: Damage) -> 
     async with made() as place:
         damage(place)
         storage = place.storage
+        storage._seen.clear()  # what it knows of its own last write would hide the damage
         with pytest.raises(Corrupt):
             await storage.session(ONE)
         listed = await storage.sessions()
@@ -96,19 +89,14 @@ async def test_a_damaged_head_is_corrupt_and_can_be_repaired(damage: Damage) -> 
             lambda: storage.clear(ONE, at=NOON),
             lambda: storage.fork(ONE, parent=MAIN, at=1),
         ):
-            try:
+            with pytest.raises(Corrupt):
                 await write()
-            except Corrupt:
-                continue
-            break  # only damage that can't be seen without reading the whole head is accepted
-        else:
-            assert before == {seq: place.client.hget(place.key("records"), seq) for seq in "1234"}
-            assert await storage.set_aside(ONE, [], "its counters") == 0
-            assert texts(await storage.rows(ONE)) == ["a", "b", "c"]
-            assert texts(await storage.rows(ONE, branch=1)) == ["d"]
-            assert await storage.verify() == []
-            assert (await storage.append(ONE, [entry("new")])).last_seq >= 5
-        await storage.set_aside(ONE, [], "its counters")
+        assert before == {seq: place.client.hget(place.key("records"), seq) for seq in "1234"}
+        assert await storage.set_aside(ONE, [], "its counters") == 0
+        assert texts(await storage.rows(ONE)) == ["a", "b", "c"]
+        assert texts(await storage.rows(ONE, branch=1)) == ["d"]
+        assert await storage.verify() == []
+        assert (await storage.append(ONE, [entry("new")])).last_seq >= 5
         assert await storage.verify() == []
 
 
@@ -210,7 +198,7 @@ async def test_records_of_another_type_are_moved_aside() -> None:
 async def test_a_damaged_session_can_be_deleted_and_forgotten() -> None:
     """Even if its numbers or its head's type are wrong."""
     async with made() as place:
-        place.client.hset(place.key("session"), "version", "x")
+        place.client.hset(place.key("session"), "stamp", "x")
         erased = await place.storage.forget("Ana")
         assert (erased.sessions, erased.messages) == (1, 4)
         await place.storage.append(ONE, [entry("a")])

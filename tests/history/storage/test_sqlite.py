@@ -18,7 +18,7 @@ from dragoman.errors import Corrupt, InvalidInputError, StoreError
 from dragoman.history.identity import SessionIdentity
 from dragoman.history.storage.protocol import Entry, Filter, Storage
 from dragoman.history.storage.sqlite import SQLiteStorage, connection
-from dragoman.history.storage.sqlite.schema import MIGRATIONS
+from dragoman.history.storage.sqlite.schema import VERSION
 from dragoman.testing.conformance.stores.data import NOON, ONE, TWO, entry, fill, said, texts
 
 SENTINEL = "zanzibarsentinel"
@@ -69,7 +69,7 @@ async def test_another_programs_database_is_rejected_and_untouched(tmp_path: Pat
 async def test_a_database_with_another_application_id_is_rejected(tmp_path: Path) -> None:
     """Even without tables, and with a version like ours."""
     path = tmp_path / "other.db"
-    run(path, "PRAGMA application_id=7", f"PRAGMA user_version={len(MIGRATIONS)}")
+    run(path, "PRAGMA application_id=7", f"PRAGMA user_version={VERSION}")
     before = contents(tmp_path)
     await fails(path, StoreError, "another program's")
     assert contents(tmp_path) == before
@@ -80,9 +80,9 @@ async def test_a_newer_schema_is_rejected_and_untouched(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     async with opened(path) as storage:
         await fill(storage, "a")
-    run(path, f"PRAGMA user_version={len(MIGRATIONS) + 1}")
+    run(path, f"PRAGMA user_version={VERSION + 1}")
     await fails(path, StoreError, "a newer dragoman")
-    run(path, f"PRAGMA user_version={len(MIGRATIONS)}")
+    run(path, f"PRAGMA user_version={VERSION}")
     async with opened(path) as storage:
         assert texts(await storage.rows(ONE)) == ["a"]
 
@@ -170,7 +170,7 @@ async def test_a_read_only_database_is_reported(tmp_path: Path) -> None:
 
 async def pragma(storage: SQLiteStorage, text: str) -> None:
     """Set a pragma on the storage's own connection."""
-    await storage._read(lambda raw: raw.execute(f"PRAGMA {text}").fetchall())
+    await storage.shelf.read(lambda raw: raw.execute(f"PRAGMA {text}").fetchall())
 
 
 async def test_a_full_disk_is_reported_and_loses_nothing(tmp_path: Path) -> None:
@@ -307,15 +307,20 @@ async def test_forget_reports_what_it_could_not_reach(tmp_path: Path) -> None:
 
 
 async def test_a_search_indexes_long_histories_in_batches(tmp_path: Path) -> None:
-    """All are found, on all branches, and only sessions of the filter are indexed."""
+    """All are found, on all branches; messages that are changed later are found as they are."""
     async with opened(tmp_path / "a.db") as storage:
         await storage.append(ONE, [entry(f"word {number}") for number in range(2500)])
         await storage.fork(ONE, parent=0, at=1)
         await storage.append(ONE, [entry("word branch")], branch=1)
         await fill(storage, "word of another", who=TWO)
         assert len(await storage.search("word", Filter(user="Ana"), limit=9999)) == 2501
-        assert run(tmp_path / "a.db", "SELECT count(*) FROM texts") == [(2501,)]
+        assert run(tmp_path / "a.db", "SELECT count(*) FROM texts") == [(2502,)]
+        made = await fill(storage, "word at last")
+        assert len(await storage.search("word", limit=9999)) == 2503
+        await storage.rewrite(ONE, replaced=[entry("other", id=made[0].id)])
         assert len(await storage.search("word", limit=9999)) == 2502
+        assert said(await storage.search("other")) == ["other"]
+        assert await storage.verify() == []
 
 
 # --- how it is used
@@ -353,7 +358,7 @@ async def test_durability_sets_the_synchronous_pragma(
     """NORMAL survives the end of the process, FULL a power cut."""
     storage = SQLiteStorage(tmp_path / "a.db", durability=durability)  # type: ignore[arg-type]  # parametrised
     await storage.open()
-    found = await storage._read(lambda raw: raw.execute("PRAGMA synchronous").fetchone()[0])
+    found = await storage.shelf.read(lambda raw: raw.execute("PRAGMA synchronous").fetchone()[0])
     assert found == synchronous
     await storage.close()
 

@@ -65,7 +65,7 @@ async def test_scopes_are_left_out_of_the_list_and_of_the_number(tmp_path: Path)
     await storage.close()
 
 
-@pytest.mark.parametrize("damage", ["version = 'x'", "updated_at = 'x'", "chain = 'n1-9.9.9.9'"])
+@pytest.mark.parametrize("damage", ["stamp = 'x'", "at = 'x'", "document = 'x'"])
 async def test_damaged_session_ends_no_list(tmp_path: Path, damage: str) -> None:
     """A damaged session keeps its place, or comes last, and hides none of the others."""
     path = tmp_path / "chats.db"

@@ -16,8 +16,8 @@ import pytest
 
 from dragoman.errors import Corrupt, StoreError
 from dragoman.history.storage.sqlite import SQLiteStorage, privacy
-from dragoman.history.storage.sqlite.schema import MIGRATIONS
 from dragoman.testing.conformance.stores.data import NOON, ONE, TWO, entry, fill, said, texts
+from tests.history.storage import earlier
 from tests.history.storage.test_sqlite import contents, fails, opened, pragma, run
 
 SENTINEL = "zanzibarsentinel"
@@ -166,11 +166,11 @@ FOREIGN = [
     "CREATE VIRTUAL TABLE texts USING fts5 (text, content='aside')",
     "ALTER TABLE messages ADD COLUMN extra TEXT CHECK (extra IS NULL)",
     "ALTER TABLE messages ADD COLUMN extra TEXT",
-    "ALTER TABLE heads ADD COLUMN extra INTEGER GENERATED ALWAYS AS (version + 1)",
+    "ALTER TABLE heads ADD COLUMN extra INTEGER GENERATED ALWAYS AS (stamp + 1)",
     "DROP INDEX messages_by_id",
-    "DROP TABLE forks",
+    "DROP TABLE aside",
     "ALTER TABLE heads RENAME TO sessions",
-    "PRAGMA user_version=1",
+    "PRAGMA user_version=2",
     "PRAGMA user_version=0",
     "PRAGMA user_version=-1",
 ]
@@ -207,9 +207,7 @@ async def test_an_old_file_with_a_trigger_is_rejected(tmp_path: Path) -> None:
     """Before it is upgraded."""
     path = tmp_path / "a.db"
     with closing(sqlite3.connect(path)) as db:
-        db.executescript(MIGRATIONS[0])
-        db.execute(f"PRAGMA application_id={0x44726167}")
-        db.execute("PRAGMA user_version=1")
+        earlier.plant_sqlite(path, [])
         db.execute("CREATE TRIGGER t AFTER INSERT ON messages BEGIN SELECT 1; END")
     await fails(path, StoreError, "did not create")
 
@@ -218,7 +216,7 @@ async def test_functions_in_the_schema_are_not_trusted(tmp_path: Path) -> None:
     """The connection sets SQLite's option for that, too."""
     async with opened(tmp_path / "a.db") as storage:
         for name, value in (("trusted_schema", 0), ("secure_delete", 1)):
-            assert await storage._read(_setting, name) == value
+            assert await storage.shelf.read(_setting, name) == value
 
 
 def _setting(raw: sqlite3.Connection, name: str) -> object:

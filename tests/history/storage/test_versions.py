@@ -3,37 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
-import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable, Generator
-from contextlib import ExitStack, closing, contextmanager
-from functools import partial
-from importlib import import_module
+from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
-from dragoman.errors import StoreError
-from dragoman.history.records import message_of, read_line, row_line
+from dragoman.history.records import message_of, read_line
 from dragoman.history.storage.files import FileStorage
-from dragoman.history.storage.integrity import checksum_of, tally_of
-from dragoman.history.storage.postgres import PostgresStorage
-from dragoman.history.storage.postgres.link import Link
+from dragoman.history.storage.integrity import checksum_of
 from dragoman.history.storage.protocol import MAIN, Row, Session, Storage
-from dragoman.history.storage.redis import RedisStorage
 from dragoman.history.storage.sealed import SealedStorage
-from dragoman.history.storage.sqlite import SQLiteStorage
 from dragoman.history.transfer import export, import_lines
 from dragoman.testing.conformance.stores.backends import Backend
 from dragoman.testing.conformance.stores.data import WINDOW, bare, entry, head
 from tests.environment import PATIENCE
 from tests.history.golden import KEYS, MESSAGES, SESSION, VERSIONS, WHO, lines, rows
-from tests.history.storage import backend_postgres, backend_redis
 from tests.history.storage.version_1 import is_refused, plant, state
 
 OLD = SESSION[1]
@@ -209,140 +197,37 @@ async def test_concurrent_upgrades(backend: Backend) -> None:
         await storage.close()
 
 
-# --- a store of version 2 from before there were checksums
-
-
-@pytest.mark.parametrize("name", ["postgres", "redis"])
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda storage: storage.append(WHO, [entry("on")], branch=2),
-        lambda storage: storage.append(WHO, [entry("on"), entry("on")]),
-        lambda storage: storage.rewrite(WHO, replaced=rows(2)[:1], removed=["msg_16"]),
-        lambda storage: storage.fork(WHO, parent=0, at=1),
-        lambda storage: storage.set_aside(WHO, [1], "broken"),
-        lambda storage: storage.clear(WHO, at=1.0),
-    ],
-)
-async def test_the_first_write_counts_rows_without_checksums(
-    name: str, change: Callable[[Storage], Any]
-) -> None:
-    """It is readable before; then the session has a tally, and new messages have checksums."""
-    module = import_module(f"tests.history.storage.backend_{name}")
-    with module.place(Path()) as make:
-        storage = make()
-        await storage.open()
-        await storage.restore(SESSION[2], rows(2))
-        await _without_proofs(storage)
-        session = await head(storage, WHO)
-        assert session.chain is None
-        assert {row.checksum for row in await all_rows(storage)} == {None}
-        assert await problems(storage) == []
-        await change(storage)
-        session = await head(storage, WHO)
-        tally = tally_of(session)
-        assert tally is not None
-        assert tally.rows == await storage.count(WHO)
-        assert await problems(storage) == []
-        await storage.close()
-
-
-async def _without_proofs(storage: Storage) -> None:
-    """Remove what the current version writes beside the messages."""
-    if isinstance(storage, PostgresStorage):
-        schema = storage._settings.schema
-        await backend_postgres.asked(schema, "UPDATE our.heads SET chain = NULL")
-        await backend_postgres.asked(
-            schema, "UPDATE our.messages SET chain = NULL, checksum = NULL"
-        )
-        return
-    assert isinstance(storage, RedisStorage)
-    keys, digest = storage._keys, WHO.digest
-    client: Any = storage._opened.client
-    await client.hdel(keys.of(digest, "session"), "chain", "shape")
-    for row in rows(2):
-        line = row_line(msgspec.structs.replace(row, checksum=None, chain=None))
-        await client.hset(keys.of(digest, "records"), str(row.seq), line)
-
-
-# --- stores that can't be written to
-
-
-async def test_a_read_only_file_of_version_1_is_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A write says why it fails."""
-    storage = SQLiteStorage(tmp_path / "a.db")
-    await plant(storage, OLD, rows(1))
-    connect = sqlite3.connect
-
-    def read_only(path: Path, **named: Any) -> Any:
-        return connect(f"file:{path}?mode=ro", uri=True, **named)
-
-    monkeypatch.setattr(sqlite3, "connect", read_only)
-    await storage.open()
-    await expect_golden(storage, 1)
-    with pytest.raises(StoreError, match="read-only"):
-        await storage.append(WHO, [entry("a")])
-    await expect_golden(storage, 1)
-    await storage.close()
-    monkeypatch.undo()
-    assert state(storage, OLD)[0][0] == 1
-
-
-async def test_a_replica_of_version_1_is_read() -> None:
-    """It continues when its primary is upgraded."""
-    with backend_postgres.schema() as schema:
-        await plant(PostgresStorage(backend_postgres.URL, schema=schema), OLD, rows(1))
-        url = f"{backend_postgres.URL}?options=-c%20default_transaction_read_only%3Don"
-        async with backend_postgres.opened(schema, url) as storage:
-            await expect_golden(storage, 1)
-            with pytest.raises(StoreError, match="read-only"):
-                await storage.append(WHO, [entry("a")])
-            await expect_golden(storage, 1)
-            assert state(storage, OLD)[0][0] == 1
-            async with backend_postgres.opened(schema) as primary:
-                await primary.append(WHO, [entry("on")], branch=2)
-            await expect_golden(storage, 1, "on")
-
-
 # --- upgraded by several processes at once
 
 _PROCESSES, _WRITES = 4, 3
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("kind", ["sqlite", "files", "postgres", "redis"])
-def test_processes_that_upgrade_at_once(kind: str, tmp_path: Path) -> None:
+def test_processes_that_upgrade_at_once(tmp_path: Path) -> None:
     """It is done once; all that each of them has written is there, and nothing else."""
-    with _place(kind, tmp_path) as where:
-        asyncio.run(plant(_stored(kind, where), OLD, rows(1)))
-        command = [sys.executable, "-m", "tests.history.storage.test_versions", "0", kind, where]
-        with ExitStack() as running:
-            writers = [
-                running.enter_context(
-                    subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-                )
-                for _ in range(_PROCESSES)
-            ]
-            for writer in writers:
-                assert writer.stdout is not None
-                assert writer.stdout.readline() == b"open\n"
-            for writer in writers:
-                assert writer.stdin is not None
-                writer.stdin.close()
-            assert [writer.wait(PATIENCE) for writer in writers] == [0] * _PROCESSES
-        assert asyncio.run(_check_after(_stored(kind, where))) == 17 + _PROCESSES * _WRITES
-        assert is_refused(_stored(kind, where), OLD)
+    where = str(tmp_path / "store")
+    asyncio.run(plant(_stored(where), OLD, rows(1)))
+    command = [sys.executable, "-m", "tests.history.storage.test_versions", where]
+    with ExitStack() as running:
+        writers = [
+            running.enter_context(
+                subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+            )
+            for _ in range(_PROCESSES)
+        ]
+        for writer in writers:
+            assert writer.stdout is not None
+            assert writer.stdout.readline() == b"open\n"
+        for writer in writers:
+            assert writer.stdin is not None
+            writer.stdin.close()
+        assert [writer.wait(PATIENCE) for writer in writers] == [0] * _PROCESSES
+    assert asyncio.run(_check_after(_stored(where))) == 17 + _PROCESSES * _WRITES
+    assert is_refused(_stored(where), OLD)
 
 
-@contextmanager
-def _place(kind: str, tmp_path: Path) -> Generator[str]:
-    if kind in {"sqlite", "files"}:
-        yield str(tmp_path / "store")
-        return
-    with backend_redis.fresh_prefix() if kind == "redis" else backend_postgres.schema() as where:
-        yield where
+def _stored(where: str) -> Storage:
+    return FileStorage(Path(where), blocking=True)
 
 
 async def _append_with_others(storage: Storage) -> None:
@@ -355,77 +240,6 @@ async def _append_with_others(storage: Storage) -> None:
     await storage.close()
 
 
-# --- killed during the upgrade
-
-
-def killed_at(step: int, kind: str, where: str) -> bool:
-    """Append in a process that is killed at its nth statement; returns whether it was.
-
-    A new process, not a fork: this one has threads, whose locks a fork would inherit.
-    """
-    command = [sys.executable, "-m", "tests.history.storage.test_versions", str(step), kind, where]
-    ended = subprocess.run(command, check=False, timeout=PATIENCE, capture_output=True)
-    assert ended.returncode in {0, -signal.SIGKILL}, ended.stderr
-    return ended.returncode == -signal.SIGKILL
-
-
-def _stored(kind: str, where: str) -> Storage:
-    if kind == "sqlite":
-        return SQLiteStorage(Path(where), blocking=True)
-    if kind == "files":
-        return FileStorage(Path(where), blocking=True)
-    if kind == "redis":
-        return RedisStorage(backend_redis.URL, prefix=where)
-    return PostgresStorage(backend_postgres.URL, schema=where, connections=2)
-
-
-def _append_until_killed(step: int, kind: str, where: str) -> None:
-    left = [step]
-
-    def count(*_: Any) -> None:
-        left[0] -= 1
-        if left[0] == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    asyncio.run(_append(_stored(kind, where), count))
-
-
-async def _append(storage: Storage, count: Callable[..., None]) -> None:
-    if isinstance(storage, RedisStorage):
-        _count_round_trips(count)
-    await storage.open()
-    if isinstance(storage, SQLiteStorage):
-        storage._opened.set_trace_callback(count)
-    elif isinstance(storage, PostgresStorage):
-        executed = Link._executed
-
-        async def counted(self: Link, *arguments: Any, **named: Any) -> Any:
-            count()
-            return await executed(self, *arguments, **named)
-
-        Link._executed = counted  # type: ignore[method-assign]
-    await storage.append(WHO, [entry("on")], branch=2)
-
-
-def _count_round_trips(count: Callable[..., None]) -> None:
-    """Call back before each command is sent to Redis, and before its answer is read."""
-    from redis.asyncio import Connection
-
-    sent, read = Connection.send_packed_command, Connection.read_response
-
-    async def sending(self: Any, *arguments: Any, **named: Any) -> Any:
-        count()
-        return await sent(self, *arguments, **named)
-
-    async def reading(self: Any, *arguments: Any, **named: Any) -> Any:
-        answer = await read(self, *arguments, **named)
-        count()
-        return answer
-
-    Connection.send_packed_command = sending  # type: ignore[method-assign]
-    Connection.read_response = reading  # type: ignore[method-assign]
-
-
 async def _check_after(storage: Storage) -> int:
     """Assert that the session is intact; returns how many messages it has."""
     await storage.open()
@@ -435,84 +249,5 @@ async def _check_after(storage: Storage) -> int:
     return held
 
 
-@pytest.mark.thorough
-def test_killed_at_any_statement_a_file_is_at_one_version_or_the_other(tmp_path: Path) -> None:
-    """The next write upgrades it."""
-    path = tmp_path / "a.db"
-    asyncio.run(plant(SQLiteStorage(path), OLD, rows(1)))
-    _kill_at_every_step("sqlite", str(path))
-
-
-@pytest.mark.thorough
-def test_killed_at_any_statement_a_session_has_a_tally_or_none(tmp_path: Path) -> None:
-    """A file of version 2 from before checksums existed: its first write counts its rows."""
-    path = tmp_path / "a.db"
-    asyncio.run(_restore_bare(path))
-    told: list[bool] = []
-    while killed_at(len(told) + 1, "sqlite", str(path)):
-        held = asyncio.run(_check_after(_stored("sqlite", str(path))))
-        told.append(asyncio.run(_has_tally(path)))
-        assert told[-1] is (held == 18)  # with the message, or not at all
-    assert told
-    assert not any(told)
-    assert asyncio.run(_check_after(_stored("sqlite", str(path)))) == 18
-    assert asyncio.run(_has_tally(path))
-
-
-async def _restore_bare(path: Path) -> None:
-    """Create a file as version 2 first wrote it: without any checksums."""
-    storage = SQLiteStorage(path)
-    await storage.open()
-    await storage.restore(OLD, rows(1))
-    await storage.close()
-    with closing(sqlite3.connect(path)) as db, db:
-        db.execute("UPDATE heads SET chain = NULL")
-        db.execute("UPDATE messages SET checksum = NULL, chain = NULL")
-
-
-async def _has_tally(path: Path) -> bool:
-    storage = SQLiteStorage(path)
-    await storage.open()
-    session = await head(storage, WHO)
-    found = await all_rows(storage)
-    await storage.close()
-    assert all(row.checksum is None for row in found[:17])
-    assert all(row.checksum is not None for row in found[17:])
-    return session.chain is not None
-
-
-@pytest.mark.thorough
-def test_killed_at_any_statement_a_schema_is_at_one_version_or_the_other() -> None:
-    """As above; the server rolls back what was not committed."""
-    with backend_postgres.schema() as name:
-        asyncio.run(plant(_stored("postgres", name), OLD, rows(1)))
-        _kill_at_every_step("postgres", name)
-
-
-@pytest.mark.thorough
-def test_killed_at_any_round_trip_keys_are_at_one_version_or_the_other() -> None:
-    """As above; a script runs completely, even if its client is gone."""
-    with backend_redis.fresh_prefix() as prefix:
-        asyncio.run(plant(_stored("redis", prefix), OLD, rows(1)))
-        _kill_at_every_step("redis", prefix)
-
-
-def _kill_at_every_step(kind: str, where: str) -> None:
-    make = partial(_stored, kind, where)
-    refused: list[bool] = []
-    while killed_at(len(refused) + 1, kind, where):
-        asyncio.run(_check_after(make()))
-        refused.append(is_refused(make(), OLD))
-    assert refused == sorted(refused)  # once it is of version 2, it stays so
-    assert refused.count(False) > 6  # it was killed within
-    # Redis executes what it was sent, even if the client is gone.
-    held = asyncio.run(_check_after(make()))
-    assert held > 17 if kind == "redis" else held == 18
-    assert is_refused(make(), OLD)
-
-
-if __name__ == "__main__":  # a process that is killed (`killed_at`), or one of several
-    if sys.argv[1] == "0":
-        asyncio.run(_append_with_others(_stored(sys.argv[2], sys.argv[3])))
-    else:
-        _append_until_killed(int(sys.argv[1]), sys.argv[2], sys.argv[3])
+if __name__ == "__main__":  # one of several processes
+    asyncio.run(_append_with_others(_stored(sys.argv[1])))

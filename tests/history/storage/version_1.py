@@ -5,31 +5,24 @@ Frozen: neither changes with the code.
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable, Sequence
-from contextlib import closing
 from typing import Any
 
 import msgspec
+import pytest
 
 from dragoman.history.records import row_line, session_line
 from dragoman.history.storage.chain import ChainStorage
 from dragoman.history.storage.files import FileStorage
 from dragoman.history.storage.memory import MemoryStorage
 from dragoman.history.storage.postgres import PostgresStorage
-from dragoman.history.storage.postgres.schema import MIGRATIONS as POSTGRES
-from dragoman.history.storage.protocol import MAIN, Row, Session, Storage
+from dragoman.history.storage.protocol import Row, Session, Storage
 from dragoman.history.storage.redis import RedisStorage
 from dragoman.history.storage.sealed import SealedStorage
 from dragoman.history.storage.sealed.binding import message_bound, window_bound
 from dragoman.history.storage.sqlite import SQLiteStorage
-from dragoman.history.storage.sqlite.schema import MIGRATIONS as SQLITE
-from dragoman.model.usage import Usage
-from tests.history.storage import backend_postgres, backend_redis
-from tests.history.storage.backend_postgres import sql
 
 _LINE_2, _LINE_1 = b'{"dragoman":2,', b'{"dragoman":1,'
-_MADE = "(number integer PRIMARY KEY, applied_at timestamptz NOT NULL DEFAULT now())"
 
 
 async def plant(storage: Storage, session: Session, rows: Sequence[Row]) -> None:
@@ -41,12 +34,8 @@ async def plant(storage: Storage, session: Session, rows: Sequence[Row]) -> None
             await each.restore(session, rows)
         elif isinstance(each, FileStorage):
             _plant_file(each, session, rows)
-        elif isinstance(each, SQLiteStorage):
-            _plant_sqlite(each, session, rows)
-        elif isinstance(each, PostgresStorage):
-            _plant_postgres(each, session, rows)
         else:
-            _plant_redis(each, session, rows)
+            pytest.skip("it has no stores of version 1: see test_migration.py")
 
 
 def state(storage: Storage, session: Session) -> list[Any]:
@@ -56,18 +45,18 @@ def state(storage: Storage, session: Session) -> list[Any]:
 
 def is_refused(storage: Storage, session: Session) -> bool:
     """Whether a program of version 1 would reject the session, open or still to open."""
-    return all(_REFUSED[type(each)](_state(each, session)) for each in _parts(storage))
+    return all(
+        _REFUSED.get(type(each), lambda _: True)(_state(each, session)) for each in _parts(storage)
+    )
 
 
 _REFUSED: dict[type, Callable[[Any], bool]] = {
     MemoryStorage: lambda _: True,
     # It reads the first line and the last, and rejects those of a newer version.
     FileStorage: lambda found: any(line.startswith(_LINE_2) for line in (found[0], found[-1])),
-    # Opening, it rejects a number above 1; once open, every call fails without `sessions`.
-    SQLiteStorage: lambda found: found[0] > 1 and "sessions" not in found[1],
-    PostgresStorage: lambda found: found[0] > 1 and "sessions" not in found[1],
-    # Whatever it does begins with one of the two, as hashes.
-    RedisStorage: lambda found: found == [b"string", b"string"],
+    SQLiteStorage: lambda _: True,
+    PostgresStorage: lambda _: True,
+    RedisStorage: lambda _: True,
 }
 
 
@@ -82,17 +71,6 @@ def _parts(storage: Storage) -> list[Any]:
 def _state(storage: Any, session: Session) -> Any:
     if isinstance(storage, FileStorage):
         return _file(storage, session).read_bytes().rstrip(b"\n").split(b"\n")
-    if isinstance(storage, SQLiteStorage):
-        with closing(sqlite3.connect(storage._path)) as db:
-            found = db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
-            return [db.execute("PRAGMA user_version").fetchone()[0], {name for (name,) in found}]
-    if isinstance(storage, PostgresStorage):
-        return _asked_postgres(storage)
-    if isinstance(storage, RedisStorage):
-        import redis
-
-        with redis.Redis.from_url(backend_redis.URL) as client:
-            return [client.type(_key(storage, session, what)) for what in ("head", "rows")]
     return None
 
 
@@ -114,122 +92,6 @@ def _plant_file(storage: FileStorage, session: Session, rows: Sequence[Row]) -> 
 def _as_version_1(line: bytes) -> bytes:
     assert line.startswith(_LINE_2)
     return _LINE_1 + line.removeprefix(_LINE_2)
-
-
-# --- databases
-
-
-def _plant_sqlite(storage: SQLiteStorage, session: Session, rows: Sequence[Row]) -> None:
-    storage._path.touch(0o600)  # with a private mode: version 1 left that to the umask
-    with closing(sqlite3.connect(storage._path)) as db, db:
-        db.execute("PRAGMA journal_mode=WAL")
-        db.executescript(SQLITE[0])
-        db.execute(f"PRAGMA application_id={0x44726167}")
-        db.execute("PRAGMA user_version=1")
-        values = [1, session.identity.digest, *session.identity.columns, *_numbers(session)]
-        db.execute(_insert("sessions", _SESSION, "?"), [*values, session.window])
-        for fork in session.forks:
-            db.execute("INSERT INTO forks VALUES (1, ?, ?, ?)", (fork.number, fork.parent, fork.at))
-        for row in rows:
-            db.execute(_insert("messages", _MESSAGE, "?"), [*_columns(row), row.body])
-
-
-def _plant_postgres(storage: PostgresStorage, session: Session, rows: Sequence[Row]) -> None:
-    import psycopg
-
-    def run(template: str, values: Sequence[Any] = ()) -> None:
-        db.execute(sql(template, schema), values or None)
-
-    schema = storage._settings.schema
-    window = None if session.window is None else session.window.decode()
-    with psycopg.connect(backend_postgres.URL) as db:
-        db.execute(f'CREATE SCHEMA "{schema}"'.encode())
-        run(f"CREATE TABLE our.dragoman_migrations {_MADE}")
-        for statement in POSTGRES[0]:
-            run(statement)
-        run("INSERT INTO our.dragoman_migrations (number) VALUES (1)")
-        names = _SESSION.replace("id, ", "", 1) + ", forks"
-        forks = [[fork.number, fork.parent, fork.at] for fork in session.forks]
-        values = [session.identity.digest, *session.identity.columns, *_numbers(session), window]
-        run(_insert("our.sessions", names, "%s"), [*values, forks])
-        for row in rows:
-            run(_insert("our.messages", _MESSAGE, "%s"), [*_columns(row), row.body.decode()])
-
-
-def _asked_postgres(storage: PostgresStorage) -> list[Any]:
-    import psycopg
-
-    schema = storage._settings.schema
-    with psycopg.connect(backend_postgres.URL) as db:
-        query = "SELECT tablename FROM pg_tables WHERE schemaname = %s"
-        tables = {name for (name,) in db.execute(query, (schema,)).fetchall()}
-        found = db.execute(sql("SELECT max(number) FROM our.dragoman_migrations", schema))
-        [(number,)] = found.fetchall()
-    return [number, tables]
-
-
-_SESSION = (
-    'id, digest, agent, chat, "user", "group", scope, version, last_seq, created_at, updated_at,'
-    ' active, "window"'
-)
-_MESSAGE = (
-    "session, branch, seq, id, at, model, input, output, cache_read, cache_write, thinking,"
-    " reported_total, body"
-)
-
-
-def _insert(table: str, columns: str, mark: str) -> str:
-    marks = ", ".join([mark] * len(columns.split(", ")))
-    return f"INSERT INTO {table} ({columns}) VALUES ({marks})"  # noqa: S608 - constants
-
-
-def _numbers(session: Session) -> list[Any]:
-    times = [session.created_at, session.updated_at]
-    return [session.version, session.last_seq, *times, session.active]
-
-
-def _columns(row: Row) -> list[Any]:
-    used = row.usage
-    counts = [None] * 6 if used is None else _counts(used)
-    return [1, row.branch, row.seq, row.id, row.at, row.model, *counts]
-
-
-def _counts(used: Usage) -> list[int | None]:
-    counts = [used.input, used.output, used.cache_read, used.cache_write, used.thinking]
-    return [*counts, used.reported_total]
-
-
-# --- Redis
-
-
-def _key(storage: RedisStorage, session: Session, what: str) -> str:
-    return f"{storage._keys._prefix}:{{{session.identity.digest}}}:{what}"
-
-
-def _plant_redis(storage: RedisStorage, session: Session, rows: Sequence[Row]) -> None:
-    import redis
-
-    head: Any = {
-        "identity": msgspec.json.encode(session.identity.columns),
-        "version": session.version,
-        "last_seq": session.last_seq,
-        "created_at": repr(session.created_at),
-        "updated_at": repr(session.updated_at),
-        "active": session.active,
-        "forks": max((fork.number for fork in session.forks), default=MAIN),
-        "generation": "g",
-        **{f"fork:{fork.number}": f"{fork.parent} {fork.at}" for fork in session.forks},
-    }
-    if session.window is not None:
-        head["window"] = session.window
-    with redis.Redis.from_url(backend_redis.URL) as client:
-        client.hset(_key(storage, session, "head"), mapping=head)
-        client.zadd(f"{storage._keys._prefix}:sessions", {session.identity.digest: 0})
-        for row in rows:
-            line = _as_version_1(row_line(row, version=session.version))
-            client.hset(_key(storage, session, "rows"), str(row.seq), line)
-            client.hset(_key(storage, session, "ids"), row.id, f"{row.seq} {row.branch}")
-            client.zadd(_key(storage, session, f"branch:{row.branch}"), {str(row.seq): row.seq})
 
 
 def sealed_then(

@@ -13,7 +13,7 @@ from dragoman.gateway.page.calls import PageCall, field
 from dragoman.gateway.page.gateway_info import model_of
 from dragoman.gateway.page.listing import Listing, is_shown
 from dragoman.gateway.page.snippets import snippet_of
-from dragoman.gateway.page.tags import note_tags, set_tags, tagged
+from dragoman.gateway.page.tags import note_found, note_tags, set_tags, tagged
 from dragoman.gateway.page.titles_and_pins import MAX_TITLE, entitle, pin, pins
 from dragoman.gateway.page.views import view_of
 from dragoman.history.branch_paths import read_path, stretches
@@ -56,8 +56,9 @@ async def listed(call: PageCall) -> Any:
     pinned, cursor = await pins(storage), call.query.get("cursor", "")
     sessions, following = await listing.latest(limit, cursor, frozenset(pinned))
     first = [] if cursor else await listing.there(pinned)
-    items = [_item(each, is_pinned=True) for each in await listing.summaries(first)]
-    items += [_item(each) for each in await listing.summaries(sessions)]
+    above, below = await listing.summaries(first), await listing.summaries(sessions)
+    await note_found(storage, [*above, *below])
+    items = [_item(each, is_pinned=True) for each in above] + [_item(each) for each in below]
     return {"items": items, "cursor": following, "total": await listing.total()}
 
 
@@ -217,7 +218,7 @@ async def deleted(call: PageCall) -> Any:
     """Deletes a conversation with all its branches; stops its runs first."""
     storage, session = await found_in(call)
     id = session.identity.digest
-    await call.page.stop_runs_of(id)
+    await call.page.stop_runs_of(session)
     was_there = await storage.delete(session.identity)
     await pin(storage, id, is_pinned=False)
     await note_tags(storage, id, has_tags=False)
@@ -273,7 +274,7 @@ async def forgotten(call: PageCall) -> Any:
         messages = sum([await storage.count(each.identity) for each in sessions])
         return {"conversations": len(sessions), "messages": messages}
     for session in sessions:
-        await call.page.stop_runs_of(session.identity.digest)
+        await call.page.stop_runs_of(session)
         await pin(storage, session.identity.digest, is_pinned=False)
         await note_tags(storage, session.identity.digest, has_tags=False)
     erased = await storage.forget(user)

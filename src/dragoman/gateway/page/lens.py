@@ -70,6 +70,8 @@ class Comparison(NamedTuple):
     right: Side
     is_cut: bool = False
     """Whether a stored conversation has earlier messages, which are not compared."""
+    damaged: int = 0
+    """How many of its messages can't be read, and are not compared."""
 
 
 # --- views
@@ -90,10 +92,10 @@ async def compare(call: PageCall, asked: Mapping[str, Any]) -> Comparison:
         from dragoman.gateway.page.stored import stored_messages
 
         id, branch = field(asked, "conversation", str, ""), field(asked, "branch", int, None)
-        messages, is_cut = await stored_messages(call, id, branch, MAX_MESSAGES)
-        given = Pasted("canonical", messages)
+        stored = await stored_messages(call, id, branch, MAX_MESSAGES)
+        given = Pasted("canonical", stored.messages)
         looked = await within(lambda: compared(given, left, right))
-        return looked._replace(is_cut=is_cut)
+        return looked._replace(is_cut=stored.is_cut, damaged=stored.damaged)
     return await within(lambda: compared(read(text, source), left, right))
 
 
@@ -202,6 +204,7 @@ def _shown(looked: Comparison) -> dict[str, Any]:
         "right": _side(looked.right),
         "rows": _rows(looked),
         "is_cut": looked.is_cut,
+        "damaged": looked.damaged,
     }
 
 

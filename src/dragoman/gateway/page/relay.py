@@ -29,6 +29,7 @@ _POLL_INTERVAL = 0.2  # seconds
 _BEAT = 5.0  # seconds between two signs of life
 _DEAD = 30.0  # seconds without one
 _TRIES = 8
+BUSY = "a response is still streaming on this branch; stop it or wait until it ends"
 _NO_RUN = "there is no such run; it may have ended"
 
 
@@ -58,10 +59,25 @@ class Relay:
         self._is_shared = False
 
     async def __aenter__(self) -> None:
-        await self._storage.clear(self._identity, at=time())
-        await self._storage.append(self._identity, [self._sign_of_life()])
+        await self._claim()
         self._start(self._listen())
         self._start(self._beat())
+
+    async def _claim(self) -> None:
+        """Makes this the only run of its branch; raises `Conflict` if there is another."""
+        conversation, branch, _ = self._run.id.split("-")
+        for _ in range(_TRIES):
+            session = await self._storage.session(self._identity)
+            if await running(self._storage, conversation, branch) is not None:
+                break
+            version = 0 if session is None else session.version
+            with suppress(Conflict):  # another worker is claiming it too
+                if session is not None:
+                    version = await self._storage.clear(self._identity, at=time(), expected=version)
+                entries = [self._sign_of_life()]
+                await self._storage.append(self._identity, entries, expected=version)
+                return
+        raise Conflict(BUSY)
 
     def _start(self, work: Any) -> None:
         self._tasks.append(asyncio.get_running_loop().create_task(work))
@@ -146,6 +162,18 @@ async def running(storage: Storage, conversation: str, branch: int | str) -> str
     """Returns the id of the run that any worker has on a branch of a conversation."""
     rows = await storage.rows(_identity_of(conversation, branch), limit=1)
     return rows[0].id if rows and time() - rows[0].at < _DEAD else None
+
+
+async def stop_elsewhere(storage: Storage, conversation: str, branch: int) -> None:
+    """Stops the run of another worker on a branch; on return, it has ended or is taken for dead."""
+    run = await running(storage, conversation, branch)
+    if run is None:
+        return
+    with suppress(NotFound, TimeoutError):
+        await tell(storage, run, {"stop": True})
+        async with asyncio.timeout(_DEAD):
+            while await running(storage, conversation, branch) == run:  # noqa: ASYNC110 - of another process
+                await asyncio.sleep(_POLL_INTERVAL)
 
 
 async def events_elsewhere(

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-_AROUND = 80
+_BEFORE = 24  # characters before the word: few, so that a phone shows it on its one line
+_LENGTH = 200
 _MAX_MARKS = 20
 _MAX_SEARCHED = 200_000  # characters of a message
 _WORD = re.compile(r"\w+")
@@ -27,8 +28,8 @@ def snippet_of(text: str, query: str) -> Snippet:
     wanted = set(_WORD.findall(query.casefold()))
     head = text[:_MAX_SEARCHED]
     found = [each for each in _WORD.finditer(head) if each[0].casefold() in wanted]
-    start = max(found[0].start() - _AROUND, 0) if found else 0
-    end = min(start + 2 * _AROUND + 40, len(text))
+    start = max(found[0].start() - _BEFORE, 0) if found else 0
+    end = min(start + _LENGTH, len(text))
     before, after = "…" * (start > 0), "…" * (end < len(text))
     marks = [
         [

@@ -12,10 +12,10 @@ from dragoman.errors import DragomanError
 from dragoman.gateway.guard import is_loopback
 from dragoman.gateway.page.branches import Branches
 from dragoman.gateway.page.listing import Listing
-from dragoman.gateway.page.relay import running
+from dragoman.gateway.page.relay import running, stop_elsewhere
 from dragoman.gateway.page.traffic import prepare as prepare_charts
 from dragoman.gateway.state import Gateway
-from dragoman.history.storage.protocol import Storage
+from dragoman.history.storage.protocol import MAIN, Session, Storage
 from dragoman.history.storage_urls import storage_at
 
 if TYPE_CHECKING:
@@ -121,13 +121,22 @@ class Page:
         run = self.run_on(id, branch)
         if run is not None:
             return run.id
-        has_others = self._gateway.config.server.workers > 1
-        return await running(await self.storage(), id, branch) if has_others else None
+        return await running(await self.storage(), id, branch) if self.has_others else None
 
-    async def stop_runs_of(self, id: str) -> None:
-        """Stops the runs of a conversation."""
+    @property
+    def has_others(self) -> bool:
+        """Whether the gateway has other workers, whose runs are found in the store."""
+        return self._gateway.config.server.workers > 1
+
+    async def stop_runs_of(self, session: Session) -> None:
+        """Stops the runs of a conversation, also those of other workers."""
+        id = session.identity.digest
         for run in [each for each in self.runs.values() if each.conversation == id]:
             await run.stop()
+        if self.has_others:
+            storage = await self.storage()
+            branches = (MAIN, *(fork.number for fork in session.forks))
+            await asyncio.gather(*(stop_elsewhere(storage, id, branch) for branch in branches))
 
     async def close(self) -> None:
         """Stops all runs, which keep what they received, and closes the store."""

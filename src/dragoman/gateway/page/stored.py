@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from dragoman.errors import Corrupt
 from dragoman.gateway.page.calls import PageCall
 from dragoman.history.branch_paths import read_tail, stretches
@@ -10,18 +12,28 @@ from dragoman.model.collection import Messages
 from dragoman.model.messages import Message
 
 
-async def stored_messages(
-    call: PageCall, id: str, branch: int | None, most: int
-) -> tuple[Messages, bool]:
-    """Returns the latest messages of a branch, and whether there are earlier ones."""
+class Stored(NamedTuple):
+    """The latest messages of a branch."""
+
+    messages: Messages
+    is_cut: bool
+    """Whether there are earlier ones."""
+    damaged: int
+    """How many can't be read, and are left out."""
+
+
+async def stored_messages(call: PageCall, id: str, branch: int | None, most: int) -> Stored:
+    """Returns the latest messages of a branch."""
     listing, storage = await call.page.listing(), await call.page.storage()
     session = await listing.session(id)
     path = stretches(session, session.active if branch is None else branch)
     found: list[Message] = []
     rows = await read_tail(storage, session.identity, path, most + 1)
-    for row in rows[-most:]:
+    latest = rows[-most:]
+    for row in latest:
         try:
             found.append(message_of(row.body))
-        except Corrupt:  # the History view reports it; here only readable messages count
+        except Corrupt:
             continue
-    return Messages.wrapping(found), len(rows) > most
+    damaged = len(latest) - len(found)
+    return Stored(Messages.wrapping(found), len(rows) > most, damaged)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from dragoman.errors import InvalidRequest
@@ -45,6 +46,16 @@ async def set_tags(storage: Storage, session: Session, tags: Sequence[Any]) -> N
 async def note_tags(storage: Storage, id: str, *, has_tags: bool) -> None:
     """Notes whether a conversation has tags: one that was imported, copied or deleted."""
     await _TAGGED.note(storage, id, is_there=has_tags)
+
+
+async def note_found(storage: Storage, found: Sequence[Listed]) -> None:
+    """Notes tags that came another way, as by `dragoman history import`, once they are seen."""
+    ids = [each.session.identity.digest for each in found if each.tags]
+    noted = frozenset(await _TAGGED.ids(storage)) if ids else frozenset()
+    for id in ids:
+        if id not in noted:
+            with suppress(InvalidRequest):  # too many have tags; the list is shown all the same
+                await note_tags(storage, id, has_tags=True)
 
 
 async def tagged(listing: Listing, storage: Storage) -> list[Listed]:

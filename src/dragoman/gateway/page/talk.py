@@ -12,7 +12,7 @@ from dragoman.gateway.page.attachments import ATTACHED, KEY, Attached, attached,
 from dragoman.gateway.page.branches import expect_branch
 from dragoman.gateway.page.calls import PageCall, field
 from dragoman.gateway.page.conversations import fork_after, new_identity
-from dragoman.gateway.page.relay import Relay, events_elsewhere, tell
+from dragoman.gateway.page.relay import BUSY, Relay, events_elsewhere, tell
 from dragoman.gateway.page.routed import RoutedModel
 from dragoman.gateway.page.run_views import Viewer
 from dragoman.gateway.page.runs import PageRun
@@ -31,7 +31,6 @@ _MAX_REASON = 2000
 _MAX_RUNS = 64
 _MAX_STEPS = 20
 _LEVELS = ("minimal", "low", "medium", "high")
-_BUSY = "a response is still streaming on this branch; stop it or wait until it ends"
 _TOO_MANY = f"at most {_MAX_RUNS} responses can stream at once"
 
 
@@ -63,13 +62,12 @@ async def talk(call: PageCall) -> None:
     if len(call.page.runs) >= _MAX_RUNS:
         raise InvalidRequest(_TOO_MANY, status=429)
     if is_busy or call.page.run_on(history.identity.digest, history.branch) is not None:
-        raise Conflict(_BUSY)
+        raise Conflict(BUSY)
     viewer = Viewer(storage, history.identity, call.page.branches(storage))
     run = PageRun(history, viewer, wanted.stamp)
     model = RoutedModel(call.gateway, route, sent=run.sent, tap=run.heard)
     call.inbound.route = route.name
-    has_others = call.gateway.config.server.workers > 1
-    within = Relay(storage, run) if has_others else nullcontext()
+    within = Relay(storage, run) if call.page.has_others else nullcontext()
     call.page.keep(run, run.start(_agent(model, run, wanted), model, content, within))
     await _stream_events(call, run.events(_KEEPALIVE))
 

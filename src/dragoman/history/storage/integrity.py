@@ -155,6 +155,15 @@ def tally_of(session: Session) -> Tally | None:
     return tally
 
 
+def is_damaged(session: Session) -> bool:
+    """Whether a listed session has damaged counters."""
+    try:
+        tally_of(session)
+    except Corrupt:
+        return True
+    return False
+
+
 def damaged(digest: str) -> Corrupt:
     """The error for a session whose counters or names are not those that were written."""
     return Corrupt(

@@ -3,85 +3,51 @@
 from __future__ import annotations
 
 from bisect import bisect_right, insort
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from itertools import count
 from threading import RLock
-from time import time
-from typing import Any
 
-import msgspec
-from msgspec import UNSET
-
-from dragoman.errors import NotFound
-from dragoman.history.identity import SessionIdentity
-from dragoman.history.storage.integrity import Tally, damage_in, protected
-from dragoman.history.storage.plausibility import is_plain, mended
-from dragoman.history.storage.protocol import (
-    CLEARED,
-    EVERYTHING,
-    MAIN,
-    NO_BRANCH,
-    NO_MESSAGE,
-    NO_SESSION,
-    Appended,
-    DuplicateIds,
-    Entry,
-    Erasure,
-    Filter,
-    Fork,
-    Group,
-    Hit,
-    Row,
-    Seal,
-    Session,
-    Total,
-    conflict,
-    expect_query,
-    placed,
-)
-from dragoman.history.storage.scanning import found, summed
-from dragoman.model.value import expect
+from dragoman.history.identity import FIELDS, escaped
+from dragoman.history.storage.heads import Stored
+from dragoman.history.storage.ledger import Ledger
+from dragoman.history.storage.protocol import DuplicateIds, Filter, Row, columns_of
+from dragoman.history.storage.shelf import Change, Record
 
 
 class _Kept:
-    """One session: its head, and its rows by branch and by id."""
+    """The rows of one session, by id, and by branch in order."""
 
-    def __init__(self, head: Session) -> None:
-        self.head = head
+    def __init__(self) -> None:
         self.by_id: dict[str, Row] = {}
-        self.branches: dict[int, list[Row]] = {MAIN: []}
+        self.branches: dict[int, list[Row]] = {}
 
     def put(self, row: Row) -> None:
         self.by_id[row.id] = row
         insort(self.branches.setdefault(row.branch, []), row, key=_seq)
 
-    def write(self, at: float, **changes: Any) -> None:
-        """Increments the version, and changes other fields of the head."""
-        head = msgspec.structs.replace(
-            self.head, version=self.head.version + 1, updated_at=at, **changes
-        )
-        self.head = msgspec.structs.replace(head, chain=self.tally(head))
-
-    def tally(self, head: Session) -> str:
-        return str(Tally(head.version, head.last_seq, len(self.by_id), len(head.forks)))
-
-    def index(self, row: Row) -> int:
+    def drop(self, id: str) -> Row:
+        row = self.by_id.pop(id)
         rows = self.branches[row.branch]
         at = bisect_right(rows, row.seq, key=_seq) - 1
-        while rows[at].id != row.id:  # an imported copy may have duplicate numbers
+        while rows[at] is not row:  # an imported copy may have duplicate numbers
             at -= 1
-        return at
+        del rows[at]
+        return row
 
 
-class MemoryStorage:
-    """A backend in memory; its content is lost when the process ends."""
+class MemoryShelf:
+    """Heads and rows in memory."""
 
     name = "memory"
     is_blocking = True
 
     def __init__(self) -> None:
         self._lock = RLock()
-        self._sessions: dict[str, _Kept] = {}
-        self._aside: list[tuple[SessionIdentity, Row, str]] = []
+        self._heads: dict[str, Stored] = {}
+        self._rows: dict[str, _Kept] = {}
+        self._aside: list[tuple[str | None, Row, str]] = []
+        self._feed: dict[str, int] | None = None
+        self._numbers = count(1)
 
     async def open(self) -> None:
         """Nothing to do."""
@@ -89,263 +55,158 @@ class MemoryStorage:
     async def close(self) -> None:
         """Nothing to do; it can be opened again with its content."""
 
-    # --- one session
+    async def get(self, digest: str) -> Stored | None:
+        """See `Shelf.get`."""
+        return self._heads.get(digest)
 
-    async def session(self, identity: SessionIdentity) -> Session | None:
-        """The session, or `None`."""
-        kept = self._sessions.get(identity.digest)
-        return None if kept is None else kept.head
-
-    async def append(
-        self,
-        identity: SessionIdentity,
-        entries: Sequence[Entry],
-        *,
-        branch: int = MAIN,
-        expected: int | None = None,
-        seal: Seal = UNSET,
-    ) -> Appended:
-        """See `Storage.append`."""
+    async def commit(self, before: int, stored: Stored, change: Change | None) -> bool:
+        """See `Shelf.commit`."""
+        digest = stored.digest
         with self._lock:
-            kept = self._sessions.get(identity.digest) or _Kept(_new(identity, entries[0].at))
-            _expect(kept.head, expected)
-            if branch not in kept.branches:
-                raise NotFound(NO_BRANCH)
-            known = [entry.id for entry in entries if entry.id in kept.by_id]
-            if known or len({entry.id for entry in entries}) < len(entries):
-                raise DuplicateIds(known)
-            first = kept.head.last_seq + 1
-            for seq, entry in enumerate(entries, first):
-                kept.put(placed(entry, seq, branch))
-            last = first + len(entries) - 1
-            kept.write(entries[-1].at, last_seq=last, **_sealed(seal))
-            self._sessions[identity.digest] = kept
-            return Appended(kept.head.version, last)
+            there = self._heads.get(digest)
+            if (0 if there is None else there.stamp) != before:
+                return False
+            if change is not None:
+                self._change(stored, change)
+            self._heads[digest] = stored
+            if self._feed is not None:
+                self._told(self._feed, digest)
+            return True
+
+    def _told(self, feed: dict[str, int], digest: str) -> None:
+        feed.pop(digest, None)
+        feed[digest] = next(self._numbers)  # the latest comes last
+
+    def _change(self, stored: Stored, change: Change) -> None:
+        kept = self._rows.get(stored.digest)
+        if kept is None or change.is_emptied:
+            kept = _Kept()
+        dropped = {*change.drops}
+        ids = [row.id for row in change.puts]
+        known = [id for id in ids if id in kept.by_id and id not in dropped]
+        if known or len({*ids}) < len(ids):
+            raise DuplicateIds(known)
+        for id in change.drops:
+            kept.drop(id)
+        self._aside += [(stored.names[_USER], kept.drop(id), change.reason) for id in change.aside]
+        for row in change.puts:
+            kept.put(row)
+        self._rows[stored.digest] = kept
 
     async def rows(
         self,
-        identity: SessionIdentity,
-        *,
-        branch: int = MAIN,
-        after: int = 0,
-        upto: int | None = None,
-        limit: int | None = None,
-        newest: bool = False,
+        digest: str,
+        branch: int,
+        after: int,
+        upto: int | None,
+        limit: int | None,
+        newest: bool,  # noqa: FBT001 - as in `Shelf`
     ) -> list[Row]:
-        """See `Storage.rows`."""
+        """See `Shelf.rows`."""
         with self._lock:
-            kept = self._sessions.get(identity.digest)
+            kept = self._rows.get(digest)
             rows = [] if kept is None else kept.branches.get(branch, [])
             low = bisect_right(rows, after, key=_seq)
             high = len(rows) if upto is None else bisect_right(rows, upto, key=_seq)
-            if limit is not None:
-                low, high = (
-                    (max(low, high - limit), high) if newest else (low, min(high, low + limit))
-                )
+            if limit is not None and newest:
+                low = max(low, high - limit)
+            elif limit is not None:
+                high = min(high, low + limit)
             return rows[low:high]
 
-    async def row(self, identity: SessionIdentity, id: str) -> Row | None:
-        """A message by id, on any branch."""
-        kept = self._sessions.get(identity.digest)
-        return None if kept is None else kept.by_id.get(id)
+    async def named(self, digest: str, ids: Sequence[str]) -> list[Row]:
+        """See `Shelf.named`."""
+        kept = self._rows.get(digest)
+        return [] if kept is None else [kept.by_id[id] for id in ids if id in kept.by_id]
 
-    async def count(self, identity: SessionIdentity, branch: int | None = None) -> int:
-        """See `Storage.count`."""
-        kept = self._sessions.get(identity.digest)
+    async def count(self, digest: str, branches: Sequence[int] | None) -> int:
+        """See `Shelf.count`."""
+        kept = self._rows.get(digest)
         if kept is None:
             return 0
-        return len(kept.by_id) if branch is None else len(kept.branches.get(branch, ()))
+        if branches is None:
+            return len(kept.by_id)
+        return sum(len(kept.branches.get(branch, ())) for branch in branches)
 
-    async def rewrite(
-        self,
-        identity: SessionIdentity,
-        *,
-        replaced: Sequence[Entry] = (),
-        removed: Sequence[str] = (),
-        expected: int | None = None,
-        seal: Seal = UNSET,
-    ) -> int:
-        """See `Storage.rewrite`."""
+    async def records(self, digest: str) -> list[Record]:
+        """See `Shelf.records`."""
         with self._lock:
-            kept = self._existing(identity, expected)
-            ids = [*removed, *(entry.id for entry in replaced)]
-            if len(set(removed)) < len(removed) or any(id not in kept.by_id for id in ids):
-                raise NotFound(NO_MESSAGE)
-            for entry in replaced:
-                old = kept.by_id[entry.id]
-                row = kept.by_id[entry.id] = placed(entry, old.seq, old.branch)
-                kept.branches[old.branch][kept.index(old)] = row
-            for id in removed:
-                old = kept.by_id.pop(id)
-                del kept.branches[old.branch][kept.index(old)]
-            kept.write(time(), **_sealed(seal))
-            return kept.head.version
+            kept = self._rows.get(digest)
+            return [] if kept is None else [Record(row.id, row) for row in kept.by_id.values()]
 
-    async def clear(
-        self,
-        identity: SessionIdentity,
-        *,
-        at: float,
-        expected: int | None = None,
-        seal: Seal = UNSET,
-    ) -> int:
-        """See `Storage.clear`."""
+    async def heads(self, which: Filter, limit: int | None, after: str) -> list[Stored]:
+        """See `Shelf.heads`."""
         with self._lock:
-            kept = self._sessions.get(identity.digest)
-            head = _new(identity, at) if kept is None else kept.head
-            _expect(head, expected)
-            cleared = self._sessions[identity.digest] = _Kept(head)
-            cleared.write(at, **{**CLEARED, **_sealed(seal)})
-            return cleared.head.version
+            heads = [self._heads[digest] for digest in sorted(self._heads) if digest > after]
+        return [each for each in heads if takes(which, each)][:limit]
 
-    async def fork(
-        self,
-        identity: SessionIdentity,
-        *,
-        parent: int,
-        at: int,
-        expected: int | None = None,
-        seal: Seal = UNSET,
-    ) -> int:
-        """See `Storage.fork`."""
+    async def remove(self, which: Sequence[tuple[str, int]]) -> list[int | None]:
+        """See `Shelf.remove`."""
         with self._lock:
-            kept = self._existing(identity, expected)
-            if parent not in kept.branches:
-                raise NotFound(NO_BRANCH)
-            number = max(kept.branches) + 1
-            kept.branches[number] = []
-            forks = (*kept.head.forks, Fork(number, parent, at))
-            kept.write(time(), active=number, forks=forks, **_sealed(seal))
-            return number
+            return [self._removed(digest, stamp) for digest, stamp in which]
 
-    async def activate(
-        self,
-        identity: SessionIdentity,
-        branch: int,
-        *,
-        expected: int | None = None,
-        seal: Seal = UNSET,
-    ) -> None:
-        """See `Storage.activate`."""
+    def _removed(self, digest: str, stamp: int) -> int | None:
+        there = self._heads.get(digest)
+        if there is None or there.stamp != stamp:
+            return None
+        del self._heads[digest]
+        if self._feed is not None:
+            self._told(self._feed, digest)
+        kept = self._rows.pop(digest, None)
+        return 0 if kept is None else len(kept.by_id)
+
+    async def scrub(self, user: str) -> tuple[str, ...]:
+        """See `Shelf.scrub`."""
         with self._lock:
-            kept = self._existing(identity, expected)
-            if branch not in kept.branches:
-                raise NotFound(NO_BRANCH)
-            kept.head = msgspec.structs.replace(kept.head, active=branch, **_sealed(seal))
+            self._aside = [each for each in self._aside if each[0] != escaped(user)]
+        return ()
 
-    async def keep_windows(self, identity: SessionIdentity, windows: bytes | None) -> None:
-        """See `Storage.keep_windows`."""
+    async def watch(self) -> None:
+        """See `Shelf.watch`."""
+        if self._feed is None:
+            self._feed = {}
+
+    async def changes(self, after: str, limit: int) -> tuple[Sequence[str], str]:
+        """See `Shelf.changes`."""
         with self._lock:
-            kept = self._existing(identity, None)
-            kept.head = msgspec.structs.replace(kept.head, window=None, windows=windows)
+            feed, above = self._feed or {}, int(after or 0)
+            found = [(digest, number) for digest, number in feed.items() if number > above][:limit]
+        return [digest for digest, _ in found], str(found[-1][1]) if found else after
 
-    async def delete(self, identity: SessionIdentity) -> bool:
-        """See `Storage.delete`."""
+    async def prune(self, upto: str) -> None:
+        """See `Shelf.prune`."""
         with self._lock:
-            return self._sessions.pop(identity.digest, None) is not None
+            if self._feed is not None:
+                last = int(upto or 0)
+                self._feed = {digest: n for digest, n in self._feed.items() if n > last}
 
-    async def restore(self, session: Session, rows: Sequence[Row]) -> bool:
-        """See `Storage.restore`."""
-        with self._lock:
-            digest = session.identity.digest
-            there = self._sessions.get(digest)
-            if there is not None and there.head.version >= session.version:
-                return False
-            kept = self._sessions[digest] = _Kept(session)
-            for fork in session.forks:
-                kept.branches[fork.number] = []
-            for row in sorted(rows, key=_seq):
-                kept.put(protected(row))
-            if session.chain is None:
-                kept.head = msgspec.structs.replace(session, chain=kept.tally(session))
-            return True
+    async def problems(self) -> list[str]:
+        """Nothing is shared with others, who could damage it."""
+        return []
 
-    async def set_aside(
-        self,
-        identity: SessionIdentity,
-        seqs: Sequence[int],
-        reason: str,
-        *,
-        expected: int | None = None,
-        seal: Seal = UNSET,
-    ) -> int:
-        """See `Storage.set_aside`."""
-        with self._lock:
-            kept = self._existing(identity, expected)
-            broken = [row for row in kept.by_id.values() if row.seq in set(seqs)]
-            for row in broken:
-                self._aside.append((identity, row, reason))
-                del kept.by_id[row.id]
-                del kept.branches[row.branch][kept.index(row)]
-            kept.write(time())
-            plain = is_plain(row.body for row in kept.by_id.values())
-            kept.head = msgspec.structs.replace(mended(kept.head, is_plain=plain), **_sealed(seal))
-            return len(broken)
 
-    # --- many sessions
+class MemoryStorage(Ledger):
+    """A backend in memory; its content is lost when the process ends."""
 
-    async def sessions(
-        self, which: Filter = EVERYTHING, *, limit: int | None = None, after: str = ""
-    ) -> list[Session]:
-        """See `Storage.sessions`."""
-        expect_query(which, limit=limit)
-        with self._lock:
-            heads = [self._sessions[d].head for d in sorted(self._sessions) if d > after]
-            return [head for head in heads if which.takes(head)][:limit]
+    shelf: MemoryShelf
 
-    async def search(self, text: str, which: Filter = EVERYTHING, *, limit: int = 50) -> list[Hit]:
-        """See `Storage.search`."""
-        expect_query(which, text=text, limit=limit)
-        return found(text, self._rows_of(which), limit)
+    def __init__(self) -> None:
+        super().__init__(MemoryShelf())
 
-    async def totals(self, by: Group, which: Filter = EVERYTHING) -> list[Total]:
-        """See `Storage.totals`."""
-        expect_query(which, by=by)
-        return summed(by, self._rows_of(which))
 
-    async def forget(self, user: str) -> Erasure:
-        """See `Storage.forget`."""
-        expect(user, str, "the user to forget")
-        with self._lock:
-            gone = [d for d, kept in self._sessions.items() if kept.head.identity.user == user]
-            messages = sum(len(self._sessions.pop(digest).by_id) for digest in gone)
-            self._aside = [item for item in self._aside if item[0].user != user]
-        return Erasure(len(gone), messages)
+_USER = FIELDS.index("user")
 
-    async def verify(self) -> list[str]:
-        """See `Storage.verify`; an imported copy may contain damage."""
-        return [
-            f"session {session.identity.digest}: {problem}"
-            for session in await self.sessions()
-            async for problem in damage_in(self, session)
-        ]
 
-    def _existing(self, identity: SessionIdentity, expected: int | None) -> _Kept:
-        kept = self._sessions.get(identity.digest)
-        if kept is None:
-            raise NotFound(NO_SESSION)
-        _expect(kept.head, expected)
-        return kept
-
-    def _rows_of(self, which: Filter) -> Iterator[tuple[Session, Row]]:
-        with self._lock:
-            kept = [kept for kept in self._sessions.values() if which.takes(kept.head)]
-            listed = [(each.head, row) for each in kept for row in each.by_id.values()]
-        return iter(listed)
+def takes(which: Filter, stored: Stored) -> bool:
+    """Whether a filter selects a head; for shelves that read all of them."""
+    if which.since is not None and stored.at < which.since:
+        return False
+    if which.until is not None and stored.at >= which.until:
+        return False
+    return all(
+        stored.names[FIELDS.index(field)] == name for field, name in columns_of(which).items()
+    )
 
 
 def _seq(row: Row) -> int:
     return row.seq
-
-
-def _new(identity: SessionIdentity, at: float) -> Session:
-    return Session(identity, version=0, last_seq=0, created_at=at, updated_at=at)
-
-
-def _sealed(seal: Seal) -> dict[str, Any]:
-    return {} if seal is UNSET else {"seal": seal}
-
-
-def _expect(head: Session, expected: int | None) -> None:
-    if expected is not None and head.version != expected:
-        raise conflict(expected, head.version)

@@ -454,6 +454,19 @@ def placed(entry: Entry, seq: int, branch: int) -> Row:
     )  # fmt: skip
 
 
+def unreadable_row(seq: int, branch: int, body: bytes = b"", id: str = "") -> Row:
+    """A placeholder for an unreadable record; its damage can be detected."""
+    return Row(id, body, 0.0, seq=seq, branch=branch, checksum=_UNREADABLE)
+
+
+_UNREADABLE = "c1-"  # a checksum that never matches
+
+
+def branches_of(session: Session) -> tuple[int, ...]:
+    """The numbers of a session's branches."""
+    return (MAIN, *[fork.number for fork in session.forks])
+
+
 def conflict(expected: int, actual: int) -> Conflict:
     """The error for a session that was changed by another writer."""
     msg = (

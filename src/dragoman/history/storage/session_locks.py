@@ -7,6 +7,7 @@ encrypted store another attempt, so it should be rare.
 from __future__ import annotations
 
 import asyncio
+from contextlib import AbstractAsyncContextManager
 from threading import Lock
 
 _Key = tuple[int, str]
@@ -51,7 +52,7 @@ class SessionLocks:
                 del self._locks[key]
 
 
-class _HeldLock:
+class _HeldLock(AbstractAsyncContextManager[None]):
     """A lock in use. A class, because a generator takes three times as long."""
 
     __slots__ = ("_entry", "_key", "_locks")

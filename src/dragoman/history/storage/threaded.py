@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
-from threading import RLock
+from threading import RLock, get_ident
 from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
 
 from dragoman.errors import InvalidInputError
@@ -100,6 +100,18 @@ class ThreadedBackend(Backend[S]):
         """Runs a function that writes, with the open store."""
 
 
+def _driven(
+    work: Callable[..., Coroutine[Any, Any, T]], arguments: tuple[Any, ...], named: dict[str, Any]
+) -> T:
+    try:
+        work(*arguments, **named).send(None)
+    except StopIteration as done:
+        answer: T = done.value
+        return answer
+    msg = "a coroutine on the worker thread waited for something else"
+    raise RuntimeError(msg)
+
+
 class Worker:
     """A single thread while the store is open; none if callers block."""
 
@@ -107,18 +119,30 @@ class Worker:
         self.is_blocking = is_blocking
         self._name = name
         self._thread: ThreadPoolExecutor | None = None
+        self._ident = 0
 
     def start(self) -> None:
         """Starts the thread. Idempotent."""
         if not self.is_blocking and self._thread is None:
-            self._thread = ThreadPoolExecutor(1, self._name)
+            self._thread = ThreadPoolExecutor(1, self._name, initializer=self._started)
+
+    def _started(self) -> None:
+        self._ident = get_ident()
 
     async def run(self, function: Callable[..., T], *arguments: Any) -> T:
         """Runs a function on the thread, or directly."""
-        if self._thread is None:
+        if self._thread is None or get_ident() == self._ident:
             return function(*arguments)
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._thread, function, *arguments)
+
+    async def drive(
+        self, work: Callable[P, Coroutine[Any, Any, T]], *arguments: P.args, **named: P.kwargs
+    ) -> T:
+        """Runs a coroutine that waits for nothing but this thread, as a whole, on the thread."""
+        if self._thread is None or get_ident() == self._ident:
+            return await work(*arguments, **named)
+        return await self.run(_driven, work, arguments, named)
 
     async def stop(self, last: Callable[[], None]) -> None:
         """Runs one last function, and stops the thread."""

@@ -28,16 +28,13 @@ def with_carried_content(
 
     `seen` is the summary of its messages. Also returns where the parts of changed messages were.
     """
-    # A signature and an address need no extras.
-    may_have = seen.has_extra_fields or seen.has_media
-    found = range(len(request.messages)) if may_have else sorted({*seen.extended})
     origins: dict[int, tuple[int | None, ...]] = {}
-    if not found:
+    # Signatures, addresses and ids need no extras.
+    if not (seen.extended or seen.has_extra_fields or seen.has_media or seen.calls):
         return request, origins
     messages = list(request.messages)
     for read in readers_for(target.dialect):
-        for index in found:
-            message = messages[index]
+        for index, message in enumerate(messages):
             if message.origin is not None and message.origin.dialect == target.dialect:
                 continue
             carried = read(message)

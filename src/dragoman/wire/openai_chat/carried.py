@@ -16,11 +16,12 @@ from typing import Any, NamedTuple
 
 from msgspec import UNSET
 
+from dragoman.model.frozen import EMPTY
 from dragoman.model.media import Media
 from dragoman.model.messages import Message
 from dragoman.model.parts import Origin, Text, Thinking
 from dragoman.model.roles import Role
-from dragoman.model.tools import ToolCall
+from dragoman.model.tools import ToolCall, ToolResult
 from dragoman.wire.carried import (
     CACHE,
     Carried,
@@ -34,7 +35,7 @@ from dragoman.wire.json_values import is_list, is_object
 from dragoman.wire.openai_chat.content import ADDRESSES
 from dragoman.wire.openai_chat.content_thinking import encode_detail, pieces
 from dragoman.wire.openai_chat.dialect import DETAILS, NAME, is_own
-from dragoman.wire.overlay import fields_of, words_of
+from dragoman.wire.overlay import fields_of, has_no_content, words_of
 
 _CLAUDE = Origin(dialect="anthropic")
 _GEMINI = Origin(dialect="gemini")
@@ -51,7 +52,24 @@ Entry = tuple[Any, int | None]
 """A part, and its place in the message as given; None if it was in a field of the message."""
 
 
+def _has_nothing(message: Message) -> bool:
+    """Whether there is certainly nothing to read, as in most messages."""
+    if message.extras is not EMPTY and not has_no_content(message.extras):
+        return False
+    for part in message.parts:  # no generator: this runs for every message
+        kind = type(part)
+        if part.extras is not EMPTY or part.signature is not None or isinstance(part, Media):
+            return False
+        if kind is ToolResult and type(part.content) is not str:  # type: ignore[union-attr]  # a result
+            return False
+        if kind is ToolCall and _IN_ID in part.id:  # type: ignore[union-attr]  # a call
+            return False
+    return True
+
+
 def _read(message: Message) -> Carried | None:
+    if _has_nothing(message):
+        return None
     fields = dict(fields_of(message.extras, NAME))
     parts: list[Entry] = [
         (with_changed_content(part, _with_address), place)

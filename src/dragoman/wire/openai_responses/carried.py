@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from dragoman.model.frozen import EMPTY
 from dragoman.model.messages import Message
+from dragoman.model.parts import Part
+from dragoman.model.tools import ToolResult
 from dragoman.wire.carried import (
     CACHE,
     Carried,
@@ -20,6 +23,8 @@ from dragoman.wire.overlay import fields_of
 
 
 def _read(message: Message) -> Carried | None:
+    if message.extras is EMPTY and not any(map(_may_have, message.parts)):
+        return None  # most messages
     parts = [with_changed_content(part, _with_hint) for part in message.parts]
     extras = message.extras
     fields = fields_of(extras, NAME)
@@ -46,6 +51,10 @@ def _with_hint(part: Any) -> Any:
     left = {name: value for name, value in item.items() if name != CACHE}
     extras = with_fields(part.extras, NAME, {**fields, ITEM: left})
     return part.replace_unchecked(cache=hint, extras=extras)
+
+
+def _may_have(part: Part) -> bool:
+    return part.extras is not EMPTY or (type(part) is ToolResult and type(part.content) is not str)
 
 
 CARRIED = _read

@@ -96,6 +96,7 @@ function Sides({ found, choice, choose, source, onRules }) {
       <span class="grow"></span><span class="muted">source dialect: ${found.source}</span>
     </div>
     ${found.is_cut && html`<p class="notice warn" role="note"><${Icon} name="warn" /><span>Only the latest ${count(found.rows.length)} messages of this conversation are compared.</span></p>`}
+    ${found.damaged > 0 && html`<p class="notice warn" role="note"><${Icon} name="warn" /><span>${plural(found.damaged, 'message')} of this conversation can’t be read and ${found.damaged === 1 ? 'is' : 'are'} not compared.</span></p>`}
     <div class="lens-rows" ref=${box} onScroll=${more} tabindex="0" role="region" aria-label="Both sides">
       <div class="lens-heads"><span></span>${['left', 'right'].map((side) => html`<${Head} key=${side} side=${side} view=${found[side]} choice=${choice} source=${source} onRules=${onRules} />`)}</div>
       ${!shown.length && html`<p class="loading">No rows match the filters.</p>`}

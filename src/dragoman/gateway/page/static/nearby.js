@@ -22,7 +22,7 @@ export class Nearby {
     this.isAtEnd = true;
     this.anchor = null; // the first row in view, which must not move when rows above it change
     this.wanted = null; // a row that `reveal` was called for
-    [this.seen, this.rest] = [0, 0]; // height of the content, and pixels below the viewport, when last looked at
+    [this.seen, this.height, this.rest] = [0, innerHeight, 0]; // of the content, of the viewport, and below it, when last looked at
   }
 
   attach(box) {
@@ -117,9 +117,9 @@ export class Nearby {
     this.hold();
     const { scrollTop, scrollHeight, clientHeight } = this.box;
     const wasAtEnd = this.isAtEnd;
-    // At the end, what came since is for `resized` to follow. Above it, what came may stand above what is
-    // in view: compared with the height before, the place would be beyond the end.
-    this.rest = (wasAtEnd ? Math.min(this.seen, scrollHeight) : scrollHeight) - scrollTop - clientHeight;
+    // At the end, what changed since is for `resized` to follow. Above it, what came may stand above what
+    // is in view: compared with the height before, the place would be beyond the end.
+    this.rest = (wasAtEnd ? Math.min(this.seen, scrollHeight) - this.height : scrollHeight - clientHeight) - scrollTop;
     this.isAtEnd = this.rest < FOLLOWS;
     this.mark();
     if (Math.abs(scrollTop - this.view.top) < STEP && wasAtEnd === this.isAtEnd) return;
@@ -137,7 +137,7 @@ export class Nearby {
     const wasAtEnd = this.isAtEnd;
     if (wasAtEnd && rest > this.rest + 1) this.toEnd(); // the end moved, and not what is above it
     else [this.rest, this.isAtEnd] = [rest, wasAtEnd || rest < FOLLOWS];
-    this.seen = box.scrollHeight;
+    [this.seen, this.height] = [box.scrollHeight, box.clientHeight];
     this.mark();
     if (wasAtEnd !== this.isAtEnd) this.draw();
   }

@@ -1,14 +1,11 @@
 """The connection pool, and recovery from broken connections.
 
-A read is retried. A transaction that broke before its commit is retried, because the server has
-rolled it back; if the commit itself was interrupted, the server is asked for the outcome by
-transaction id. An append, which is one statement, is sent again: the messages' ids prevent it from
-being stored twice, even if the first attempt is still in progress.
+A read is retried. A write whose connection broke raises `LostReply`: the ledger finds out whether
+it was done, by its stamp, and sends it again if not.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from time import monotonic
@@ -24,6 +21,7 @@ from dragoman.errors import InvalidInputError, StoreError
 from dragoman.history.storage.postgres import schema
 from dragoman.history.storage.postgres.failures import (
     AGAIN,
+    NOTHING,
     UNKNOWN,
     Late,
     Lost,
@@ -33,6 +31,7 @@ from dragoman.history.storage.postgres.failures import (
 from dragoman.history.storage.postgres.link import Connection, Link
 from dragoman.history.storage.postgres.pool import Closed, Exhausted, Pool
 from dragoman.history.storage.postgres.settings import Settings
+from dragoman.history.storage.shelf import LostReply
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -42,39 +41,25 @@ _SLOW = 20  # factor for the timeout of operations over many sessions
 _CONNECT = 10  # seconds; another attempt is better than a long wait
 # At other levels, concurrent writers to a session fail instead of waiting for each other.
 _READ_COMMITTED = r"-c default_transaction_isolation=read\ committed"
-_STATUS = "SELECT pg_xact_status(%s::text::xid8)"
-
-
-class _CommitInterrupted(StoreError):  # noqa: N818 - named as in `dragoman.errors`
-    """A commit whose result did not arrive."""
-
-    def __init__(self, number: str, result: Any) -> None:
-        super().__init__("a commit was interrupted")
-        self.number = number
-        self.result = result
 
 
 class Connections:
     """An open pool of connections to one server."""
 
-    def __init__(self, settings: Settings, pool: Pool, *, is_old: bool) -> None:
+    def __init__(self, settings: Settings, pool: Pool) -> None:
         self._settings = settings
         self._pool = pool
-        self._is_old = is_old
+        # After a lost reply, the next write takes a connection that was tested.
+        self._is_doubtful = False
 
     @classmethod
     async def open(cls, settings: Settings) -> Connections:
-        """Connects, and creates the tables if necessary.
-
-        Tables of an older dragoman are migrated by the first write; they can be read without
-        migration, also on a replica.
-        """
+        """Connects, and creates or migrates the tables if necessary."""
         options = _options(settings)
         first = await _connected(settings, options)
         try:
             link = Link(first, settings, settings.timeout * _SLOW)
-            done = await schema.applied(link)
-            if done == 0:
+            if await schema.applied(link) < schema.VERSION:
                 await _transaction(link, schema.migrate, ())
             [(level,)] = await link.fetch("SELECT current_setting('default_transaction_isolation')")
         except BaseException:
@@ -89,7 +74,7 @@ class Connections:
 
         pool = Pool(connect, settings.connections, settings.timeout)
         pool.keep(first)
-        return cls(settings, pool, is_old=0 < done < len(schema.MIGRATIONS))
+        return cls(settings, pool)
 
     async def close(self) -> None:
         """Closes all idle connections; those in use are closed when returned."""
@@ -105,101 +90,51 @@ class Connections:
         """Like `read`, with a long timeout."""
         return await self._read(work, arguments, self._settings.timeout * _SLOW)
 
+    async def send(self, work: Work[P, T], *arguments: P.args, **_none: P.kwargs) -> T:
+        """Runs a write of one statement."""
+        return await self._write(_statement, work, arguments, self._settings.timeout)
+
     async def write(self, work: Work[P, T], *arguments: P.args, **_none: P.kwargs) -> T:
         """Runs a function in a transaction."""
-        return await self._write(work, arguments, self._settings.timeout)
+        return await self._write(_transaction, work, arguments, self._settings.timeout)
 
     async def write_slowly(self, work: Work[P, T], *arguments: P.args, **_none: P.kwargs) -> T:
         """Like `write`, with a long timeout."""
-        return await self._write(work, arguments, self._settings.timeout * _SLOW)
-
-    async def repeat(
-        self,
-        work: Callable[..., Awaitable[T]],
-        repeated: Callable[..., Awaitable[T]],
-        *arguments: Any,
-    ) -> T:
-        """Runs a single statement; `repeated` is used for retries."""
-        await self._migrate()
-        failed: StoreError | None = None
-        for _ in range(_ATTEMPTS):
-            try:
-                chosen = repeated if failed else work
-                return await self._once(chosen, arguments, self._settings.timeout, failed)
-            except Unreachable as error:
-                failed = Unreachable(self.name, error.reason, UNKNOWN) if failed else error
-                break
-            except (Lost, Refused) as error:
-                failed = Lost(self.name, UNKNOWN) if isinstance(error, Lost) else error
-                if not is_passing(error):
-                    break
-        raise failed or Lost(self.name)
+        return await self._write(_transaction, work, arguments, self._settings.timeout * _SLOW)
 
     async def _read(
         self, work: Callable[..., Awaitable[T]], arguments: tuple[Any, ...], seconds: float
     ) -> T:
         failed: StoreError | None = None
         for _ in range(_ATTEMPTS):
-            was_old = self._is_old
             try:
                 return await self._once(work, arguments, seconds, failed)
-            except (Lost, Refused) as error:
+            except Lost as error:
                 failed = error
-            # Another process may have migrated the tables in the meantime.
-            if isinstance(failed, Refused) and not (was_old and await self._is_current(seconds)):
-                break
         raise failed or Lost(self.name)
-
-    async def _is_current(self, seconds: float) -> bool:
-        self._is_old = self._is_old and not await self._once(schema.is_current, (), seconds)
-        return not self._is_old
-
-    async def _migrate(self) -> None:
-        if self._is_old:
-            await self._committed(schema.migrate, (), self._settings.timeout * _SLOW)
-            self._is_old = False
 
     async def _write(
-        self, work: Callable[..., Awaitable[T]], arguments: tuple[Any, ...], seconds: float
+        self,
+        way: Callable[..., Awaitable[T]],
+        work: Callable[..., Awaitable[T]],
+        arguments: tuple[Any, ...],
+        seconds: float,
     ) -> T:
-        await self._migrate()
-        return await self._committed(work, arguments, seconds)
-
-    async def _committed(
-        self, work: Callable[..., Awaitable[T]], arguments: tuple[Any, ...], seconds: float
-    ) -> T:
-        failed: StoreError | None = None
+        failed: StoreError | None = Lost(self.name) if self._is_doubtful else None
         for _ in range(_ATTEMPTS):
-            cut: _CommitInterrupted | None = None
             try:
-                return await self._once(_transaction, (work, arguments), seconds, failed)
-            except _CommitInterrupted as error:
-                cut = error
-            except (Lost, Refused) as error:
-                if not is_passing(error):
+                made = await self._once(way, (work, arguments), seconds, failed)
+            except LostReply:
+                self._is_doubtful = True
+                raise
+            except (Lost, Refused) as error:  # nothing was written
+                if isinstance(error, Refused) and error.state not in AGAIN:
                     raise
                 failed = error
-            if cut is not None:
-                if await self._was_committed(cut.number):
-                    result: T = cut.result
-                    return result
-                failed = Lost(self.name)
+            else:
+                self._is_doubtful = False
+                return made
         raise failed or Lost(self.name)
-
-    async def _was_committed(self, number: str) -> bool:
-        """Whether a transaction with an interrupted commit was committed."""
-        deadline = monotonic() + self._settings.timeout
-        while monotonic() < deadline:
-            try:
-                [(status,)] = await self._read(
-                    Link.fetch, (_STATUS, (number,)), self._settings.timeout
-                )
-            except StoreError:
-                break
-            if status != "in progress":
-                return bool(status == "committed")
-            await asyncio.sleep(0.05)
-        raise Lost(self.name, UNKNOWN)
 
     # --- borrowing a connection
 
@@ -213,9 +148,7 @@ class Connections:
         # After a restart of the server, all idle connections are broken. The first attempt takes
         # any connection, for speed; later ones test it before use.
         connection = await (self._taken() if failed is None else self._checked())
-        # Only reads support old tables.
-        is_old = self._is_old and work is not _transaction
-        link = Link(connection, self._settings, seconds, is_old=is_old)
+        link = Link(connection, self._settings, seconds)
         problem: StoreError | None = None
         try:
             return await work(link, *arguments)
@@ -263,7 +196,7 @@ class Connections:
 
 
 async def _transaction(link: Link, work: Callable[..., Awaitable[T]], arguments: Any) -> T:
-    number = await link.begin()
+    await link.begin()
     try:
         result = await work(link, *arguments)
     except Lost:
@@ -272,18 +205,20 @@ async def _transaction(link: Link, work: Callable[..., Awaitable[T]], arguments:
         with suppress(StoreError):
             await link.run("ROLLBACK")
         raise
+    await _statement(link, Link.run, ("COMMIT",))
+    return result
+
+
+async def _statement(link: Link, work: Callable[..., Awaitable[T]], arguments: Any) -> T:
+    """Runs what is done when its answer arrives, and perhaps if it does not."""
     try:
-        await link.run("COMMIT")
-    except (Lost, Late):
-        pass
-    else:
-        return result
-    raise _CommitInterrupted(number, result)
-
-
-def is_passing(error: StoreError) -> bool:
-    """Whether a retry may succeed."""
-    return isinstance(error, Lost) or (isinstance(error, Refused) and error.state in AGAIN)
+        return await work(link, *arguments)
+    except Lost:
+        lost = LostReply(str(Lost(link.name, UNKNOWN)))
+    except Late as error:
+        outcome = NOTHING if link.is_idle else UNKNOWN  # the ledger looks whether it was done
+        lost = LostReply(str(Late(link.name, error.seconds, outcome)), is_repeatable=False)
+    raise lost
 
 
 class _Context:

@@ -12,6 +12,7 @@ from psycopg.pq import TransactionStatus
 from dragoman.errors import StoreError
 from dragoman.history.storage.postgres.failures import READ_ONLY, Late, Lost, Refused, is_lost
 from dragoman.history.storage.postgres.settings import Settings, qualified
+from dragoman.history.storage.shelf import LostReply
 
 Connection = psycopg.AsyncConnection[tuple[Any, ...]]
 
@@ -19,13 +20,9 @@ Connection = psycopg.AsyncConnection[tuple[Any, ...]]
 class Link:
     """A borrowed connection. Every statement has a timeout, so that nothing hangs forever."""
 
-    __slots__ = ("_connection", "_seconds", "_settings", "is_old")
+    __slots__ = ("_connection", "_seconds", "_settings")
 
-    def __init__(
-        self, connection: Connection, settings: Settings, seconds: float, *, is_old: bool = False
-    ) -> None:
-        self.is_old = is_old
-        """Whether the tables have an old schema; then they can only be read."""
+    def __init__(self, connection: Connection, settings: Settings, seconds: float) -> None:
         self._connection = connection
         self._settings = settings
         self._seconds = seconds
@@ -56,22 +53,17 @@ class Link:
         """Runs a statement; returns the number of affected rows."""
         return (await self._executed(template, values)).rowcount
 
-    async def begin(self) -> str:
-        """Begins a transaction, with timeouts on the server too; returns its transaction id."""
+    async def begin(self) -> None:
+        """Begins a transaction, with timeouts on the server too."""
         limit = max(1, round(self._seconds * 1000))
-        cursor = await self._executed(
+        await self._executed(
             "BEGIN ISOLATION LEVEL READ COMMITTED;"
             f"SET LOCAL statement_timeout = {limit};"
-            f"SET LOCAL idle_in_transaction_session_timeout = {limit};"
-            "SELECT pg_current_xact_id()::text",
+            f"SET LOCAL idle_in_transaction_session_timeout = {limit}",
             (),
             plan=False,
             binary=False,  # several statements at once support text results only
         )
-        while cursor.nextset():
-            pass
-        [(number,)] = await cursor.fetchall()
-        return str(number)
 
     async def _executed(
         self,
@@ -81,7 +73,7 @@ class Link:
         plan: bool | None = None,
         binary: bool = True,
     ) -> psycopg.AsyncCursor[tuple[Any, ...]]:
-        statement = qualified(template, self._settings.schema, is_old=self.is_old)
+        statement = qualified(template, self._settings.schema)
         try:
             async with asyncio.timeout(self._seconds):
                 return await self._connection.execute(
@@ -108,5 +100,5 @@ class Link:
     async def end(self, failed: Exception | None) -> None:
         """Closes the connection before it is returned, if it can't be used again."""
         read_only = isinstance(failed, Refused) and failed.state == READ_ONLY
-        if read_only or isinstance(failed, Lost) or not self.is_idle:
+        if read_only or isinstance(failed, (Lost, LostReply)) or not self.is_idle:
             await self._connection.close()

@@ -42,19 +42,9 @@ class Settings(msgspec.Struct, frozen=True):
 
 
 @lru_cache(1024)
-def qualified(template: str, schema: str, *, is_old: bool = False) -> bytes:
-    """A statement with the schema in place of `our`; optionally for tables of migration 1."""
-    if is_old:
-        for table, its_columns in _AS_STEP_2.items():
-            template = template.replace(table, its_columns)
+def qualified(template: str, schema: str) -> bytes:
+    """A statement with the schema in place of `our`."""
     return template.replace("our.", f'"{schema}".').encode()
-
-
-_AS_STEP_2 = {
-    "our.heads": "(SELECT *, NULL::text AS windows, NULL::text AS chain, NULL::text AS seal"
-    " FROM our.sessions)",
-    "our.messages": "(SELECT *, NULL::text AS checksum, NULL::text AS chain FROM our.messages)",
-}
 
 
 def settings(url: str, **given: object) -> Settings:

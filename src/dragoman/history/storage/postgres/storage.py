@@ -1,4 +1,4 @@
-"""`PostgresStorage`: a connection pool, one statement per append, one transaction per other write.
+"""`PostgresStorage`: a connection pool; one statement per append, one transaction per other write.
 
 When `append` returns, the messages are as durable as a commit on the server: with its defaults,
 they survive a crash. Any number of processes and machines may use the same schema at once.
@@ -10,83 +10,75 @@ own, which writes nothing as long as only reads are requested.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
-from dragoman.errors import ConfigError
-from dragoman.history.storage.backend import Backend, Operations, expect_open
-from dragoman.history.storage.postgres import (
-    appending,
-    checking,
-    erasing,
-    listing,
-    repairing,
-    search,
-    tables,
-)
-from dragoman.history.storage.postgres.settings import settings
-from dragoman.history.storage.protocol import Erasure, Filter
+from dragoman.errors import ConfigError, StoreError
+from dragoman.history.identity import escaped
+from dragoman.history.storage import sql
+from dragoman.history.storage.backend import expect_open
+from dragoman.history.storage.heads import Stored
+from dragoman.history.storage.ledger import Ledger
+from dragoman.history.storage.postgres import checking, committing, schema, search
+from dragoman.history.storage.postgres.schema import BEGINNING
+from dragoman.history.storage.postgres.settings import Settings, settings
+from dragoman.history.storage.postgres.values import name_of, record_of, row_of, text_of
+from dragoman.history.storage.protocol import Filter, Group, Hit, Row, Total
+from dragoman.history.storage.shelf import Change, Record
 
 if TYPE_CHECKING:
     from dragoman.history.storage.postgres.connections import Connections
-    from dragoman.history.storage.postgres.link import Link  # noqa: F401 - used in a string below
+    from dragoman.history.storage.postgres.link import Link
+
+_GET = sql.with_percents(sql.GET)
+_NAMED = sql.with_percents(sql.NAMED).replace("m.id = %s", "m.id = ANY (%s::text[])")
+_RECORDS = (
+    f"SELECT {sql.ROW} FROM our.messages m JOIN our.heads s ON s.id = m.session WHERE s.digest = %s"
+)
+_KEYS = {
+    "session": "s.digest",
+    "user": 's."user"',
+    "model": "m.model",
+    # An altered time may be out of range: years 1 to 9999.
+    "day": "CASE WHEN m.at >= -62135596800 AND m.at < 253402300800 THEN"
+    " to_char(to_timestamp(m.at) AT TIME ZONE 'UTC', 'YYYY-MM-DD') END",
+}
+# Numbers are given out before commits: told is what is older than all transactions in progress.
+_CHANGES = """
+SELECT digest, written::text FROM our.feed WHERE written >= %s::text::xid8
+AND written < pg_snapshot_xmin(pg_current_snapshot())
+ORDER BY feed.written, digest OFFSET %s LIMIT %s"""
+_INDEXED = {"user", "chat", "group"}
+_FREE_SPACE = (
+    "free space in the tables' files until it is overwritten, and rows that an older transaction"
+    " can still see (VACUUM FULL rewrites the files)"
+)
+_OUTSIDE = (
+    _FREE_SPACE,
+    "the server's write-ahead log and its archive",
+    "lagging replicas, backups and snapshots",
+)
+_DELAYED = "deleted rows in the tables, because VACUUM failed: {}"
 
 
-class PostgresStorage(Backend["Link"]):
-    """A backend in a PostgreSQL database, in a separate schema.
-
-    >>> PostgresStorage("postgresql://me:secret@db.example/chats?connections=8").name
-    'postgresql://db.example/chats?schema=dragoman'
-
-    The settings may also be in the URL, next to PostgreSQL's own parameters. `timeout` is the
-    maximum number of seconds for a connection attempt or a statement.
-    """
+class PostgresShelf:
+    """Heads and rows in the tables of a schema."""
 
     is_blocking = False
-    _operations = Operations(
-        session=tables.session,
-        append=appending.append,
-        rows=tables.rows,
-        row=tables.row,
-        count=tables.count,
-        rewrite=tables.rewrite,
-        clear=tables.clear,
-        fork=tables.fork,
-        activate=tables.activate,
-        keep_windows=tables.keep_windows,
-        delete=tables.delete,
-        restore=tables.restore,
-        set_aside=repairing.set_aside,
-        sessions=listing.sessions,
-        search=search.search,
-        totals=listing.totals,
-    )
 
-    def __init__(
-        self,
-        url: str,
-        *,
-        schema: str | None = None,
-        connections: int | None = None,
-        timeout: float | None = None,
-        prepared: bool | None = None,
-    ) -> None:
-        self._settings = settings(
-            url, schema=schema, connections=connections, timeout=timeout, prepared=prepared
-        )
+    def __init__(self, given: Settings) -> None:
+        self.settings = given
         self._opened: Connections | None = None
 
     @property
     def name(self) -> str:
         """The kind of backend and its location, without user and password."""
-        return self._settings.name
+        return self.settings.name
 
     async def open(self) -> None:
-        """Connects, and creates schema and tables if necessary; the first write migrates them."""
+        """Connects, and creates or migrates schema and tables if necessary."""
         if self._opened is None:
-            await self._kept(await _connections().open(self._settings))
+            await self._kept(await _connections().open(self.settings))
 
     async def _kept(self, opened: Connections) -> None:
         if self._opened is None:
@@ -101,44 +93,183 @@ class PostgresStorage(Backend["Link"]):
             await opened.close()
 
     @property
-    def _connections(self) -> Connections:
+    def connections(self) -> Connections:
+        """The open connections."""
         return expect_open(self._opened, self.name)
 
-    # --- how calls run
+    # --- one session
 
-    async def _read(self, work: Callable[..., Any], *arguments: Any, **_none: Any) -> Any:
-        return await self._connections.read(work, *arguments)
+    async def get(self, digest: str) -> Stored | None:
+        """See `Shelf.get`."""
+        found = await self.connections.read(_fetched, _GET, (digest,))
+        return sql.stored_of_columns(found[0]) if found else None
 
-    async def _read_slowly(self, work: Callable[..., Any], *arguments: Any, **_none: Any) -> Any:
-        return await self._connections.read_slowly(work, *arguments)
+    async def commit(self, before: int, stored: Stored, change: Change | None) -> bool:
+        """See `Shelf.commit`."""
+        connections = self.connections
+        if change is None or committing.is_simple(change):
+            return await connections.send(committing.append, before, stored, change)
+        return await connections.write(committing.commit, before, stored, change)
 
-    async def _write(self, work: Callable[..., Any], *arguments: Any, **_none: Any) -> Any:
-        return await self._connections.write(work, *arguments)
+    async def rows(
+        self,
+        digest: str,
+        branch: int,
+        after: int,
+        upto: int | None,
+        limit: int | None,
+        newest: bool,  # noqa: FBT001 - as in `Shelf`
+    ) -> list[Row]:
+        """See `Shelf.rows`."""
+        query, values = sql.rows_query(digest, branch, after, upto, limit, newest=newest)
+        found = await self.connections.read(_fetched, sql.with_percents(query), values)
+        if newest:
+            found.reverse()
+        return [row_of(each) for each in found]
 
-    async def _write_slowly(self, work: Callable[..., Any], *arguments: Any, **_none: Any) -> Any:
-        return await self._connections.write_slowly(work, *arguments)
+    async def named(self, digest: str, ids: Sequence[str]) -> list[Row]:
+        """See `Shelf.named`."""
+        values = (digest, [text_of(id) for id in ids])
+        found = await self.connections.read(_fetched, _NAMED, values)
+        return [row_of(each) for each in found]
 
-    async def _append(self, work: Callable[..., Any], *arguments: Any, **_none: Any) -> Any:
-        return await self._connections.repeat(work, appending.append_again, *arguments)
+    async def count(self, digest: str, branches: Sequence[int] | None) -> int:
+        """See `Shelf.count`."""
+        query, values = sql.count_query(digest, branches)
+        [(number,)] = await self.connections.read(_fetched, sql.with_percents(query), values)
+        return int(number)
+
+    async def records(self, digest: str) -> list[Record]:
+        """See `Shelf.records`."""
+        found = await self.connections.read_slowly(_fetched, _RECORDS, (digest,))
+        return [record_of(each) for each in found]
 
     # --- many sessions
 
-    async def _index(self, which: Filter) -> None:
+    async def heads(self, which: Filter, limit: int | None, after: str) -> list[Stored]:
+        """See `Shelf.heads`."""
+        clause, values = where(which)
+        tail = [] if limit is None else [limit]
+        found = await self.connections.read_slowly(
+            _planned, sql.with_percents(sql.list_query(clause, limit)), (after, *values, *tail)
+        )
+        return [sql.stored_of_columns(each) for each in found]
+
+    async def search(self, words: Sequence[str], which: Filter, limit: int) -> list[Hit]:
+        """See `Searching.search`."""
+        clause, values = where(which)
         # In batches, so that writers are not blocked, and only if there is something to do, so that
         # a replica can be searched.
-        after = 0
-        while ids := await self._connections.read_slowly(search.behind, which, after):
-            await self._connections.write_slowly(search.catch_up, ids)
-            after = ids[-1] - 1  # the last one may have more than a batch
+        after: int | None = 0
+        while after is not None and await self.connections.read_slowly(
+            search.is_behind, clause, values, after
+        ):
+            after = await self.connections.write_slowly(search.catch_up, clause, values, after)
+        return await self.connections.read_slowly(search.found, words, clause, values, limit)
 
-    async def _forget(self, user: str) -> Erasure:
-        erased = await self._connections.write_slowly(erasing.erase, user)
-        remains = await self._connections.read_slowly(erasing.scrub)  # frees the rows' space
-        return msgspec.structs.replace(erased, remains=remains)
+    async def totals(self, by: Group, which: Filter) -> list[Total]:
+        """See `Searching.totals`."""
+        clause, values = where(which)
+        query = sql.with_percents(sql.totals_query(_KEYS[by], clause, "{}::bigint"))
+        found = await self.connections.read_slowly(_planned, query, values)
+        if by == "model":
+            found = [(key if key is None else name_of(key), *rest) for key, *rest in found]
+        return sql.in_order([sql.total_of(by, each) for each in found])
 
-    async def verify(self) -> list[str]:
-        """Reports problems of the tables, and of the server's durability settings."""
-        return await checking.verify(self, self._connections)
+    async def remove(self, which: Sequence[tuple[str, int]]) -> list[int | None]:
+        """See `Shelf.remove`."""
+        return await self.connections.write_slowly(committing.remove, which)
+
+    async def scrub(self, user: str) -> tuple[str, ...]:
+        """See `Shelf.scrub`; frees the space of deleted rows."""
+        await self.connections.write(_forgotten, escaped(user))
+        return await self.connections.read_slowly(_vacuumed)
+
+    async def watch(self) -> None:
+        """See `Shelf.watch`."""
+        await self.connections.write(schema.make_feed)
+
+    async def changes(self, after: str, limit: int) -> tuple[Sequence[str], str]:
+        """See `Shelf.changes`."""
+        start, _, skip = (after or "0.0").partition(".")
+        found = await self.connections.read(_fetched, _CHANGES, (start, int(skip), limit))
+        if not found:
+            return [], after
+        last = found[-1][1]
+        same = sum(written == last for _, written in found) + (int(skip) if last == start else 0)
+        return [digest for digest, _ in found], f"{last}.{same}"
+
+    async def prune(self, upto: str) -> None:
+        """See `Shelf.prune`."""
+        await self.connections.write(_pruned, (upto or "0").partition(".")[0])
+
+    async def problems(self) -> list[str]:
+        """Problems of the tables, and of the server's durability settings."""
+        return await self.connections.read_slowly(checking.problems)
+
+
+class PostgresStorage(Ledger):
+    """A backend in a PostgreSQL database, in a separate schema.
+
+    >>> PostgresStorage("postgresql://me:secret@db.example/chats?connections=8").name
+    'postgresql://db.example/chats?schema=dragoman'
+
+    The settings may also be in the URL, next to PostgreSQL's own parameters. `timeout` is the
+    maximum number of seconds for a connection attempt or a statement.
+    """
+
+    shelf: PostgresShelf
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        schema: str | None = None,
+        connections: int | None = None,
+        timeout: float | None = None,
+        prepared: bool | None = None,
+    ) -> None:
+        given = settings(
+            url, schema=schema, connections=connections, timeout=timeout, prepared=prepared
+        )
+        super().__init__(PostgresShelf(given))
+
+
+def where(which: Filter) -> tuple[str, list[Any]]:
+    """A filter as conditions on `s`, each with its AND, and their values."""
+    clause, values = sql.conditions(which, _beginnings)
+    return sql.with_percents(clause), values
+
+
+def _beginnings(field: str, name: str) -> tuple[str, Sequence[Any]]:
+    """Names may be too long for an index, so only their beginnings are indexed."""
+    if field not in _INDEXED:
+        return "", ()
+    return f'AND left(s."{field}", {BEGINNING}) = ?', (name[:BEGINNING],)
+
+
+async def _fetched(link: Link, statement: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+    return await link.fetch(statement, values)
+
+
+async def _planned(link: Link, statement: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+    return await link.fetch(statement, values, plan=False)
+
+
+async def _pruned(link: Link, upto: str) -> None:
+    await link.run("DELETE FROM our.feed WHERE written < %s::text::xid8", (upto,))
+
+
+async def _forgotten(link: Link, user: str) -> None:
+    await link.run('DELETE FROM our.aside WHERE "user" = %s', (user,))
+
+
+async def _vacuumed(link: Link) -> tuple[str, ...]:
+    try:
+        await link.run("VACUUM our.heads, our.messages, our.texts, our.aside")
+    except StoreError as error:
+        return (_DELAYED.format(error), *_OUTSIDE)
+    return _OUTSIDE
 
 
 def _connections() -> type[Connections]:

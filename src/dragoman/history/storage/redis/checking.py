@@ -1,4 +1,4 @@
-"""Checks the consistency of a store in Redis."""
+"""Checks what Redis keeps beside heads and rows: the list of sessions, ids and positions."""
 
 from __future__ import annotations
 
@@ -7,36 +7,52 @@ from contextlib import suppress
 from typing import Any
 
 from dragoman.errors import Corrupt
-from dragoman.history.storage.integrity import damage_in
 from dragoman.history.storage.lines import parsed
-from dragoman.history.storage.protocol import MAIN, Session, Storage
 from dragoman.history.storage.redis.fields import place_in
-from dragoman.history.storage.redis.listing import digests_above
-from dragoman.history.storage.redis.scripts import LINES, RECORDS
 from dragoman.history.storage.redis.server import PAGE, Server
 
+ASIDES = ("session", "records", "ids", "aside", "asides", "sessions")
+"""The keys that may be next to a session's `aside`, as `aside:<name>`: those of a wrong type."""
+_AT_ONCE = 200
 _TRIES = 20
 _LIST = "the list of sessions is damaged: repairing a session adds it again"
 _REPAIR = "run `dragoman history repair` to rebuild it from its messages"
 
 
-async def verify(storage: Storage, server: Server) -> list[str]:
-    """See `Storage.verify`."""
-    problems: list[str] = []
+async def digests_above(server: Server, after: str = "") -> AsyncIterator[list[str]]:
+    """The digests of all sessions, in order, page by page."""
+    last = after.encode()
+    while True:
+        low = b"(" + last if last else b"-"
+        found: Any = await server.ask(
+            lambda low=low: server.client.zrangebylex(  # type: ignore[misc]
+                server.keys.sessions, low, "+", start=0, num=_AT_ONCE
+            )
+        )
+        if found:
+            yield [raw.decode("ascii", "replace") for raw in found]
+        if len(found) < _AT_ONCE or found[-1] <= last:  # out of order: `problems` reports it
+            return
+        last = found[-1]
+
+
+async def problems(server: Server) -> list[str]:
+    """Structural problems; the rows of sessions are checked separately."""
+    found: list[str] = []
     listed: set[str] = set()
     try:
         async for digests in digests_above(server):
             for digest in digests:
                 listed.add(digest)
-                about = await _lasting(storage, server, digest)
-                problems += [f"session {digest}: {what}" for what in about]
+                about = await _lasting(server, digest)
+                found += [f"session {digest}: {what}" for what in about]
         if await _is_out_of_order(server):
-            problems.append(_LIST)
+            found.append(_LIST)
     except Corrupt:
-        problems.append(_LIST)
+        found.append(_LIST)
     heads = {digest async for digest in _heads(server)}
-    problems += [what async for what in _misplaced(server, listed, heads)]
-    return problems
+    found += [what async for what in _misplaced(server, listed, heads)]
+    return found
 
 
 async def _misplaced(server: Server, listed: set[str], heads: set[str]) -> AsyncIterator[str]:
@@ -47,30 +63,25 @@ async def _misplaced(server: Server, listed: set[str], heads: set[str]) -> Async
     with suppress(Corrupt):
         now = {digest async for digests in digests_above(server) for digest in digests}
     for digest in sorted(listed - heads):
-        if digest in now and await _version(server, digest) is None:
+        if digest in now and (await server.head(digest))[0] == b"0":
             yield f"session {digest}: it is in the list of sessions, but does not exist"
     for digest in sorted(heads - listed):
-        if digest not in now and await _version(server, digest) is not None:
+        if digest not in now and (await server.head(digest))[0] != b"0":
             yield f"session {digest}: it is not in the list of sessions"
 
 
-async def _lasting(storage: Storage, server: Server, digest: str) -> list[str]:
+async def _lasting(server: Server, digest: str) -> list[str]:
     """What is wrong with a session; checked again if it was changed in the meantime."""
     found: list[str] = []
     for _ in range(_TRIES):
-        before = await _version(server, digest)
-        found = [what async for what in _of(storage, server, digest)]
-        if not found or before == await _version(server, digest):
+        before = (await server.head(digest))[0]
+        try:
+            found = [what async for what in _of(server, digest)]
+        except Corrupt:
+            found = [f"a key of it has the wrong type; {_REPAIR}"]
+        if not found or before == (await server.head(digest))[0]:
             break
     return found
-
-
-async def _version(server: Server, digest: str) -> int | None:
-    try:
-        session = await server.session(digest)
-    except Corrupt:
-        return -1
-    return None if session is None else session.version
 
 
 async def _is_out_of_order(server: Server) -> bool:
@@ -104,45 +115,18 @@ async def _heads(server: Server) -> AsyncIterator[str]:
                 break
 
 
-async def _of(storage: Storage, server: Server, digest: str) -> AsyncIterator[str]:
-    try:
-        session = await server.session(digest)
-        if session is None:
-            return  # see `_misplaced`
-        held = await _counts(server, digest, session)
-        if len(set(held)) > 1:
-            yield "it has {} records, {} ids and {} positions on branches".format(*held)
-        async for problem in damage_in(storage, session):
-            yield problem
-        async for problem in _ids(server, digest):
-            yield problem
-    except Corrupt:
-        yield f"its counters, names or keys are damaged; {_REPAIR}"
-
-
-async def _counts(server: Server, digest: str, session: Session) -> list[int]:
-    keys = server.keys
-    known = (MAIN, *(fork.number for fork in session.forks))
-
-    async def ask() -> list[int]:
-        async with server.client.pipeline(transaction=True) as pipeline:
-            pipeline.hlen(keys.of(digest, "ids"))
-            for branch in known:
-                pipeline.zcard(keys.of(digest, f"branch:{branch}"))
-            return await pipeline.execute()
-
-    rows = await server.told(RECORDS, digest)
-    ids, *branches = await server.ask(ask)
-    return [rows, ids, sum(branches)]
-
-
-async def _ids(server: Server, digest: str) -> AsyncIterator[str]:
-    """Reports ids that point to something else than their message."""
-    ids = server.keys.of(digest, "ids")
+async def _of(server: Server, digest: str) -> AsyncIterator[str]:
+    """Reports ids that point to something else than their message, and records without one."""
+    keys, client = server.keys, server.client
+    ids, records = keys.of(digest, "ids"), keys.of(digest, "records")
+    held: Any = await server.ask(lambda: client.hlen(records))
+    named: Any = await server.ask(lambda: client.hlen(ids))
+    if held != named:
+        yield f"it has {held} records, and {named} ids"
     cursor = 0
     while True:
         reply: Any = await server.ask(
-            lambda cursor=cursor: server.client.hscan(ids, cursor, count=PAGE)  # type: ignore[misc]
+            lambda cursor=cursor: client.hscan(ids, cursor, count=PAGE)  # type: ignore[misc]
         )
         cursor, found = reply
         places = {id: place_in(place) for id, place in found.items()}
@@ -151,7 +135,7 @@ async def _ids(server: Server, digest: str) -> AsyncIterator[str]:
         sound = {id: place for id, place in places.items() if place is not None}
         if sound:
             seqs = [seq for seq, _ in sound.values()]
-            lines: Any = await server.told(LINES, digest, *seqs)
+            lines: Any = await server.ask(lambda seqs=seqs: client.hmget(records, seqs))  # type: ignore[misc]
             for (id, place), line in zip(sound.items(), lines, strict=True):
                 problem = _problem(id, place, line)
                 if problem is not None:
@@ -160,7 +144,7 @@ async def _ids(server: Server, digest: str) -> AsyncIterator[str]:
             return
 
 
-def _problem(id: bytes, place: tuple[int, int], line: bytes) -> str | None:
+def _problem(id: bytes, place: tuple[int, int], line: bytes | None) -> str | None:
     if not line:
         return "its id points nowhere"
     row = parsed(line)

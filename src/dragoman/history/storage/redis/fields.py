@@ -1,133 +1,82 @@
-"""Converts sessions to the fields of a hash, and entries to the arguments of scripts."""
+"""Converts heads to the fields of a hash, and rows to lines."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import msgspec
 
-from dragoman.history.identity import SessionIdentity
-from dragoman.history.records import row_line, row_of
-from dragoman.history.storage.integrity import Tally, damaged, place_of
+from dragoman.history.identity import FIELDS
+from dragoman.history.records import row_of
+from dragoman.history.storage.earlier_heads import Earlier, migrated
+from dragoman.history.storage.heads import Stored
+from dragoman.history.storage.integrity import place_of
 from dragoman.history.storage.lines import parsed
-from dragoman.history.storage.protocol import MAIN, Entry, Fork, Row, Session, placed
-from dragoman.history.storage.soundness import (
-    expect_sound,
-    shape_of,
-    unreadable_row,
-)
-from dragoman.model import document
+from dragoman.history.storage.protocol import MAIN, Row, unreadable_row
 
-_FRONT = b'{"dragoman":%d,"kind":"Record","value":{"seq":0' % document.VERSION
-_VERSION = b',"version":1,'
-_NO_PLACE = place_of(MAIN, 0).encode()
 _DIGITS = re.compile(rb"[0-9]{1,16}")
+_NOBODY = (None,) * len(FIELDS)
 
 
-def halves(entry: Entry) -> tuple[str, bytes, bytes, bytes]:
-    """An entry's id, and the parts of its line before, between and after its position."""
-    row = placed(entry, 0, MAIN)
-    line = row_line(row, version=1)
-    # Quotes in an id are escaped, so the first one found is the field itself.
-    front, _, rest = line.partition(_VERSION)
-    # The checksum covers everything that might look like it.
-    before = b'"checksum":"%s","chain":"' % (row.checksum or "").encode()
-    middle, _, back = rest.partition(before + _NO_PLACE)
-    place = before + _NO_PLACE[: -len("0.0")]
-    return entry.id, front.removeprefix(_FRONT), b"," + middle + place, back
+def identity_field(names: tuple[str | None, ...]) -> bytes:
+    """The stored form of names."""
+    return msgspec.json.encode(names)
 
 
-def placed_rows(rows: Iterable[Row]) -> list[bytes | str]:
-    """Rows as script arguments: seq, branch, id, line."""
-    return [
-        value for row in rows for value in (str(row.seq), str(row.branch), row.id, row_line(row))
-    ]
-
-
-def identity_field(identity: SessionIdentity) -> bytes:
-    """The stored form of an identity."""
-    return msgspec.json.encode(identity.columns)
-
-
-def identity_of(field: bytes) -> SessionIdentity:
-    """Reads an identity from its stored form."""
-    return SessionIdentity.from_columns(tuple(msgspec.json.decode(field, type=list[str | None])))
-
-
-def fields_of(session: Session, rows: Sequence[Row]) -> dict[str, bytes | str]:
-    """A whole session as fields."""
-    if session.chain is None:
-        tally = Tally(session.version, session.last_seq, len(rows), len(session.forks))
-        session = msgspec.structs.replace(session, chain=str(tally))
-    forks = {f"fork:{fork.number}": f"{fork.parent} {fork.at}" for fork in session.forks}
-    strays = {f"stray:{row.branch}": "" for row in rows if row.branch != MAIN}
-    fields: dict[str, bytes | str] = {
-        "identity": identity_field(session.identity),
-        "version": str(session.version),
-        "last_seq": str(session.last_seq),
-        "created_at": repr(session.created_at),
-        "updated_at": repr(session.updated_at),
-        "active": str(session.active),
-        "forks": str(max((fork.number for fork in session.forks), default=MAIN)),
-        **strays,
-        **forks,
-    }
-    if session.forks:
-        fields["shape"] = shape_of(session)
-    kept = {
-        "window": session.window,
-        "windows": session.windows,
-        "chain": session.chain,
-        "seal": session.seal,
-    }
-    return fields | {name: value for name, value in kept.items() if value is not None}
-
-
-def identity_in(fields: Mapping[bytes, bytes], digest: str) -> SessionIdentity | None:
-    """The identity in a hash, whatever else is damaged; `None` if unreadable."""
+def names_in(field: bytes | None) -> tuple[str | None, ...]:
+    """Reads names from their stored form; nobody's, if they were altered."""
     try:
-        identity = identity_of(fields[b"identity"])
-    except (KeyError, ValueError, TypeError, AttributeError, msgspec.DecodeError):
-        return None
-    return identity if identity.digest == digest else None
+        names = msgspec.json.decode(field or b"", type=tuple[str | None, ...])
+    except (msgspec.DecodeError, UnicodeError):
+        return _NOBODY
+    return names if len(names) == len(FIELDS) else _NOBODY
 
 
-def session_of(fields: Mapping[bytes, bytes], digest: str) -> Session:
-    """The session in a hash; raises `Corrupt` if it was altered."""
+def stored_of(digest: str, stamp: int, fields: Mapping[bytes, bytes]) -> Stored:
+    """A head from its hash, whatever is in it."""
+    names = names_in(fields.get(b"identity"))
+    if b"version" in fields and b"document" not in fields:
+        return migrated(_earlier(digest, names, fields), stamp)
+    return Stored(digest, names, stamp, _moment(fields.get(b"at")), fields.get(b"document", b""))
+
+
+def _moment(text: bytes | None) -> float:
     try:
-        session = Session(
-            identity_of(fields[b"identity"]),
-            _whole(fields[b"version"]),
-            _whole(fields[b"last_seq"]),
-            float(fields[b"created_at"]),
-            float(fields[b"updated_at"]),
-            _whole(fields.get(b"active", b"0")),
-            tuple(sorted(_forks(fields), key=lambda fork: fork.number)),
-            fields.get(b"window"),
-            fields.get(b"windows"),
-            fields[b"chain"].decode() if b"chain" in fields else None,
-            fields.get(b"seal"),
+        return float(text or b"")
+    except ValueError:
+        return -1.0
+
+
+def _earlier(digest: str, names: tuple[str | None, ...], fields: Mapping[bytes, bytes]) -> Earlier:
+    """A head of November 2026, which had a field for each counter."""
+    tally, shape = _text(fields.get(b"chain")), _text(fields.get(b"shape"))
+    chain = tally if shape is None or tally is None else f"{tally} {shape}"
+    forks = sorted(_forks(fields), key=repr)
+    return Earlier._make(
+        (
+            digest, *names, *(_number(fields.get(name)) for name in (b"version", b"last_seq")),
+            *(_moment(fields.get(name)) for name in (b"created_at", b"updated_at")),
+            _number(fields.get(b"active", b"0")), fields.get(b"window"), fields.get(b"windows"),
+            chain, fields.get(b"seal"), forks, 0,
         )
-        shape = fields[b"shape"].decode() if b"shape" in fields else None
-    except (KeyError, ValueError, TypeError, msgspec.DecodeError):
-        problem = damaged(digest)
-    else:
-        return expect_sound(session, digest, shape)
-    raise problem
+    )  # fmt: skip
 
 
-def _forks(fields: Mapping[bytes, bytes]) -> Iterable[Fork]:
+def _forks(fields: Mapping[bytes, bytes]) -> Iterator[list[Any]]:
     for name, value in fields.items():
         if name.startswith(b"fork:"):
-            parent, at = value.split()
-            yield Fork(_whole(name[5:]), _whole(parent), _whole(at))
+            yield [_number(each) for each in (name[5:], *value.split())]
 
 
-def _whole(text: bytes) -> int:
-    if not _DIGITS.fullmatch(text):
-        raise ValueError
-    return int(text)
+def _number(text: bytes | None) -> int | bytes | None:
+    """A number; anything else stays what it is, which shows that it was altered."""
+    return int(text) if text is not None and _DIGITS.fullmatch(text) else text
+
+
+def _text(raw: bytes | None) -> str | None:
+    return None if raw is None else raw.decode(errors="replace")
 
 
 def place_in(text: bytes) -> tuple[int, int] | None:
@@ -150,3 +99,14 @@ def row_at(seq: int, branch: int, line: bytes, id: str | None = None) -> Row:
     if row.chain == place_of(branch, seq):  # the number next to it was altered
         return unreadable_row(seq, branch, row.body, row.id)
     return msgspec.structs.replace(row, seq=seq, branch=branch, chain=row.chain or moved)
+
+
+def record_row(field: bytes, line: bytes, claim: tuple[str, int] | None) -> Row:
+    """The row of a record, by its line, or by what the id says that points to it."""
+    seq = int(field) if _DIGITS.fullmatch(field) else 0
+    stored = parsed(line)
+    if stored is not None and stored.branch >= 0:
+        return row_at(seq, stored.branch, line)
+    if claim is None:
+        return unreadable_row(0, MAIN, line)
+    return unreadable_row(seq, claim[1], line, claim[0])

@@ -3,31 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from math import ceil
-from secrets import token_hex
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from msgspec import UNSET
-
-from dragoman.errors import NotFound, StoreError
-from dragoman.history.identity import SessionIdentity
-from dragoman.history.storage.integrity import damaged
-from dragoman.history.storage.protocol import (
-    NO_BRANCH,
-    NO_MESSAGE,
-    NO_SESSION,
-    DuplicateIds,
-    Row,
-    Seal,
-    Session,
-    conflict,
-)
+from dragoman.errors import StoreError
 from dragoman.history.storage.redis import scripts
 from dragoman.history.storage.redis.connection import explanation
-from dragoman.history.storage.redis.fields import row_at, session_of
 from dragoman.history.storage.redis.keys import Keys
+from dragoman.history.storage.shelf import LostReply
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
@@ -106,22 +91,16 @@ class Server:
             await self.client.connection_pool.disconnect(inuse_connections=False)
         await asyncio.sleep(pause)
 
-    async def run(self, script: str, identity: SessionIdentity, *arguments: Any) -> list[bytes]:
-        """Runs a writing script; returns what follows its "ok", and raises otherwise.
-
-        If its reply is lost, it is sent again: the server recognises it by its token.
-        """
-        reply = await self.ask(self.prepared(script, identity, token_hex(8), *arguments))
-        return checked(reply, identity.digest, arguments)
-
-    def prepared(
-        self, script: str, identity: SessionIdentity, token: str, *arguments: Any
-    ) -> Callable[[], Awaitable[list[bytes]]]:
-        """A repeatable call of a writing script."""
-        digest = identity.digest
-        keys = self.keys.written(digest)
-        values = [self.keys.of(digest, "branch:"), digest, token, *arguments]
-        return lambda: self._script(script)(keys=keys, args=values)  # type: ignore[return-value, unused-ignore]
+    async def run(self, script: str, digest: str, *arguments: Any) -> list[bytes]:
+        """Runs a writing script. Raises `LostReply` if its reply is lost."""
+        is_commit = script is scripts.COMMIT
+        keys = self.keys.committed(digest) if is_commit else self.keys.written(digest)
+        values = [digest, self.keys.of(digest, "branch:"), *arguments]
+        try:
+            return await self.once(lambda: self._script(script)(keys=keys, args=values))  # type: ignore[arg-type, return-value, unused-ignore]
+        except Lost as error:
+            lost = LostReply(str(error), is_repeatable=not error.is_late)
+        raise lost
 
     def _script(self, text: str) -> AsyncScript:
         if text not in self._scripts:
@@ -130,40 +109,26 @@ class Server:
 
     # --- reading
 
-    async def session(self, digest: str) -> Session | None:
-        """The session, or `None`."""
-        fields = await self.told(scripts.HEAD, digest)
-        return session_of(in_pairs(fields), digest) if fields else None
-
-    async def told(self, script: str, digest: str, *arguments: Any) -> Any:
-        """Runs a reading script."""
-        keys = self.keys.read(digest)
-        return await self.ask(lambda: self._script(script)(keys=keys, args=arguments))  # type: ignore[arg-type, return-value, unused-ignore]
+    async def head(self, digest: str) -> list[Any]:
+        """A session's stamp, and the fields of its head."""
+        keys, values = self.keys.written(digest), [digest, self.keys.of(digest, "branch:")]
+        return await self.ask(lambda: self._script(scripts.HEAD)(keys=keys, args=values))  # type: ignore[arg-type, return-value, unused-ignore]
 
     async def lines_by_id(self, digest: str, ids: Sequence[str]) -> list[tuple[bytes, bytes]]:
         """The positions and lines of these messages; empty for missing ones."""
-        flat: Any = await self.told(scripts.BY_ID, digest, *ids)
+        keys = [self.keys.of(digest, what) for what in ("records", "ids")]
+        flat: Any = await self.ask(lambda: self._script(scripts.BY_ID)(keys=keys, args=[*ids]))  # type: ignore[arg-type, misc, unused-ignore]
         return list(zip(flat[::2], flat[1::2], strict=True))
 
     async def page(
         self, digest: str, branch: int, low: str, high: str, limit: int, order: str
     ) -> tuple[bytes, list[Found]]:
         """Some lines of a branch above `low` and up to `high`, and the session's generation."""
-        keys = [*self.keys.read(digest), self.keys.of(digest, f"branch:{branch}")]
+        keys = [self.keys.of(digest, what) for what in ("session", "records", f"branch:{branch}")]
         values = [order, low, high, limit]
         reply: Any = await self.ask(lambda: self._script(scripts.PAGE)(keys=keys, args=values))  # type: ignore[arg-type, misc, unused-ignore]
         generation, *flat = reply
         return generation, list(map(Found, flat[::2], flat[1::2]))
-
-    async def pages(self, digest: str, branch: int) -> AsyncIterator[list[Row]]:
-        """A branch's own messages, page by page."""
-        low = "0"
-        while True:
-            _, found = await self.page(digest, branch, low, HIGHEST, PAGE, "oldest")
-            yield rows_in(found, branch)
-            if len(found) < PAGE:
-                return
-            low = found[-1].place
 
 
 class Found(NamedTuple):
@@ -191,44 +156,3 @@ class Found(NamedTuple):
 def in_pairs(flat: Sequence[bytes]) -> dict[bytes, bytes]:
     """The fields of a hash, from a script's flat reply."""
     return dict(zip(flat[::2], flat[1::2], strict=True))
-
-
-def rows_in(found: Sequence[Found], branch: int) -> list[Row]:
-    """The rows in lines; unreadable ones are placeholders."""
-    return [row_at(each.number, branch, each.line) for each in found]
-
-
-def checked(reply: list[bytes], digest: str, arguments: Sequence[Any] = ()) -> list[bytes]:
-    """Checks a script's reply; returns what follows the "ok"."""
-    what, *values = reply
-    if what == b"ok":
-        return values
-    if what == b"damaged":
-        raise damaged(digest)
-    if what == b"conflict":
-        expected = next(value for value in arguments if isinstance(value, Expected))
-        raise conflict(int(expected), int(values[0]))
-    if what == b"duplicate":
-        raise DuplicateIds([id.decode() for id in values])
-    raise NotFound(_MISSING[what])
-
-
-_MISSING = {b"session": NO_SESSION, b"branch": NO_BRANCH, b"message": NO_MESSAGE}
-
-
-class Expected(str):
-    """The version that a script should expect; empty for any."""
-
-    __slots__ = ()
-
-    @classmethod
-    def of(cls, version: int | None) -> Expected:
-        """The form that a script expects."""
-        return cls("" if version is None else version)
-
-
-def seal_argument(seal: Seal) -> bytes:
-    """A seal as a script argument: empty to keep it, "-" for none, or "+" and the seal."""
-    if seal is UNSET:
-        return b""
-    return b"-" if seal is None else b"+" + seal

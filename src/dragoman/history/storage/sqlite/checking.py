@@ -1,4 +1,4 @@
-"""Checks a file: its structure, its records and its permissions."""
+"""Checks a file: its structure, and its search index. Sessions are checked by the ledger."""
 
 from __future__ import annotations
 
@@ -6,40 +6,19 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 
-from dragoman.errors import Corrupt
-from dragoman.history.storage.sqlite.columns import SESSION, session_of
+from dragoman.history.storage import sql
 from dragoman.history.storage.sqlite.search import has_index
 
-_BRANCHES = "SELECT 0 UNION SELECT number FROM forks f WHERE f.session = m.session"
-_LOST = (
-    "m.session IN (SELECT id FROM heads) AND (typeof(m.seq) <> 'integer' OR m.seq < 1"
-    f" OR typeof(m.branch) <> 'integer' OR m.branch NOT IN ({_BRANCHES}))"
-)
-_ASTRAY = "typeof(indexed) <> 'integer' OR indexed < 0 OR indexed > last_seq"
-_QUESTIONS = (
-    (
-        "SELECT count(*) FROM messages WHERE session NOT IN (SELECT id FROM heads)",
-        "{} messages belong to no session: its record is missing",
-    ),
-    (
-        "SELECT count(*) FROM forks WHERE session NOT IN (SELECT id FROM heads)",
-        "{} branches belong to no session: its record is missing",
-    ),
-    (
-        f"SELECT count(*) FROM messages m WHERE {_LOST}",
-        "{} messages have lost their position: their branch or number is unreadable",
-    ),
-    (
-        f"SELECT count(*) FROM heads WHERE {_ASTRAY}",
-        "the progress of the search index is invalid in {} sessions",
-    ),
-)
+_DELETED = "SELECT count(*) FROM texts WHERE rowid NOT IN (SELECT rowid FROM messages)"
+_ABSENT = """
+SELECT count(*) FROM messages WHERE rowid NOT IN (SELECT rowid FROM texts)
+AND rowid <= (SELECT rowid FROM texts ORDER BY rowid DESC LIMIT 1)"""
 
 
 def problems(connection: sqlite3.Connection) -> list[str]:
     """Structural problems of the file; the rows of sessions are checked separately."""
     found: list[str] = []
-    for part in (_structure, _unreadable, _lost, _index):
+    for part in (_structure, _orphans, _index):
         _ask(part, connection, found)
     return found
 
@@ -64,42 +43,19 @@ def _structure(connection: sqlite3.Connection) -> Iterator[str]:
             yield str(text)
 
 
-def _unreadable(connection: sqlite3.Connection) -> Iterator[str]:
-    for digest, *columns in connection.execute(f"SELECT digest, {SESSION} FROM heads s").fetchall():
-        try:
-            session = session_of(connection, columns)
-        except Corrupt as error:
-            yield f"session {_shown(digest)}: {error}"
-        else:
-            if session.identity.digest != digest:
-                yield f"session {session.identity.digest} is stored under another session's key"
-
-
-def _shown(digest: object) -> str:
-    """A digest, if it is one: a damaged column may hold anything."""
-    return digest if type(digest) is str and digest.isalnum() and digest.isascii() else "unknown"
-
-
-def _lost(connection: sqlite3.Connection) -> Iterator[str]:
-    for question, answer in _QUESTIONS:
-        count = connection.execute(question).fetchone()[0]
-        if count:
-            yield answer.format(count)
+def _orphans(connection: sqlite3.Connection) -> Iterator[str]:
+    number = connection.execute(sql.ORPHANS.replace("our.", "main.")).fetchone()[0]
+    if number:
+        yield sql.ORPHANED.format(number)
 
 
 def _index(connection: sqlite3.Connection) -> Iterator[str]:
     if not has_index(connection):
         return
-    left = connection.execute(
-        "SELECT count(*) FROM texts WHERE rowid NOT IN (SELECT rowid FROM messages)"
-    ).fetchone()[0]
+    left = connection.execute(_DELETED).fetchone()[0]
     if left:
         yield f"the search index contains {left} deleted messages"
-    absent = connection.execute(
-        "SELECT count(*) FROM messages m JOIN heads s ON s.id = m.session"
-        " WHERE m.seq <= s.indexed AND typeof(m.seq) = 'integer' AND m.seq > 0"
-        f" AND m.branch IN ({_BRANCHES}) AND m.rowid NOT IN (SELECT rowid FROM texts)"
-    ).fetchone()[0]
+    absent = connection.execute(_ABSENT).fetchone()[0]
     if absent:
         yield f"the search index lacks {absent} messages"
     if not is_index_sound(connection):
@@ -118,9 +74,8 @@ def is_index_sound(connection: sqlite3.Connection) -> bool:
 
 def mend_index(connection: sqlite3.Connection) -> None:
     """Removes a damaged index; the next search rebuilds it."""
-    if has_index(connection) and not is_index_sound(connection):
+    if has_index(connection) and [*_index(connection)]:
         connection.execute("DROP TABLE texts")
-        connection.execute("UPDATE heads SET indexed = 0")
 
 
 def lenient(raw: bytes) -> str:

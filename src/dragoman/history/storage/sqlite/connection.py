@@ -8,15 +8,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from time import monotonic, sleep
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dragoman.errors import Corrupt, StoreError
 from dragoman.history.storage.anchoring import Anchor
-from dragoman.history.storage.sqlite import privacy, shape
-from dragoman.history.storage.sqlite.schema import AS_STEP_2, MIGRATIONS, NO_VIEWS
-
-if TYPE_CHECKING:
-    from dragoman.history.storage.sqlite.numbers import Known
+from dragoman.history.storage.sqlite import privacy, schema, shape
 
 _LOCK_TIMEOUT = 30.0  # seconds to wait for another process's write: far longer than any takes
 _APPLICATION = 0x44726167  # "Drag", in the file's header: marks the database as ours
@@ -24,23 +20,20 @@ _SYNCHRONOUS = {"process": "NORMAL", "power": "FULL"}
 
 
 class Connection(sqlite3.Connection):
-    """A connection, with caches of this store."""
+    """A connection, and what is known of its file."""
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
-        self.known: dict[str, Known] = {}
-        """The counters of sessions, by digest, as last seen."""
+        self.numbers: dict[str, int] = {}
+        """The numbers of heads last written to, by digest. The digest is compared with each use."""
         self.has_stale_words = False
         """Whether the search index may contain words of deleted messages."""
         self.holds: Callable[[], bool] = lambda: True
         """Whether its file is still where it was opened."""
 
 
-def connect(path: Path, durability: str) -> tuple[Connection, bool]:
-    """Opens a file, created if necessary; also returns whether its schema is up to date.
-
-    A file with an old schema can be read; before writing, it has to be migrated (`migrate`).
-    """
+def connect(path: Path, durability: str) -> Connection:
+    """Opens a file, created or migrated if necessary."""
     is_exposed = str(path) != ":memory:" and privacy.prepare(path)
     connection = sqlite3.connect(
         path,
@@ -60,14 +53,12 @@ def connect(path: Path, durability: str) -> tuple[Connection, bool]:
         done = _checked_version(connection, before)
         if is_exposed:
             privacy.expect_files(path)  # again, now that the log exists too
-        if done == 0:
-            migrate(connection)
-        elif done < len(MIGRATIONS):
-            _run(connection, AS_STEP_2)
+        if done < schema.VERSION:
+            _migrate(connection)
     except BaseException:
         connection.close()
         raise
-    return connection, done in {0, len(MIGRATIONS)}
+    return connection
 
 
 def _harden(connection: sqlite3.Connection) -> None:
@@ -104,36 +95,24 @@ def _retried(connection: sqlite3.Connection, statement: str) -> None:
             return
 
 
-def is_migrated(connection: sqlite3.Connection) -> bool:
-    """Whether another process has migrated an old file; within the caller's transaction."""
-    if _version(connection) < len(MIGRATIONS):
-        return False
-    _run(connection, NO_VIEWS)
-    return True
-
-
-def migrate(connection: sqlite3.Connection) -> None:
-    """Applies the missing migrations; safe if many processes start at once."""
+def _migrate(connection: sqlite3.Connection) -> None:
+    """Creates or migrates the tables; safe if many processes start at once."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         done = _version(connection)  # another process may have been faster
         if done:
             shape.expect_ours(connection, done)
-        _run(connection, NO_VIEWS)
-        for step in MIGRATIONS[done:]:
-            _run(connection, step)
+        else:
+            schema.create(connection)
+        if done < schema.VERSION:
+            schema.migrate(connection)
         connection.execute(f"PRAGMA application_id={_APPLICATION}")
-        connection.execute(f"PRAGMA user_version={len(MIGRATIONS)}")
+        connection.execute(f"PRAGMA user_version={schema.VERSION}")
         connection.execute("COMMIT")
     except BaseException:
         with suppress(sqlite3.Error):
             connection.execute("ROLLBACK")
         raise
-
-
-def _run(connection: sqlite3.Connection, statements: str) -> None:
-    for statement in statements.split(";"):
-        connection.execute(statement)
 
 
 def _version(connection: sqlite3.Connection) -> int:
@@ -144,10 +123,17 @@ def _version(connection: sqlite3.Connection) -> int:
         raise StoreError(msg)
     if application == _APPLICATION and version < 1:
         raise Corrupt(shape.INCOMPLETE)
-    if version > len(MIGRATIONS):
+    if version > schema.VERSION:
         msg = (
             f"the store has schema version {version}, but this version of dragoman supports only"
-            f" {len(MIGRATIONS)}: it was written by a newer dragoman, which is needed to read it"
+            f" {schema.VERSION}: it was written by a newer dragoman, which is needed to read it"
+        )
+        raise StoreError(msg)
+    if 0 < version < schema.EARLIER:
+        msg = (
+            f"the store has schema version {version}, from before the first release; this version"
+            f" of dragoman reads version {schema.EARLIER} and later. Open it once with the dragoman"
+            " of November 2026, or export its sessions with that"
         )
         raise StoreError(msg)
     return version

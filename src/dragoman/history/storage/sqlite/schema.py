@@ -1,17 +1,23 @@
-"""The tables of the SQLite backend, as numbered migrations; each is applied once.
+"""The tables of the SQLite backend, and the migration from those of November 2026 (version 2).
 
-`body` is a BLOB so that a damaged one can still be read and set aside. The search index is a
-separate table, updated when somebody searches; `heads.indexed` records its progress.
+`messages.rowid` is never reused for another row while the search index knows it. `body` is a BLOB
+so that a damaged one can still be read and set aside.
 
-The table of sessions is called `heads` since migration 2, which goes with version 2 of the stored
-form: a program of version 1 that has the file open does not find it, and can do no harm.
+A program of version 2 that has the file open does not find the columns of `heads` that it asks for,
+and can do no harm.
 """
 
 from __future__ import annotations
 
-MIGRATIONS: tuple[str, ...] = (
-    """
-    CREATE TABLE sessions (
+import re
+import sqlite3
+
+from dragoman.history.storage.earlier_heads import Earlier, migrated
+from dragoman.history.storage.sql import HEAD_COLUMNS
+
+VERSION, EARLIER = 3, 2
+VERSION_2 = """
+CREATE TABLE sessions (
         id INTEGER PRIMARY KEY,
         digest TEXT NOT NULL UNIQUE,
         agent TEXT, chat TEXT, user TEXT, "group" TEXT, scope TEXT,
@@ -55,21 +61,69 @@ MIGRATIONS: tuple[str, ...] = (
         reason TEXT NOT NULL,
         body BLOB NOT NULL
     );
-    """,
-    """
     ALTER TABLE sessions RENAME TO heads;
     ALTER TABLE heads ADD COLUMN windows BLOB;
     ALTER TABLE heads ADD COLUMN chain TEXT;
     ALTER TABLE heads ADD COLUMN seal BLOB;
     ALTER TABLE messages ADD COLUMN checksum TEXT;
-    ALTER TABLE messages ADD COLUMN chain TEXT;
-    """,
-)
-
-AS_STEP_2 = """
-CREATE TEMP VIEW heads AS
-    SELECT *, NULL AS windows, NULL AS chain, NULL AS seal FROM main.sessions;
-CREATE TEMP VIEW messages AS SELECT *, NULL AS checksum, NULL AS chain FROM main.messages
+    ALTER TABLE messages ADD COLUMN chain TEXT
 """
-"""Views through which a file at migration 1 is read, so that reading does not migrate it."""
-NO_VIEWS = "DROP VIEW IF EXISTS temp.heads; DROP VIEW IF EXISTS temp.messages"
+_NEW_HEADS = """
+CREATE TABLE new_heads (
+    id INTEGER PRIMARY KEY,
+    digest TEXT NOT NULL UNIQUE,
+    agent TEXT, chat TEXT, user TEXT, "group" TEXT, scope TEXT,
+    stamp INTEGER NOT NULL,
+    at REAL NOT NULL,
+    document BLOB NOT NULL
+)"""
+_IN_PLACE = """
+DROP TABLE IF EXISTS texts;
+DROP TABLE forks;
+DROP TABLE heads;
+ALTER TABLE new_heads RENAME TO heads;
+CREATE INDEX heads_by_user ON heads (user) WHERE user IS NOT NULL
+"""
+FEED = r"""
+CREATE TABLE IF NOT EXISTS feed (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    digest TEXT NOT NULL
+);
+CREATE TRIGGER IF NOT EXISTS feed_insert AFTER INSERT ON heads
+    BEGIN INSERT INTO feed (digest) VALUES (new.digest)\; END;
+CREATE TRIGGER IF NOT EXISTS feed_update AFTER UPDATE OF stamp ON heads
+    BEGIN INSERT INTO feed (digest) VALUES (new.digest)\; END;
+CREATE TRIGGER IF NOT EXISTS feed_delete AFTER DELETE ON heads
+    BEGIN INSERT INTO feed (digest) VALUES (old.digest)\; END
+"""
+"""The feed of changes, once somebody watches; semicolons within a statement have a backslash."""
+_EARLIER = """
+SELECT id, digest, agent, chat, user, "group", scope, version, last_seq, created_at, updated_at,
+    active, window, windows, chain, seal,
+    (SELECT count(*) FROM messages m WHERE m.session = s.id) FROM heads s"""
+
+
+def create(connection: sqlite3.Connection) -> None:
+    """Creates the tables of version 2, which are migrated: there is one form of each."""
+    run(connection, VERSION_2)
+
+
+def migrate(connection: sqlite3.Connection) -> None:
+    """Makes the tables of version 2 those of version 3; the messages stay where they are."""
+    connection.execute(_NEW_HEADS)
+    for id, digest, *columns, rows in connection.execute(_EARLIER).fetchall():
+        forks = connection.execute(
+            "SELECT number, parent, at FROM forks WHERE session = ? ORDER BY number", (id,)
+        ).fetchall()
+        _, names, *state = migrated(Earlier._make((digest, *columns, forks, rows)))
+        connection.execute(
+            f"INSERT INTO new_heads (id, {HEAD_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (id, digest, *names, *state),
+        )
+    run(connection, _IN_PLACE)
+
+
+def run(connection: sqlite3.Connection, statements: str) -> None:
+    """Executes statements, within the caller's transaction."""
+    for statement in re.split(r"(?<!\\);", statements):
+        connection.execute(statement.replace("\\;", ";"))

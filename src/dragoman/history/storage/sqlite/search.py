@@ -1,93 +1,68 @@
-"""Full-text search. The index is updated when somebody searches, not at each write."""
+"""Full-text search. The index is updated when somebody searches, not at each write.
+
+It has the rowids of the messages, all up to a highest one: what is written or changed later has a
+higher rowid, and what is removed is removed from both.
+"""
 
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Sequence
 from contextlib import suppress
+from typing import Any
 
-from dragoman.errors import StoreError
+from dragoman.errors import Corrupt, InvalidInputError, StoreError
+from dragoman.history.identity import SessionIdentity
+from dragoman.history.storage import sql
 from dragoman.history.storage.protocol import Filter, Hit
-from dragoman.history.storage.scanning import searchable, words_of
+from dragoman.history.storage.scanning import searchable
 from dragoman.history.storage.sqlite.connection import Connection
 
 _BATCH = 1000
 _TEXTS = "CREATE VIRTUAL TABLE IF NOT EXISTS texts USING fts5 (text)"
+_NUMBERED = "typeof(m.seq) = 'integer' AND typeof(m.branch) = 'integer'"
+_BEHIND = (
+    f"SELECT m.rowid, {sql.ROW} FROM messages m WHERE m.rowid >"
+    " coalesce((SELECT rowid FROM texts ORDER BY rowid DESC LIMIT 1), 0)"
+    f" ORDER BY m.rowid LIMIT {_BATCH}"
+)
 
 
-def search(connection: sqlite3.Connection, text: str, which: Filter, limit: int) -> list[Hit]:
-    """See `Storage.search`; the caller has updated the index."""
-    from dragoman.history.identity import SessionIdentity
-    from dragoman.history.storage.sqlite.columns import NUMBERED, ROW, row_of
-    from dragoman.history.storage.sqlite.listing import where
-
-    clause, values = where(which)
-    query = " ".join(f'"{word}"' for word in words_of(text))
-    found = connection.execute(
-        f'SELECT s.agent, s.chat, s.user, s."group", s.scope, {ROW} FROM texts t'
+def found(
+    connection: sqlite3.Connection, words: Sequence[str], which: Filter, limit: int
+) -> list[Hit]:
+    """The messages that contain all words, latest first; the caller has updated the index."""
+    clause, values = sql.conditions(which)
+    query = " ".join(f'"{word}"' for word in words)
+    hits = connection.execute(
+        f'SELECT s.agent, s.chat, s.user, s."group", s.scope, {sql.ROW} FROM texts t'
         " JOIN messages m ON m.rowid = t.rowid JOIN heads s ON s.id = m.session"
-        f" WHERE texts MATCH ? AND {NUMBERED} {clause} ORDER BY m.at DESC, m.seq DESC LIMIT ?",
+        f" WHERE texts MATCH ? AND {_NUMBERED} {clause} ORDER BY m.at DESC, m.seq DESC LIMIT ?",
         (query, *values, limit),
     ).fetchall()
-    return [Hit(SessionIdentity.from_columns(each[:5]), row_of(each[5:])) for each in found]
+    made: list[Hit] = []
+    for each in hits:
+        with suppress(InvalidInputError, ValueError, TypeError):  # names that `verify` reports
+            made.append(Hit(SessionIdentity.from_columns(each[:5]), sql.row_of(each[5:])))
+    return made
 
 
-def catch_up(connection: sqlite3.Connection, which: Filter, after: int) -> int | None:
-    """Indexes a batch of messages of sessions above `after`; returns where to continue."""
-    from dragoman.history.storage.sqlite.listing import where
-
+def catch_up(connection: sqlite3.Connection) -> bool:
+    """Indexes a batch of messages; returns whether there are more."""
     _make_index(connection)
-    clause, values = where(which)
-    behind = connection.execute(
-        "SELECT s.id, max(s.indexed, 0), s.last_seq FROM heads s WHERE s.indexed < s.last_seq"
-        f" AND typeof(s.indexed) = 'integer' AND typeof(s.last_seq) = 'integer' {clause}"
-        " AND s.id > ? ORDER BY s.id LIMIT ?",
-        (*values, after, _BATCH),
-    ).fetchall()
-    room = _BATCH
-    for session, indexed, last in behind:
-        # Start at the next existing number: there may be large gaps, and damaged numbers.
-        first = _next(connection, session, indexed)
-        upto = last if first is None else min(first - 1 + room, last)
-        _index(connection, session, indexed, upto)
-        room -= 0 if first is None else min(upto - first + 1, room)
-        if upto < last:
-            return int(session) - 1
-        if not room:
-            return int(session)
-    return None if len(behind) < _BATCH else int(behind[-1][0])
-
-
-_BRANCHES = "WITH branches (number) AS (SELECT 0 UNION SELECT number FROM forks WHERE session = ?)"
-
-
-def _next(connection: sqlite3.Connection, session: int, after: int) -> int | None:
-    """The lowest sequence number above one, on any branch."""
-    from dragoman.history.storage.sqlite.columns import NUMBERED
-
-    found = connection.execute(
-        f"{_BRANCHES} SELECT min((SELECT m.seq FROM messages m WHERE m.session = ? AND"
-        f" m.branch = branches.number AND m.seq > ? AND {NUMBERED} ORDER BY m.seq LIMIT 1))"
-        " FROM branches",
-        (session, session, after),
-    ).fetchone()[0]
-    return None if found is None else int(found)
-
-
-def _index(connection: sqlite3.Connection, session: int, indexed: int, upto: int) -> None:
-    from dragoman.history.storage.sqlite.columns import NUMBERED, ROW, row_of
-
-    # By branch, like the rows' index: otherwise each batch would scan the whole session.
-    found = connection.execute(
-        f"{_BRANCHES} SELECT m.rowid, {ROW} FROM branches CROSS JOIN messages m"
-        " WHERE m.session = ? AND m.branch = branches.number AND m.seq > ? AND m.seq <= ?"
-        f" AND {NUMBERED}",
-        (session, session, indexed, upto),
-    ).fetchall()
+    behind = connection.execute(_BEHIND).fetchall()
     connection.executemany(
-        "INSERT OR REPLACE INTO texts (rowid, text) VALUES (?, ?)",
-        [(rowid, searchable(row_of(columns))) for rowid, *columns in found],
+        "INSERT INTO texts (rowid, text) VALUES (?, ?)",
+        [(rowid, _text(columns)) for rowid, *columns in behind],
     )
-    connection.execute("UPDATE heads SET indexed = ? WHERE id = ?", (upto, session))
+    return len(behind) == _BATCH
+
+
+def _text(columns: Sequence[Any]) -> str:
+    try:
+        return searchable(sql.row_of(columns))
+    except Corrupt:
+        return ""  # it has no position; `verify` reports it
 
 
 def _make_index(connection: sqlite3.Connection) -> None:
@@ -102,17 +77,14 @@ def _make_index(connection: sqlite3.Connection) -> None:
     raise StoreError(msg)
 
 
-def unindex(connection: Connection, session: int, id: str | None = None) -> None:
-    """Removes one message of a session, or all, from the index before it is changed."""
+def unindex(connection: Connection, clause: str, values: Sequence[Any]) -> None:
+    """Removes messages from the index, before they are removed themselves."""
     if not has_index(connection):
         return
-    clause = "" if id is None else " AND id = ?"
-    values = (session,) if id is None else (session, id)
     done = connection.execute(
-        f"DELETE FROM texts WHERE rowid IN (SELECT rowid FROM messages WHERE session = ?{clause})",
-        values,
+        f"DELETE FROM texts WHERE rowid IN (SELECT rowid FROM messages WHERE {clause})", values
     )
-    if id is not None:
+    if clause != "session = ?":
         connection.has_stale_words = True
     elif done.rowcount:
         scour(connection)
@@ -133,29 +105,6 @@ def scour_if_free(connection: sqlite3.Connection) -> None:
         connection.execute("PRAGMA busy_timeout=1000")
         if has_index(connection):
             scour(connection)
-
-
-def unindex_row(connection: Connection, rowid: int) -> None:
-    """Removes a row from the index, whatever its columns hold."""
-    if has_index(connection):
-        connection.has_stale_words = True
-        connection.execute("DELETE FROM texts WHERE rowid = ?", (rowid,))
-
-
-def index_anew(connection: sqlite3.Connection, session: int, id: str) -> None:
-    """Indexes a changed message again, if the index already covers it."""
-    from dragoman.history.storage.sqlite.columns import NUMBERED, ROW, row_of
-
-    if not has_index(connection):
-        return
-    found = connection.execute(
-        f"SELECT m.rowid, {ROW} FROM messages m JOIN heads s ON s.id = m.session"
-        f" WHERE m.session = ? AND m.id = ? AND m.seq <= s.indexed AND {NUMBERED}",
-        (session, id),
-    ).fetchone()
-    if found is not None:
-        text = searchable(row_of(found[1:]))
-        connection.execute("INSERT INTO texts (rowid, text) VALUES (?, ?)", (found[0], text))
 
 
 def has_index(connection: sqlite3.Connection) -> bool:

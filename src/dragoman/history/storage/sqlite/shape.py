@@ -11,7 +11,7 @@ import sqlite3
 from functools import cache
 
 from dragoman.errors import Corrupt, StoreError
-from dragoman.history.storage.sqlite.schema import MIGRATIONS
+from dragoman.history.storage.sqlite import schema
 
 _INDEX = "createvirtualtabletextsusingfts5(text)"
 _NOISE = re.compile(r"""[\s"'`\[\]]+""")
@@ -27,14 +27,16 @@ INCOMPLETE = (
 )
 
 
-def expect_ours(connection: sqlite3.Connection, step: int) -> None:
-    """Raises unless the file has the tables of this migration, and nothing harmful."""
-    ours = _shape(step)
+def expect_ours(connection: sqlite3.Connection, version: int) -> None:
+    """Raises unless the file has the tables of this version, and nothing harmful."""
+    ours = _shape(version)
     missing = dict(ours)
     for kind, name, sql in connection.execute("SELECT type, name, sql FROM main.sqlite_master"):
         if kind == "index" and sql is None:
             continue  # created implicitly for a table
         if missing.pop((kind, name), None) == _plain(sql):
+            continue
+        if _feed().get((kind, name)) == _plain(sql):
             continue
         if (kind, name) in ours or not _is_harmless(kind, name, sql):
             raise StoreError(_FOREIGN)
@@ -58,13 +60,30 @@ def _plain(sql: str) -> str:
 
 
 @cache
-def _shape(step: int) -> dict[tuple[str, str], str]:
-    """Tables and indexes as they are after a number of migrations."""
+def _shape(version: int) -> dict[tuple[str, str], str]:
+    """Tables and indexes of a version."""
     empty = sqlite3.connect(":memory:")
     try:
-        for statements in MIGRATIONS[:step]:
-            empty.executescript(statements)
-        found = empty.execute("SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL")
-        return {(kind, name): _plain(sql) for kind, name, sql in found}
+        schema.create(empty)
+        if version > schema.EARLIER:
+            schema.migrate(empty)
+        return _found(empty)
     finally:
         empty.close()
+
+
+@cache
+def _feed() -> dict[tuple[str, str], str]:
+    """What there may be besides: the feed of changes."""
+    empty = sqlite3.connect(":memory:")
+    try:
+        empty.execute("CREATE TABLE heads (digest)")
+        schema.run(empty, schema.FEED)
+        return _found(empty)
+    finally:
+        empty.close()
+
+
+def _found(empty: sqlite3.Connection) -> dict[tuple[str, str], str]:
+    found = empty.execute("SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL")
+    return {(kind, name): _plain(sql) for kind, name, sql in found}

@@ -1,4 +1,4 @@
-"""`SQLiteStorage`: one connection, one transaction per write.
+"""`SQLiteStorage`: all sessions in one file; one connection, one transaction per write.
 
 When `append` returns, the messages survive a crash of the process; with `durability="power"`, at
 the cost of one fsync per write, also a power failure. Any number of processes may use the file at
@@ -10,140 +10,160 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from threading import RLock
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
-import msgspec
-
-from dragoman.errors import Corrupt
+from dragoman.history.identity import escaped
+from dragoman.history.storage import sql
 from dragoman.history.storage.anchoring import moved
-from dragoman.history.storage.backend import Operations
-from dragoman.history.storage.integrity import damage_in
-from dragoman.history.storage.protocol import Dated, Erasure, Filter
-from dragoman.history.storage.soundness import is_damaged
-from dragoman.history.storage.sqlite import (
-    checking,
-    erasing,
-    listing,
-    log,
-    privacy,
-    repairing,
-    search,
-    tables,
+from dragoman.history.storage.backend import expect_open
+from dragoman.history.storage.heads import Stored, listed
+from dragoman.history.storage.ledger import Ledger
+from dragoman.history.storage.protocol import (
+    Dated,
+    DuplicateIds,
+    Filter,
+    Group,
+    Hit,
+    Row,
+    Total,
 )
-from dragoman.history.storage.sqlite.connection import (
-    FAILURES,
-    Connection,
-    connect,
-    explanation,
-    is_migrated,
-    migrate,
-)
-from dragoman.history.storage.threaded import Durability, ThreadedBackend, expect_durability
+from dragoman.history.storage.shelf import Change, Record
+from dragoman.history.storage.sqlite import checking, log, privacy, schema, search
+from dragoman.history.storage.sqlite.connection import FAILURES, Connection, connect, explanation
+from dragoman.history.storage.threaded import Durability, Worker, expect_durability
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class SQLiteStorage(ThreadedBackend[Connection]):
-    """A backend in one file. Its calls run on a worker thread; with `blocking`, in the caller's.
+def _ours(statement: str) -> str:
+    return statement.replace("our.", "main.")
 
-    A file of an older dragoman is migrated by the first write, not by reading it.
 
-    >>> SQLiteStorage("chats.db").name
-    'sqlite:chats.db'
-    """
+_NUMBERED = " AND typeof(m.seq) = 'integer'"  # other rows have no position
+_GET, _NAMED = _ours(sql.GET), _ours(sql.NAMED)
+_RECORDS = f"SELECT rowid, {sql.ROW} FROM messages m WHERE session = ?"
+_MAKE = (
+    f"INSERT INTO heads ({sql.HEAD_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    " ON CONFLICT (digest) DO NOTHING"
+)
+_ID = "SELECT id FROM heads WHERE digest = ?"
+# A stamp that was altered so that it can't be ours is read as -1, and compared as such.
+_UNREADABLE = -1
+_SAME, _SAME_ODD = "stamp = ?", "(stamp IN (0, ?) OR typeof(stamp) <> 'integer')"
+_MOVE = "UPDATE heads SET stamp = ?, at = ?, document = ? WHERE id = ? AND digest = ? AND {}"
+_MOVE_ON, _MOVE_ODD = _MOVE.format(_SAME), _MOVE.format(_SAME_ODD)
+_NAME = 'UPDATE heads SET agent = ?, chat = ?, user = ?, "group" = ?, scope = ? WHERE id = ?'
+_PUT = (
+    f"INSERT INTO messages (session, {sql.ROW_COLUMNS})"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+_ASIDE = """
+INSERT INTO aside SELECT s.digest, s.user, coalesce(m.seq, 0), coalesce(m.branch, 0),
+    coalesce(m.id, ''), coalesce(m.at, 0), ?, coalesce(m.body, x'')
+FROM messages m JOIN heads s ON s.id = ? WHERE m.rowid = ?"""
+_KEYS = {
+    "session": "s.digest",
+    "user": "s.user",
+    "model": "m.model",
+    "day": "strftime('%Y-%m-%d', CAST(m.at AS INTEGER), 'unixepoch')",
+}
+# A damaged time sorts last. There is no index on it: every append would have to update it, and
+# scanning ten thousand sessions takes a few milliseconds.
+_AT = "CASE typeof(s.at) WHEN 'real' THEN s.at ELSE 0.0 END"
+_CHANGES = "SELECT digest, number FROM feed WHERE number > ? ORDER BY number LIMIT ?"
+_CACHED = 1000  # sessions whose numbers are cached
+# The other operations read many sessions: only each of their steps runs on the worker thread.
+_ON_WORKER = (
+    "session", "append", "rows", "row", "count", "rewrite", "clear", "fork", "activate",
+    "keep_windows", "delete", "restore", "set_aside", "lease", "renew", "release",
+)  # fmt: skip
+_OUTSIDE = "backups and snapshots of the file, and freed blocks of the disk"
 
-    _operations = Operations(
-        session=tables.session,
-        append=tables.append,
-        rows=tables.rows,
-        row=tables.row,
-        count=tables.count,
-        rewrite=tables.rewrite,
-        clear=tables.clear,
-        fork=tables.fork,
-        activate=tables.activate,
-        keep_windows=tables.keep_windows,
-        delete=tables.delete,
-        restore=tables.restore,
-        set_aside=repairing.set_aside,
-        sessions=listing.sessions,
-        search=search.search,
-        totals=listing.totals,
-    )
 
-    def __init__(
-        self, path: str | Path, *, durability: Durability = "process", blocking: bool = False
-    ) -> None:
+class SQLiteShelf:
+    """Heads and rows in a file. Calls run on a worker thread; with `blocking`, in the caller's."""
+
+    def __init__(self, path: Path, durability: Durability, *, blocking: bool) -> None:
         expect_durability(durability)
-        super().__init__("dragoman-sqlite", blocking=blocking)
-        self._path = Path(path)
-        self._durability = durability
-        self._is_current = True
+        self.is_blocking = blocking
+        self._path = path
+        self._durability: Durability = durability
+        self.worker = Worker("dragoman-sqlite", is_blocking=blocking)
+        self._lock = RLock()  # blocking callers may use several threads
+        self._kept: Connection | None = None
 
     @property
     def name(self) -> str:
-        """The kind of backend and its location."""
+        """See `Shelf.name`."""
         return f"sqlite:{self._path.name}"
 
-    def _connect(self) -> Connection:
-        try:
-            connection, self._is_current = connect(self._path, self._durability)
-        except (sqlite3.Error, OSError, UnicodeError) as error:
-            raised = explanation(error, self.name, is_opening=True)
-        else:
-            return connection
+    async def open(self) -> None:
+        """See `Shelf.open`."""
+        self.worker.start()
+        await self.worker.run(self._open_once)
+
+    async def close(self) -> None:
+        """See `Shelf.close`."""
+        await self.worker.stop(self._close_once)
+
+    def _open_once(self) -> None:
+        with self._lock:
+            if self._kept is not None:
+                return
+            try:
+                self._kept = connect(self._path, self._durability)
+            except (sqlite3.Error, OSError, UnicodeError) as error:
+                raised = explanation(error, self.name, is_opening=True)
+            else:
+                return
         raise raised
 
-    def _disconnect(self, opened: Connection) -> None:
-        if opened.has_stale_words:
-            search.scour_if_free(opened)
-        opened.close()  # the last connection checkpoints the log into the file
+    def _close_once(self) -> None:
+        with self._lock:
+            kept, self._kept = self._kept, None
+            if kept is not None:
+                if kept.has_stale_words:
+                    search.scour_if_free(kept)
+                kept.close()  # the last connection checkpoints the log into the file
 
     # --- how calls run
 
-    def _asked(self, work: Callable[..., T], arguments: tuple[Any, ...]) -> T:
+    async def read(
+        self, work: Callable[Concatenate[Connection, P], T], *arguments: P.args, **_none: P.kwargs
+    ) -> T:
+        """Runs a function that only reads."""
+        return await self.worker.run(self._read, work, arguments)
+
+    async def write(
+        self, work: Callable[Concatenate[Connection, P], T], *arguments: P.args, **_none: P.kwargs
+    ) -> T:
+        """Runs a function that writes, in a transaction."""
+        return await self.worker.run(self._write, work, arguments)
+
+    def _read(self, work: Callable[..., T], arguments: tuple[Any, ...]) -> T:
         with self._lock:
             try:
-                connection = self._opened
+                connection = expect_open(self._kept, self.name)
                 if not connection.holds():
                     raise moved(self.name)
-                if self._is_current:
-                    return work(connection, *arguments)
-                return self._read_old_schema(work, arguments)
+                return work(connection, *arguments)
             except FAILURES as error:
                 if self._should_retry_leniently(error):
-                    return self._asked(work, arguments)
+                    return self._read(work, arguments)
                 raised = explanation(error, self.name)
         raise raised
 
-    def _should_retry_leniently(self, error: Exception) -> bool:
-        """Whether to retry after invalid text; from now on it is decoded leniently."""
-        connection = self._opened
-        if not checking.is_undecodable(error) or connection.text_factory is checking.lenient:
-            return False
-        connection.text_factory = checking.lenient
-        return True
-
-    def _read_old_schema(self, work: Callable[..., T], arguments: tuple[Any, ...]) -> T:
-        connection = self._opened
-        connection.execute("BEGIN")  # a consistent view until the end
-        try:
-            self._is_current = is_migrated(connection)
-            return work(connection, *arguments)
-        finally:
-            connection.execute("COMMIT")
-
-    def _changed(self, work: Callable[..., T], arguments: tuple[Any, ...]) -> T:
+    def _write(self, work: Callable[..., T], arguments: tuple[Any, ...]) -> T:
         # Inlined for speed: two context managers would add a fifth to the cost of an append.
         with self._lock:
-            connection = self._opened
+            connection = expect_open(self._kept, self.name)
             if not connection.holds():
                 raise moved(self.name)
             try:
-                if not self._is_current:
-                    migrate(connection)
-                    self._is_current = True
                 connection.execute("BEGIN IMMEDIATE")
                 changed = work(connection, *arguments)
                 connection.execute("COMMIT")
@@ -159,41 +179,311 @@ class SQLiteStorage(ThreadedBackend[Connection]):
             with suppress(sqlite3.Error):  # there may be nothing to roll back
                 connection.execute("ROLLBACK")
             if is_tried_again:
-                return self._changed(work, arguments)
+                return self._write(work, arguments)
         raise raised
 
+    def _should_retry_leniently(self, error: Exception) -> bool:
+        """Whether to retry after invalid text; from now on it is decoded leniently."""
+        connection = expect_open(self._kept, self.name)
+        if not checking.is_undecodable(error) or connection.text_factory is checking.lenient:
+            return False
+        connection.text_factory = checking.lenient
+        return True
+
+    # --- one session
+
+    async def get(self, digest: str) -> Stored | None:
+        """See `Shelf.get`."""
+        found = await self.read(_fetched, _GET, (digest,))
+        return _stored(found[0]) if found else None
+
+    async def commit(self, before: int, stored: Stored, change: Change | None) -> bool:
+        """See `Shelf.commit`."""
+        if self.is_blocking:
+            return self._write(_committed, (before, stored, change))
+        return await self.worker.run(self._write, _committed, (before, stored, change))
+
+    async def rows(
+        self,
+        digest: str,
+        branch: int,
+        after: int,
+        upto: int | None,
+        limit: int | None,
+        newest: bool,  # noqa: FBT001 - as in `Shelf`
+    ) -> list[Row]:
+        """See `Shelf.rows`."""
+        statement, values = sql.rows_query(
+            digest, branch, after, upto, limit, newest=newest, numbered=_NUMBERED
+        )
+        return await self.read(_rows, _ours(statement), values, newest)
+
+    async def named(self, digest: str, ids: Sequence[str]) -> list[Row]:
+        """See `Shelf.named`."""
+        return await self.read(_named, digest, ids)
+
+    async def count(self, digest: str, branches: Sequence[int] | None) -> int:
+        """See `Shelf.count`."""
+        query, values = sql.count_query(digest, branches)
+        statement = _ours(query) + ("" if branches is None else _NUMBERED)
+        [(number,)] = await self.read(_fetched, statement, values)
+        return int(number)
+
+    async def records(self, digest: str) -> list[Record]:
+        """See `Shelf.records`."""
+        return await self.read(_records, digest)
+
     # --- many sessions
+
+    async def heads(self, which: Filter, limit: int | None, after: str) -> list[Stored]:
+        """See `Shelf.heads`."""
+        clause, values = sql.conditions(which)
+        statement = _ours(sql.list_query(clause, limit))
+        tail = [] if limit is None else [limit]
+        found = await self.read(_fetched, statement, (after, *values, *tail))
+        return [_stored(each) for each in found]
+
+    async def by_time(
+        self, limit: int, before: tuple[float, str] | None, without: Sequence[str]
+    ) -> list[tuple[float, Stored]]:
+        """Heads by the time of their last write, latest first, with that time."""
+        clauses, values = _without(without)
+        if before is not None:
+            clauses.append(f"({_AT} < ? OR ({_AT} = ? AND s.digest > ?))")
+            values += [before[0], *before]
+        found = await self.read(
+            _fetched,
+            f"SELECT {_AT} AS time, {sql.HEAD} FROM heads s WHERE {' AND '.join(clauses)}"
+            " ORDER BY time DESC, s.digest LIMIT ?",
+            (*values, limit),
+        )
+        return [(at, _stored(head)) for at, *head in found]
+
+    async def number(self, without: Sequence[str]) -> int:
+        """The number of sessions."""
+        clauses, values = _without(without)
+        statement = f"SELECT count(*) FROM heads s WHERE {' AND '.join(clauses)}"
+        [(number,)] = await self.read(_fetched, statement, values)
+        return int(number)
+
+    async def search(self, words: Sequence[str], which: Filter, limit: int) -> list[Hit]:
+        """See `Searching.search`."""
+        while await self.write(search.catch_up):  # in batches, so that writers are not blocked
+            pass
+        return await self.read(search.found, words, which, limit)
+
+    async def totals(self, by: Group, which: Filter) -> list[Total]:
+        """See `Searching.totals`."""
+        clause, values = sql.conditions(which)
+        statement = _ours(sql.totals_query(_KEYS[by], clause))
+        found = await self.read(_fetched, statement, values)
+        return sql.in_order([sql.total_of(by, each) for each in found])
+
+    async def remove(self, which: Sequence[tuple[str, int]]) -> list[int | None]:
+        """See `Shelf.remove`."""
+        return await self.write(_removed, which)
+
+    async def scrub(self, user: str) -> tuple[str, ...]:
+        """See `Shelf.scrub`; also overwrites the index, the log and free pages."""
+        await self.write(_forgotten, escaped(user))
+        return (*await self.read(_vacuumed), _OUTSIDE)
+
+    async def watch(self) -> None:
+        """See `Shelf.watch`."""
+        await self.write(schema.run, schema.FEED)
+
+    async def changes(self, after: str, limit: int) -> tuple[Sequence[str], str]:
+        """See `Shelf.changes`. Writers take turns, so a later commit has a higher number."""
+        found = await self.read(_fetched, _CHANGES, (int(after or 0), limit))
+        return [digest for digest, _ in found], str(found[-1][1]) if found else after
+
+    async def prune(self, upto: str) -> None:
+        """See `Shelf.prune`."""
+        await self.write(_pruned, int(upto or 0))
+
+    async def problems(self) -> list[str]:
+        """Runs SQLite's integrity check; looks at the log, the index and file permissions."""
+        problems = await self.read(log.problems, self._path)
+        problems += await self.read(checking.problems)
+        return problems + privacy.problems(self._path)
+
+
+class SQLiteStorage(Ledger):
+    """A backend in one file. Its calls run on a worker thread; with `blocking`, in the caller's.
+
+    >>> SQLiteStorage("chats.db").name
+    'sqlite:chats.db'
+    """
+
+    shelf: SQLiteShelf
+
+    def __init__(
+        self, path: str | Path, *, durability: Durability = "process", blocking: bool = False
+    ) -> None:
+        shelf = SQLiteShelf(Path(path), durability, blocking=blocking)
+        super().__init__(shelf, takes_turns=False)
+        if not blocking:
+            # They run one at a time, each as a whole: one change of threads, not one for each step.
+            for name in _ON_WORKER:
+                setattr(self, name, partial(self.shelf.worker.drive, getattr(self, name)))
 
     async def sessions_by_time(
         self, *, limit: int, before: tuple[float, str] | None = None, without: Sequence[str] = ()
     ) -> list[Dated]:
         """See `Ordering.sessions_by_time`."""
-        return await self._read(listing.sessions_by_time, limit, before, without)
+        found = await self.shelf.by_time(limit, before, without)
+        sessions = ((at, listed(stored)) for at, stored in found)
+        return [Dated(at, session) for at, session in sessions if session is not None]
 
     async def number_of_sessions(self, without: Sequence[str] = ()) -> int:
         """See `Ordering.number_of_sessions`."""
-        return await self._read(listing.number_of_sessions, without)
+        return await self.shelf.number(without)
 
-    async def _index(self, which: Filter) -> None:
-        after: int | None = 0
-        while after is not None:  # in batches, so that writers are not blocked
-            after = await self._write(search.catch_up, which, after)
 
-    async def _forget(self, user: str) -> Erasure:
-        erased = await self._write(erasing.erase, user)
-        remains = await self._read(erasing.scrub)  # also overwrites the log and free pages
-        return msgspec.structs.replace(erased, remains=(*remains, *erased.remains))
+# --- what runs on the connection
 
-    async def verify(self) -> list[str]:
-        """Runs SQLite's integrity check, and reports damaged records and file permissions."""
-        problems = await self._read(log.problems, self._path)
-        problems += await self._read(checking.problems)
-        try:
-            for session in await self.sessions():
-                if is_damaged(session):
-                    continue  # reported above
-                where = f"session {session.identity.digest}"
-                problems += [f"{where}: {each}" async for each in damage_in(self, session)]
-        except Corrupt as error:
-            problems.append(str(error))
-        return problems + privacy.problems(self._path)
+
+def _fetched(
+    connection: sqlite3.Connection, statement: str, values: Sequence[Any]
+) -> list[tuple[Any, ...]]:
+    return connection.execute(statement, values).fetchall()
+
+
+def _stored(found: Sequence[Any]) -> Stored:
+    stored = sql.stored_of_columns(found)
+    if type(stored.stamp) is not int or not stored.stamp:
+        return stored._replace(stamp=_UNREADABLE)
+    return stored
+
+
+def _committed(connection: Connection, before: int, stored: Stored, change: Change | None) -> bool:
+    session = _head_written(connection, before, stored)
+    if session is None:
+        return False
+    if change is None:
+        return True
+    if change.is_emptied:
+        _empty(connection, session)
+    if change.drops:
+        _drop(connection, session, change.drops)
+    if change.is_repair:
+        for rowid in change.aside:
+            search.unindex(connection, "rowid = ?", (rowid,))
+            connection.execute(_ASIDE, (change.reason, session, rowid))
+            connection.execute("DELETE FROM messages WHERE rowid = ?", (rowid,))
+        connection.execute(_NAME, (*stored.names, session))
+        checking.mend_index(connection)
+    try:
+        for row in change.puts:
+            connection.execute(_PUT, (session, *sql.row_columns(row)))
+    except sqlite3.IntegrityError:
+        raise DuplicateIds([]) from None
+    return True
+
+
+def _head_written(connection: Connection, before: int, stored: Stored) -> int | None:
+    """The number of the head that was written; `None` if the stamp is another."""
+    digest, names, stamp, at, document = stored
+    if before:
+        session = connection.numbers.get(digest) or _number(connection, digest)
+        move = _MOVE_ODD if before == _UNREADABLE else _MOVE_ON
+        done = connection.execute(move, (stamp, at, document, session, digest, before))
+    else:
+        done = connection.execute(_MAKE, (digest, *names, stamp, at, document))
+        session = _number(connection, digest)
+    if done.rowcount != 1 or session is None:
+        connection.numbers.pop(digest, None)  # another session may have this name now
+        return None
+    if digest not in connection.numbers and len(connection.numbers) >= _CACHED:
+        del connection.numbers[next(iter(connection.numbers))]
+    connection.numbers[digest] = session
+    return session
+
+
+def _number(connection: sqlite3.Connection, digest: str) -> int | None:
+    found = connection.execute(_ID, (digest,)).fetchone()
+    return None if found is None else int(found[0])
+
+
+def _empty(connection: Connection, session: int) -> int:
+    search.unindex(connection, "session = ?", (session,))
+    return connection.execute("DELETE FROM messages WHERE session = ?", (session,)).rowcount
+
+
+def _drop(connection: Connection, session: int, ids: Sequence[str]) -> None:
+    for id in ids:
+        search.unindex(connection, "session = ? AND id = ?", (session, id))
+        connection.execute("DELETE FROM messages WHERE session = ? AND id = ?", (session, id))
+
+
+def _rows(
+    connection: sqlite3.Connection,
+    statement: str,
+    values: Sequence[Any],
+    newest: bool,  # noqa: FBT001 - one caller
+) -> list[Row]:
+    found = connection.execute(statement, values).fetchall()
+    if newest:
+        found.reverse()
+    return [sql.row_of(each) for each in found]
+
+
+def _named(connection: sqlite3.Connection, digest: str, ids: Sequence[str]) -> list[Row]:
+    found = [each for id in ids for each in connection.execute(_NAMED, (digest, id)).fetchall()]
+    return [sql.row_of(each) for each in found]
+
+
+def _records(connection: sqlite3.Connection, digest: str) -> list[Record]:
+    records = connection.execute(_RECORDS, (_number(connection, digest),)).fetchall()
+    return [Record(rowid, sql.record_row(columns)) for rowid, *columns in records]
+
+
+def _removed(connection: Connection, which: Sequence[tuple[str, int]]) -> list[int | None]:
+    return [_removed_one(connection, digest, stamp) for digest, stamp in which]
+
+
+def _removed_one(connection: Connection, digest: str, stamp: int) -> int | None:
+    same = _SAME_ODD if stamp == _UNREADABLE else _SAME
+    found = connection.execute(
+        f"SELECT id FROM heads WHERE digest = ? AND {same}", (digest, stamp)
+    ).fetchone()
+    if found is None:
+        return None
+    messages = _empty(connection, found[0])
+    connection.execute("DELETE FROM heads WHERE id = ?", found)
+    return messages
+
+
+def _pruned(connection: Connection, upto: int) -> None:
+    connection.execute("DELETE FROM feed WHERE number <= ?", (upto,))
+
+
+def _forgotten(connection: Connection, user: str) -> None:
+    connection.execute("DELETE FROM aside WHERE user = ?", (user,))
+    if search.has_index(connection):
+        # A full-text index keeps deleted words until its segments are merged, including those of
+        # sessions that were deleted earlier.
+        search.scour(connection)
+
+
+def _vacuumed(connection: sqlite3.Connection) -> tuple[str, ...]:
+    """Overwrites what the file and its log still hold of deleted rows; returns what remains."""
+    remains: list[str] = []
+    try:
+        connection.execute("VACUUM")
+    except sqlite3.OperationalError:
+        remains.append("free pages of the file, because it was in use; run `forget` again")
+    busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+    if busy:
+        remains.append("the write-ahead log, because others are reading; run `forget` again")
+    return tuple(remains)
+
+
+def _without(scopes: Sequence[str]) -> tuple[list[str], list[Any]]:
+    """Conditions that exclude sessions by the start of their scope, and their values."""
+    clauses, values = ["TRUE"], list[Any]()
+    for scope in scopes:
+        clauses.append("(s.scope IS NULL OR substr(s.scope, 1, ?) <> ?)")
+        start = escaped(scope)
+        values += [len(start), start]
+    return clauses, values
