@@ -168,8 +168,8 @@ class World:
         text = "\n".join(strings(body))
         wanted = [*self.said, *(self.pixels if place.takes_images else ())]
         self._fault(name, "is not told", [each for each in wanted if each not in text])
-        own = {name, "openai-chat"} if place.dialect == "anthropic" else {name}  # Claude's, too
-        others = [one for other, made in self.seals.items() if other not in own for one in made]
+        theirs = {name, "openai-chat"} if place.dialect == "anthropic" else {name}  # Claude's, too
+        others = [one for other, made in self.seals.items() if other not in theirs for one in made]
         self._fault(name, "is shown another's", [each for each in others if each in text])
         own = self.seals.get(name, [])
         arrived = sorted((text.find(each), each) for each in own if each in text)
