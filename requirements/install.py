@@ -31,7 +31,7 @@ _STEPS = (
 
 
 def locked(path: Path) -> set[str]:
-    """The packages that a lock names for every platform, and those of the locks that it includes."""
+    """The packages that a lock names for every platform, those of included locks too."""
     names: set[str] = set()
     for line in path.read_text(encoding="utf-8").splitlines():
         if line.startswith("-r "):

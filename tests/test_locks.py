@@ -167,7 +167,8 @@ class TestInstalling:
         count = len(script["locked"](FOLDER / "run.txt"))
         assert count == len([each for each in entries("run") if each.marker is None])
         status = script["Status"](count)
-        for line in ("Collecting aiohttp==3.14.5\n", "  Downloading x/aiohttp-3.14.5-cp311-cp311-any.whl (1.9 MB)\n",
+        for line in ("Collecting aiohttp==3.14.5\n",
+                     "  Downloading x/aiohttp-3.14.5-cp311.whl (1.9 MB)\n",
                      "Requirement already satisfied: click in /a\n"):  # fmt: skip
             status.read(line)
         said = f"    2 of {count} packages, 0 s: downloading aiohttp-3.14.5 (1.9 MB)"
