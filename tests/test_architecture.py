@@ -72,7 +72,6 @@ def test_the_package_under_test_is_this_checkout() -> None:
 # the two whose notes had keys of their own.
 BRIDGES = (
     "interop/",
-    "wire/peers/",
     "cli/tour.py",
     "cli/tour_gateway.py",
     "providers/",
