@@ -21,6 +21,11 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}", re.ASCII)
 _WORDS = frozenset({"type", "index", "status", "role", "id", "call_id", "thought",
                     "thoughtSignature", "object", "created"})  # fmt: skip
 _SPELLING = frozenset({"item", "format"})
+_GROUPED = {
+    "systemInstruction": {"role", "parts"},
+    "function": {"index"},  # Ollama's number of a call
+}
+"""Objects that are spelling if they hold nothing else."""
 _DEFAULTS: dict[str, Any] = {
     "tool_choice": "auto",
     "truncation": "disabled",
@@ -154,8 +159,8 @@ def _meaningful_notes(notes: Mapping[str, Any]) -> Iterator[str]:
 def _is_spelling(name: str, value: Any) -> bool:
     if name in _WORDS:
         return not isinstance(value, (dict, list))
-    if name == "systemInstruction":
-        return isinstance(value, dict) and value.keys() <= {"role", "parts"}
+    if name in _GROUPED:
+        return isinstance(value, dict) and value.keys() <= _GROUPED[name]
     if name in _DEFAULTS and value == _DEFAULTS[name]:
         return True
     return name in _SPELLING
