@@ -128,17 +128,17 @@ def foreign_fields(extras: Mapping[str, Any], dialect: str) -> Iterator[tuple[st
             continue
         for name, value in fields.items():
             is_note = name.startswith(_NOTE)
-            if not (is_note or _is_spelling(name, value)) and _has_content(value):
+            if not (is_note or _is_spelling(name, value)) and has_content(value):
                 yield source, name
         if spelling:
             yield from ((source, name) for name in _retyped(guesses_in(spelling)))
             yield from ((source, name) for name in _meaningful_notes(spelling))
 
 
-def _has_content(value: Any) -> bool:
+def has_content(value: Any) -> bool:
     """Whether a value has content: null, empty values and objects of these don't."""
     if isinstance(value, dict):
-        return any(map(_has_content, value.values()))
+        return any(map(has_content, value.values()))
     return value is not None and value not in ("", []) and value != ()
 
 
@@ -153,7 +153,7 @@ def _meaningful_notes(notes: Mapping[str, Any]) -> Iterator[str]:
     for entry in layout if isinstance(layout, list) else ():
         rest = entry.get("rest") if isinstance(entry, dict) else None
         if isinstance(rest, dict):
-            yield from (name for name, value in rest.items() if _has_content(value))
+            yield from (name for name, value in rest.items() if has_content(value))
 
 
 def _is_spelling(name: str, value: Any) -> bool:
