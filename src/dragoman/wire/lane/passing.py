@@ -24,7 +24,6 @@ Literals = tuple[bytes, ...]
 Patterns = tuple[re.Pattern[bytes], ...]
 
 _LONGEST_END = 3  # bytes
-_ANY_MARKS = Passing(()).marks
 
 
 class PassingStream:
@@ -51,11 +50,6 @@ class PassingStream:
     def has_begun(self) -> bool:
         """Whether a frame came that is no comment."""
         return self._has_begun
-
-    @property
-    def marks(self) -> tuple[bytes, ...]:
-        """What may end a frame."""
-        return _ANY_MARKS if self._passing is None else self._passing.marks
 
     @property
     def usage(self) -> Usage | None:
