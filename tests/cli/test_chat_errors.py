@@ -64,7 +64,7 @@ def test_an_error_in_mid_stream_says_what_the_provider_said(
     monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
     error = b'data: {"error": {"message": "out of memory", "code": 500}}\n\n'
     answer = streamed("Half", " an", is_whole=False)
-    with serving(Goes(pieces=[*answer.pieces, error])) as vendor:
+    with serving(Goes(pieces=[*(answer.pieces or ()), error])) as vendor:
         done = run("openai:gpt-4.1", "--base-url", f"{vendor.url}/v1", "--dialect", "openai-chat",
                    stdin="Well?\n")  # fmt: skip
     assert (done.exit_code, done.stdout) == (5, "Half an\n")
