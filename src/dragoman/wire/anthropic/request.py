@@ -11,13 +11,6 @@ from dragoman.model.parts import Opaque, Refusal, Text
 from dragoman.model.requests import BLANK, Request, State
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolResult
-from dragoman.wire.anthropic.content import decode_part, encode_parts
-from dragoman.wire.anthropic.content_blocks import (
-    TEXT,
-    decode_unknown,
-    is_plain,
-    text_or_blocks,
-)
 from dragoman.wire.anthropic.dialect import NAME, ORIGIN, TARGET, Block, is_own
 from dragoman.wire.anthropic.settings import (
     SETTINGS,
@@ -25,6 +18,14 @@ from dragoman.wire.anthropic.settings import (
     decode_sampling,
     decode_thinking_config,
     encode_request_settings,
+)
+from dragoman.wire.anthropic.tables import (
+    TEXT_BLOCK,
+    decode_part,
+    decode_unknown,
+    encode_parts,
+    is_plain,
+    text_or_blocks,
 )
 from dragoman.wire.anthropic.tools import (
     decode_tool_choice,
@@ -142,7 +143,7 @@ def decode_system(wire: Any) -> tuple[AnyPart, ...]:
 
 def _decode_system_block(block: Any, reading: Reading) -> Text | Opaque:
     if isinstance(block, dict) and block.get("type") == "text":
-        return TEXT.read(block, reading)
+        return TEXT_BLOCK.read(block, reading)
     return decode_unknown(block, reading)
 
 

@@ -13,6 +13,7 @@ import openai.types.chat
 import pytest
 
 from dragoman.errors import InvalidInputError
+from dragoman.interop.reader import read_history, read_request
 from dragoman.model.collection import Messages
 from dragoman.model.media import Image
 from dragoman.model.messages import Message
@@ -22,8 +23,7 @@ from dragoman.model.roles import Role
 from dragoman.model.store import Section
 from dragoman.model.tools import ToolCall, ToolResult
 from dragoman.model.usage import FinishReason
-from dragoman.wire.inputs.reader import read_history, read_request
-from tests.wire.inputs.talk import ROUND, TALK, body_of, rounds
+from tests.interop.inputs.talk import ROUND, TALK, body_of, rounds
 
 SECRET = "xyzzy-the-secret"
 CALL = ToolCall("c1", "f", input={"a": 1})

@@ -12,26 +12,26 @@ from typing import Any
 from msgspec.structs import replace
 
 from dragoman.errors import InvalidInputError
-from dragoman.model.frozen import thaw
-from dragoman.model.messages import Message, assigned_id, make_message
-from dragoman.model.roles import Role
-from dragoman.model.tools import ToolResult, make_result
-from dragoman.wire.call_ids import CallIds, decode_calls
-from dragoman.wire.overlay import fields_of, overlay_of
-from dragoman.wire.peers.kept_fields import Writing, mapping_at, text_at
-from dragoman.wire.peers.langchain.assistant import (
+from dragoman.interop.peers.kept_fields import Writing, mapping_at, text_at
+from dragoman.interop.peers.langchain.assistant import (
     NATIVE,
     decode_answer,
     encode_answer,
     generated_fields,
     with_facts,
 )
-from dragoman.wire.peers.langchain.blocks import (
+from dragoman.interop.peers.langchain.blocks import (
     FACTS,
     decode_content,
     decode_result_content,
     encode_content,
 )
+from dragoman.model.frozen import thaw
+from dragoman.model.messages import Message, assigned_id, make_message
+from dragoman.model.roles import Role
+from dragoman.model.tools import ToolResult, make_result
+from dragoman.wire.call_ids import CallIds, decode_calls
+from dragoman.wire.overlay import fields_of, overlay_of
 
 NAME = FACTS.name
 UNREADABLE = "langchain unreadable"

@@ -13,6 +13,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from dragoman.errors import InvalidInputError, WireError
+from dragoman.interop.message_dialects import OWN, dialects_of
 from dragoman.model import inputs, shapes
 from dragoman.model.content import AnyPart
 from dragoman.model.messages import Message, make_message
@@ -23,7 +24,6 @@ from dragoman.wire.call_ids import OpenCalls
 from dragoman.wire.description import MessageForm
 from dragoman.wire.detection import evidence
 from dragoman.wire.dialect import Dialect, dialect
-from dragoman.wire.inputs.message_dialects import OWN, dialects_of
 from dragoman.wire.overlay import fields_of
 
 Slot = Message | dict[str, Any]

@@ -12,6 +12,24 @@ from typing import Any
 from msgspec.structs import replace
 
 from dragoman.errors import InvalidInputError
+from dragoman.interop.peers.kept_fields import Given, Writing, mapping_at, text_at
+from dragoman.interop.peers.pydantic_ai.content import (
+    KEEPER,
+    NAME,
+    decode_content,
+    decode_result_content,
+    decode_time,
+    digests_of,
+    encode_content,
+    encode_item,
+    encode_result_content,
+    encode_time,
+    fields_kept,
+    significant,
+    tidy,
+    with_fields,
+)
+from dragoman.interop.peers.pydantic_ai.responses import decode_answer, encode_answer
 from dragoman.model.content import AnyPart
 from dragoman.model.frozen import EMPTY, thaw
 from dragoman.model.messages import Message, make_message
@@ -19,26 +37,6 @@ from dragoman.model.parts import Opaque, Text
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolResult, make_result
 from dragoman.wire.overlay import fields_of
-from dragoman.wire.peers.kept_fields import Given, Writing, mapping_at, text_at
-from dragoman.wire.peers.pydantic_ai.content import (
-    decode_content,
-    decode_result_content,
-    digests_of,
-    encode_content,
-    encode_item,
-    encode_result_content,
-    tidy,
-)
-from dragoman.wire.peers.pydantic_ai.responses import decode_answer, encode_answer
-from dragoman.wire.peers.pydantic_ai.spelling import (
-    KEEPER,
-    NAME,
-    decode_time,
-    encode_time,
-    fields_kept,
-    significant,
-    with_fields,
-)
 
 # --- `ModelRequest`, which holds what we have as several messages
 #

@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 from dragoman.errors import DragomanError, InvalidInputError
 from dragoman.history.chat import ChatHistory
 from dragoman.history.identity import SessionIdentity
+from dragoman.interop.reader import read_history, read_request
 from dragoman.model.collection import Messages
 from dragoman.model.conversation import ConversationHistory, Policy
 from dragoman.model.messages import Message
@@ -33,7 +34,6 @@ from dragoman.model.usage import Usage
 from dragoman.transport.echo import EchoModel
 from dragoman.transport.fallback import FallbackModel
 from dragoman.transport.scripted import ScriptedModel
-from dragoman.wire.inputs.reader import read_history, read_request
 from tests.model.anything import any_values, json_values
 
 SECRET = "xyzzy-the-secret"

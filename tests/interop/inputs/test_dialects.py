@@ -20,7 +20,7 @@ from dragoman.model.requests import Request
 from dragoman.model.tools import ToolCall
 from dragoman.wire.dialect import dialect, dialects
 from tests.corpus import Corpus
-from tests.wire.inputs.talk import DICTS, TALK, body_of, rounds, without_ids
+from tests.interop.inputs.talk import DICTS, TALK, body_of, rounds, without_ids
 from tests.wire.recorded import ENDPOINTS, SPOKEN_BY
 from tests.wire.test_matrix_random import histories
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from dragoman.errors import InvalidInputError
+from dragoman.interop.message_dicts import Run, paired
 from dragoman.model.messages import Message
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall, ToolResult
 from dragoman.model.value import unchecked
-from dragoman.wire.inputs.message_dicts import Run, paired
 
 NOTHING: frozenset[str] = frozenset()
 

@@ -7,6 +7,30 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from dragoman.interop.peers.kept_fields import (
+    Given,
+    Keeper,
+    Writing,
+    count_at,
+    mapping_at,
+    text_at,
+    usage_of,
+)
+from dragoman.interop.peers.providers import origin_at, provider_of
+from dragoman.interop.peers.pydantic_ai.content import (
+    KEEPER,
+    NAME,
+    decode_citations,
+    decode_file,
+    decode_time,
+    encode_citations,
+    encode_file,
+    encode_time,
+    fields_kept,
+    significant,
+    tidy,
+    with_fields,
+)
 from dragoman.model.content import AnyPart
 from dragoman.model.frozen import EMPTY, thaw
 from dragoman.model.jsontext import dumps
@@ -25,32 +49,6 @@ from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall, make_call
 from dragoman.model.usage import FinishReason, Usage
 from dragoman.wire.overlay import overlay_of, with_overlay
-from dragoman.wire.peers.kept_fields import (
-    Given,
-    Keeper,
-    Writing,
-    count_at,
-    mapping_at,
-    text_at,
-    usage_of,
-)
-from dragoman.wire.peers.providers import origin_at, provider_of
-from dragoman.wire.peers.pydantic_ai.content import (
-    decode_citations,
-    decode_file,
-    encode_citations,
-    encode_file,
-    tidy,
-)
-from dragoman.wire.peers.pydantic_ai.spelling import (
-    KEEPER,
-    NAME,
-    decode_time,
-    encode_time,
-    fields_kept,
-    significant,
-    with_fields,
-)
 
 # --- token counts, finish reason and origin
 

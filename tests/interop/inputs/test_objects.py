@@ -27,7 +27,7 @@ from pydantic_ai.messages import (
 
 from dragoman import Message, Messages, Text, Thinking
 from dragoman.errors import InvalidInputError
-from dragoman.wire.inputs.objects import read_object
+from dragoman.interop.objects import read_object
 from tests.interop.libraries import types
 from tests.interop.test_sdks import CLAUDES, COMPLETION, GEMINIS, ITEMS
 

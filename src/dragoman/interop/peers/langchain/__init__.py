@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from dragoman.wire.peers.langchain.messages import UNREADABLE, decode_messages, encode_messages
+from dragoman.interop.peers.langchain.messages import UNREADABLE, decode_messages, encode_messages
 
 __all__ = ["UNREADABLE", "decode_messages", "encode_messages"]

@@ -12,12 +12,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dragoman.errors import InvalidInputError
+from dragoman.interop.object_data import Plain, dump_model, guarded, refuse
+from dragoman.interop.peers import langchain, pydantic_ai
+from dragoman.interop.sdk_objects import read_sdk_object
 from dragoman.model.frozen import MAX_DEPTH
 from dragoman.model.messages import Message
 from dragoman.model.value import Value
-from dragoman.wire.inputs.object_data import Plain, dump_model, guarded, refuse
-from dragoman.wire.inputs.sdk_objects import read_sdk_object
-from dragoman.wire.peers import langchain, pydantic_ai
 
 _PYDANTIC_AI = "pydantic_ai.messages"
 _MAX_DEPTH = 2 * MAX_DEPTH  # of a request; its content may nest half as deep

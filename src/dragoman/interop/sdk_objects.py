@@ -11,12 +11,12 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
 from dragoman.errors import DragomanError, InvalidInputError
+from dragoman.interop.object_data import dump_model, plain, refuse
+from dragoman.interop.peers.litellm import with_thinking_blocks
 from dragoman.model.messages import Message
 from dragoman.wire.description import Description, SdkModule
 from dragoman.wire.detection import evidence
 from dragoman.wire.dialect import dialect
-from dragoman.wire.inputs.object_data import dump_model, plain, refuse
-from dragoman.wire.peers.litellm import with_thinking_blocks
 
 T = TypeVar("T")
 
