@@ -29,7 +29,13 @@ from dragoman.history.storage.protocol import (
 )
 from dragoman.history.storage.shelf import Change, Record
 from dragoman.history.storage.sqlite import checking, log, privacy, schema, search
-from dragoman.history.storage.sqlite.connection import FAILURES, Connection, connect, explanation
+from dragoman.history.storage.sqlite.connection import (
+    APPLICATION,
+    FAILURES,
+    Connection,
+    connect,
+    explanation,
+)
 from dragoman.history.storage.threaded import Durability, ThreadedShelf, expect_durability
 
 T = TypeVar("T")
@@ -78,10 +84,18 @@ _OUTSIDE = "backups and snapshots of the file, and freed blocks of the disk"
 class SQLiteShelf(ThreadedShelf[Connection]):
     """Heads and rows in a file. Calls run on a worker thread; with `blocking`, in the caller's."""
 
-    def __init__(self, path: Path, durability: Durability, *, blocking: bool) -> None:
+    def __init__(
+        self,
+        path: Path,
+        durability: Durability,
+        *,
+        blocking: bool,
+        application: int = APPLICATION,
+    ) -> None:
         expect_durability(durability)
         super().__init__("dragoman-sqlite", blocking=blocking)
         self._path = path
+        self._application = application
         self._durability: Durability = durability
 
     @property
@@ -91,7 +105,7 @@ class SQLiteShelf(ThreadedShelf[Connection]):
 
     def _connect(self) -> Connection:
         try:
-            return connect(self._path, self._durability)
+            return connect(self._path, self._durability, self._application)
         except (sqlite3.Error, OSError, UnicodeError) as error:
             raised = explanation(error, self.name, is_opening=True)
         raise raised
@@ -277,9 +291,16 @@ class SQLiteStorage(Ledger):
     shelf: SQLiteShelf
 
     def __init__(
-        self, path: str | Path, *, durability: Durability = "process", blocking: bool = False
+        self,
+        path: str | Path,
+        *,
+        durability: Durability = "process",
+        blocking: bool = False,
+        application: int = APPLICATION,
     ) -> None:
-        super().__init__(SQLiteShelf(Path(path), durability, blocking=blocking), takes_turns=False)
+        """`application` is in the file's header: a store for something else has its own."""
+        shelf = SQLiteShelf(Path(path), durability, blocking=blocking, application=application)
+        super().__init__(shelf, takes_turns=False)
         self.shelf.run_as_a_whole(self)
 
     async def sessions_by_time(
