@@ -24,7 +24,7 @@ from dragoman.gateway.delivered import (
     is_credible,
     largest,
     reported_output,
-    tokens_in,
+    tokens_in_body,
 )
 from dragoman.gateway.large_bodies import LARGE, aside_if_large, translated_aside
 from dragoman.gateway.limits import output_tokens, unknown_maximum
@@ -165,7 +165,7 @@ class Exchange(UpstreamTask):
     @property
     def _went_in(self) -> int:
         """Upper estimate of the input tokens."""
-        return tokens_in(len(self.client_request.body)) + 1
+        return tokens_in_body(self.client_request.body)
 
     def supports(self, upstream: Upstream, model: str | None) -> bool:
         """Whether an upstream can resolve the stored state that the request refers to."""
@@ -355,7 +355,7 @@ class Exchange(UpstreamTask):
             await self._stream(again, upstream, model)
             return
         passing = PassingStream(dialect)
-        counted = StreamSize(dialect, passing.marks)
+        counted = StreamSize(dialect)
         self._passing = keep = front.form.passing_filter(front.request) or WholeFrames(kind)
         content_type = reply.headers.get("content-type", "text/event-stream")
         headers = {

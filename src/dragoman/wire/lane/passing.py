@@ -23,7 +23,6 @@ Literals = tuple[bytes, ...]
 Patterns = tuple[re.Pattern[bytes], ...]
 
 _LONGEST_END = 3  # bytes
-_ANY_MARKS = Passing(()).marks
 
 
 class PassingStream:
@@ -43,11 +42,6 @@ class PassingStream:
         self._rest = bytearray()  # of the incomplete frame
         self._last: bytes | None = None
         self._has_begun = self._is_over = False
-
-    @property
-    def marks(self) -> tuple[bytes, ...]:
-        """What may end a frame."""
-        return _ANY_MARKS if self._passing is None else self._passing.marks
 
     @property
     def usage(self) -> Usage | None:

@@ -32,7 +32,13 @@ from dragoman.history.storage.protocol import (
 )
 from dragoman.history.storage.shelf import Change, Record
 from dragoman.history.storage.sqlite import checking, log, privacy, schema, search
-from dragoman.history.storage.sqlite.connection import FAILURES, Connection, connect, explanation
+from dragoman.history.storage.sqlite.connection import (
+    APPLICATION,
+    FAILURES,
+    Connection,
+    connect,
+    explanation,
+)
 from dragoman.history.storage.threaded import Durability, Worker, expect_durability
 
 P = ParamSpec("P")
@@ -79,7 +85,8 @@ _CACHED = 1000  # sessions whose numbers are cached
 # The other operations read many sessions: only each of their steps runs on the worker thread.
 _ON_WORKER = (
     "session", "append", "rows", "row", "count", "rewrite", "clear", "fork", "activate",
-    "keep_windows", "delete", "restore", "set_aside", "lease", "renew", "release",
+    "keep_windows", "delete", "restore", "set_aside", "lease", "renew", "release", "change",
+    "whole",
 )  # fmt: skip
 _OUTSIDE = "backups and snapshots of the file, and freed blocks of the disk"
 
@@ -87,10 +94,18 @@ _OUTSIDE = "backups and snapshots of the file, and freed blocks of the disk"
 class SQLiteShelf:
     """Heads and rows in a file. Calls run on a worker thread; with `blocking`, in the caller's."""
 
-    def __init__(self, path: Path, durability: Durability, *, blocking: bool) -> None:
+    def __init__(
+        self,
+        path: Path,
+        durability: Durability,
+        *,
+        blocking: bool,
+        application: int = APPLICATION,
+    ) -> None:
         expect_durability(durability)
         self.is_blocking = blocking
         self._path = path
+        self._application = application
         self._durability: Durability = durability
         self.worker = Worker("dragoman-sqlite", is_blocking=blocking)
         self._lock = RLock()  # blocking callers may use several threads
@@ -115,7 +130,7 @@ class SQLiteShelf:
             if self._kept is not None:
                 return
             try:
-                self._kept = connect(self._path, self._durability)
+                self._kept = connect(self._path, self._durability, self._application)
             except (sqlite3.Error, OSError, UnicodeError) as error:
                 raised = explanation(error, self.name, is_opening=True)
             else:
@@ -318,9 +333,15 @@ class SQLiteStorage(Ledger):
     shelf: SQLiteShelf
 
     def __init__(
-        self, path: str | Path, *, durability: Durability = "process", blocking: bool = False
+        self,
+        path: str | Path,
+        *,
+        durability: Durability = "process",
+        blocking: bool = False,
+        application: int = APPLICATION,
     ) -> None:
-        shelf = SQLiteShelf(Path(path), durability, blocking=blocking)
+        """`application` is in the file's header: a store for something else has its own."""
+        shelf = SQLiteShelf(Path(path), durability, blocking=blocking, application=application)
         super().__init__(shelf, takes_turns=False)
         if not blocking:
             # They run one at a time, each as a whole: one change of threads, not one for each step.
