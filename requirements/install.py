@@ -10,6 +10,7 @@ fails. Only the standard library is used: nothing else is there yet.
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -20,7 +21,7 @@ from pathlib import Path
 PIP = [sys.executable, "-m", "pip", "install", "--disable-pip-version-check", "--no-input"]
 # Most of what is installed is never imported: Python compiles the rest when it is.
 PIP += ["--no-compile"]
-_ENTRY = re.compile(r"[A-Za-z0-9][\w.-]*==\S+(?P<marker> ;)?")
+_ENTRY = re.compile(r"(?P<name>[A-Za-z0-9][\w.-]*)==\S+(?P<marker> ;)?")
 _WIDTH = 76
 # What pip says of packages with which nothing is wrong.
 _STEPS = (
@@ -29,15 +30,15 @@ _STEPS = (
 )  # fmt: skip
 
 
-def locked(path: Path) -> int:
-    """The number of packages that a lock names for every platform, in the files it includes too."""
-    count = 0
+def locked(path: Path) -> set[str]:
+    """The packages that a lock names for every platform, those of included locks too."""
+    names: set[str] = set()
     for line in path.read_text(encoding="utf-8").splitlines():
         if line.startswith("-r "):
-            count += locked(path.parent / line.removeprefix("-r ").strip())
+            names |= locked(path.parent / line.removeprefix("-r ").strip())
         elif (found := _ENTRY.match(line)) and not found["marker"]:
-            count += 1
-    return count
+            names.add(found["name"])
+    return names
 
 
 class Status:
@@ -58,7 +59,9 @@ class Status:
             if verb == "Collecting":
                 self.doing = name
         elif verb == "Downloading":
-            self.doing = f"downloading {rest.rpartition('/')[2]}"
+            file, _, size = rest.rpartition("/")[2].partition(" ")
+            # Of `msgspec-0.22.0-cp311-cp311-….whl (1.9 MB)` what a reader would look for.
+            self.doing = f"downloading {'-'.join(file.split('-')[:2])} {size}".strip()
         elif verb == "Building":
             self.doing = line.strip()
         elif line.startswith("Installing collected packages"):
@@ -74,7 +77,7 @@ class Status:
 def install(arguments: list[str]) -> tuple[int, str]:
     """Run pip; its exit status and all it said."""
     locks = [Path(b) for a, b in pairwise(arguments) if a == "-r"]
-    status = Status(sum(locked(path) for path in locks if path.is_file()))
+    status = Status(len(set().union(*(locked(path) for path in locks if path.is_file()))))
     with subprocess.Popen(
         [*PIP, "--progress-bar=off", *arguments],
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
@@ -103,7 +106,8 @@ def reason(said: str) -> str:
 
 def _paint(status: Status, ended: threading.Event) -> None:
     while not ended.wait(0.2):
-        sys.stderr.write(f"\r\x1b[K{status.text()}")
+        room = shutil.get_terminal_size().columns - 1  # a line that wraps can't be painted over
+        sys.stderr.write(f"\r\x1b[K{status.text()[:room]}")
         sys.stderr.flush()
     sys.stderr.write("\r\x1b[K")
     sys.stderr.flush()

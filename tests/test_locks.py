@@ -164,16 +164,23 @@ class TestInstalling:
     def test_on_a_terminal_it_says_how_far_it_is(self) -> None:
         """The packages that were found so far, of all that the lock has for every platform."""
         script = runpy.run_path(str(INSTALL))
-        count = script["locked"](FOLDER / "run.txt")
+        count = len(script["locked"](FOLDER / "run.txt"))
         assert count == len([each for each in entries("run") if each.marker is None])
         status = script["Status"](count)
-        for line in ("Collecting aiohttp==3.14.5\n", "  Downloading x/aiohttp-3.whl (1.9 MB)\n",
+        for line in ("Collecting aiohttp==3.14.5\n",
+                     "  Downloading x/aiohttp-3.14.5-cp311.whl (1.9 MB)\n",
                      "Requirement already satisfied: click in /a\n"):  # fmt: skip
             status.read(line)
-        said = f"    2 of {count} packages, 0 s: downloading aiohttp-3.whl (1.9 MB)"
+        said = f"    2 of {count} packages, 0 s: downloading aiohttp-3.14.5 (1.9 MB)"
         assert re.sub(r", \d+ s", ", 0 s", status.text()) == said
         status.read("Installing collected packages: a, b, c\n")
         assert status.text().endswith("unpacking 3 packages")
+
+    def test_a_package_of_two_locks_is_one(self) -> None:
+        """`make run` installs from two that include a third."""
+        locked = runpy.run_path(str(INSTALL))["locked"]
+        names = [locked(FOLDER / f"{name}.txt") for name in ("tour", "local", "run")]
+        assert len(names[0] | names[1]) == len(names[0]) + len(names[1]) - len(names[2])
 
 
 class TestLowest:

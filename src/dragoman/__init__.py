@@ -214,7 +214,7 @@ _INNER = {
     "providers.translation": ("target_of", "translate"),
     "wire.detection": ("detect", "evidence"),
     "wire.dialect": ("Dialect", "dialect", "dialects", "is_dialect"),
-    "wire.inputs.reader": ("INPUT_READER",),
+    "interop.reader": ("INPUT_READER",),
 }
 
 __getattr__, __dir__ = lazily(__name__, _HOMES, inner=_INNER, moved=_MOVED, submodules=_SUBMODULES)

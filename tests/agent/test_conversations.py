@@ -33,7 +33,7 @@ from dragoman.model.conversation import ConversationHistory, Policy
 from dragoman.model.parts import Thinking
 from dragoman.model.store import Section
 from tests.environment import PATIENCE
-from tests.wire.inputs.talk import ROUND
+from tests.interop.inputs.talk import ROUND
 
 ONE, TWO = SessionIdentity(chat="7"), SessionIdentity(chat="8")
 SECRET = "xyzzy-the-secret"

@@ -19,6 +19,7 @@ from dragoman.errors import DragomanError, InvalidInputError
 from dragoman.model import document
 from dragoman.model.collection import Messages
 from dragoman.model.content import part_from, parts_from
+from dragoman.model.events import ResponseStart
 from dragoman.model.frozen import MAX_DEPTH
 from dragoman.model.media import Audio, File, Image
 from dragoman.model.messages import Message
@@ -137,6 +138,7 @@ def test_escaped_halves_are_read() -> None:
         lambda bad: Citation(kind="url", extras={"x": {"a": bad}}),
         lambda bad: Choice(0, Message.user("hi"), logprobs=bad),
         lambda bad: Response(created_at=bad),
+        lambda bad: ResponseStart(created_at=bad),
         lambda bad: Embedding((1.0, bad)),
         lambda bad: dragoman.model.Sampling(temperature=bad),
         lambda bad: dragoman.Request(metadata={"a": bad}),

@@ -15,7 +15,6 @@ _SHORT = 4
 _LIBRARY = re.compile(r'\blibrary\("(\w+)')
 # Folders within a layer that count as packages of their own.
 _INNER = ("history/storage", "wire/*")
-_ELSEWHERE = {"wire/peers": "interop"}  # packages that another layer's tests are about, too
 _DEPTH = 3  # constants that are made of constants
 
 Lines = dict[str, set[int]]
@@ -54,7 +53,7 @@ def package_of(inside: Path) -> str:
 
 def test_folders(package: str) -> list[Path]:
     """The folders of tests that are to notice a change of a package."""
-    return [TESTS / each for each in (package.partition("/")[0], _ELSEWHERE.get(package)) if each]
+    return [TESTS / package.partition("/")[0]]
 
 
 def lines_to_run(sources: Mapping[str, str], file: str, line: int) -> tuple[Lines, bool]:

@@ -67,6 +67,15 @@ def test_the_first_variable_counts() -> None:
     )
 
 
+def test_an_address_that_is_none_is_told_by_its_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody wrote `base_url`: the error says what to correct, without what is in it."""
+    monkeypatch.setenv("OPENAI_BASE_URL", "proxy.example/v1")
+    with pytest.raises(ConfigError, match=r"^OPENAI_BASE_URL must start with https:// or http://$"):
+        Deployment("openai:m", key="k").request("generate", b"{}", model="m")
+    with pytest.raises(ConfigError, match=r"^the base_url of openai must start with https://"):
+        Deployment("openai:m", key="k", base_url="x").request("generate", b"{}", model="m")
+
+
 def test_a_path_is_not_doubled() -> None:
     """Some people add it."""
     around = {"GROQ_BASE_URL": f"{PROXY}/openai/v1"}

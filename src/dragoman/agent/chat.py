@@ -13,13 +13,13 @@ from dragoman.agent.options import AnyT, ChatOptions, Functions, NoneOrAsync, Te
 from dragoman.agent.results import Result
 from dragoman.agent.stream import AgentStream, BlockingAgentStream
 from dragoman.errors import InvalidInputError
+from dragoman.interop.reader import read_history
 from dragoman.model import portal
 from dragoman.model.collection import Messages
 from dragoman.model.conversation import ConversationHistory, Policy
 from dragoman.model.type_parameters import TypeForm, TypeVar, filled
 from dragoman.providers.provider import Provider
 from dragoman.transport.model import Model
-from dragoman.wire.inputs.reader import read_history
 
 T = typing.TypeVar("T")
 DepsT_contra = TypeVar("DepsT_contra", default=Any, contravariant=True)

@@ -21,6 +21,7 @@ from dragoman.history.config import ChatHistoryConfig
 from dragoman.history.hooks import check as check_hooks
 from dragoman.history.model_lookups import window_of
 from dragoman.history.stored_session import BEGUN
+from dragoman.interop.reader import read_history
 from dragoman.model import portal
 from dragoman.model.collection import Messages
 from dragoman.model.content import parts_from
@@ -31,7 +32,6 @@ from dragoman.model.requests import AnyTool
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall
 from dragoman.model.value import expect
-from dragoman.wire.inputs.reader import read_history
 
 T = TypeVar("T")
 

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from dragoman.history.part_tokens import Size, size_of_message, size_of_parts, size_of_tools
+from dragoman.interop.reader import read_request
 from dragoman.model.requests import AnyTool, Request
 from dragoman.providers.translation import target_of
 from dragoman.wire.dialect import dialect
-from dragoman.wire.inputs.reader import read_request
 
 
 def estimate_tokens(

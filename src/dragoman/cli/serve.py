@@ -83,8 +83,9 @@ def _launched(make: Any, path: Path | None, changes: dict[str, Any]) -> Any:
 
 def _say(text: str) -> None:
     from dragoman.cli.screen import harmless
+    from dragoman.cli.wrapping import say
 
-    click.echo(harmless(text), err=True)
+    say(harmless(text), err=True)
 
 
 def _explain(config: GatewayConfig) -> None:

@@ -13,12 +13,13 @@ from typing import NamedTuple
 
 from dragoman.errors import DragomanError
 from dragoman.model.content import AnyPart
-from dragoman.model.events import PartDelta
+from dragoman.model.events import PartDelta, PartStart
 from dragoman.model.parts import Refusal, Text, Thinking
 from dragoman.model.responses import Response
 from dragoman.model.tools import ToolCall, ToolCallDelta
 from dragoman.model.usage import Usage
 from dragoman.wire.dialect import Dialect
+from dragoman.wire.whole_frames import MAX_HELD_BYTES
 
 MIN_BYTES_PER_TOKEN = 3
 """Divides bytes to give an upper estimate of their tokens."""
@@ -26,14 +27,19 @@ MAX_BYTES_PER_TOKEN = 16
 """Divides bytes to give a lower estimate of their tokens, in whatever language."""
 SLACK = 1024
 """Bytes of a body that may be no content."""
-SAMPLE = 64 * 1024
-"""Bytes at the beginning of a stream that are kept, to tell content from what surrounds it."""
-_SENT = (PartDelta, ToolCallDelta)
+BLOCK = 64 * 1024
+"""Bytes of a stream that are decoded at once, to tell content from what surrounds it."""
+_SENT = (PartStart, PartDelta, ToolCallDelta)
 
 
 def tokens_in(size: int) -> int:
     """Upper estimate of the tokens in some bytes of content."""
     return -(-size // MIN_BYTES_PER_TOKEN)
+
+
+def tokens_in_body(body: bytes) -> int:
+    """Upper estimate of the input tokens in a request: token ids may take two bytes each."""
+    return max(tokens_in(len(body)), body.count(b",")) + 1
 
 
 def content_size(response: Response) -> int:
@@ -91,57 +97,52 @@ class Measured(NamedTuple):
 
 
 class StreamSize:
-    """Counts what passes through in a stream, without reading it."""
+    """Measures what passes through in a stream.
 
-    __slots__ = ("_dialect", "_mark", "_marks", "_more", "_more_frames", "_room", "_sample")
+    It is decoded in blocks, which costs far less than frame by frame; the last one only if its size
+    is asked for.
+    """
 
-    def __init__(self, dialect: Dialect, marks: tuple[bytes, ...]) -> None:
-        """`marks` may end the frames of such a stream."""
-        self._dialect = dialect
-        self._marks = marks
-        self._mark: bytes | None = None
-        self._sample: list[bytes] = []
-        self._room = SAMPLE
-        self._more = self._more_frames = 0
+    __slots__ = ("_decoder", "_held", "_held_size", "_is_odd", "_pieces", "_silent", "_uncounted")
+
+    def __init__(self, dialect: Dialect) -> None:
+        self._decoder = dialect.stream_decoder()
+        self._held: list[bytes] = []
+        self._held_size = 0
+        self._pieces = 0
+        self._is_odd = False
+        self._uncounted = 0
+        """Bytes after what is no stream of the dialect."""
+        self._silent = 0
+        """Bytes since the last block that ended a frame."""
 
     def feed(self, piece: bytes) -> None:
-        """Count bytes; the first ones are kept."""
-        room = self._room
-        if room > 0:
-            self._room = room - len(piece)
-            self._sample.append(piece if self._room >= 0 else piece[:room])
-            if self._room >= 0:
-                return
-            piece = piece[room:]
-        self._more += len(piece)
-        self._more_frames += piece.count(self._mark or self._known_mark())
+        """Take the next bytes."""
+        self._held.append(piece)
+        self._held_size += len(piece)
+        if self._held_size >= BLOCK:
+            self._read()
 
-    def _known_mark(self) -> bytes:
-        """What ends each frame of this stream."""
-        begun = b"".join(self._sample)
-        self._mark = next((mark for mark in self._marks if mark in begun), self._marks[0])
-        return self._mark
+    def _read(self) -> None:
+        """Decode what is held."""
+        block, size = b"".join(self._held), self._held_size
+        self._held, self._held_size = [], 0
+        if self._is_odd:
+            self._uncounted += size
+            return
+        try:
+            events = self._decoder.feed(block)
+        except DragomanError:
+            self._is_odd = True
+            self._uncounted += self._silent + size
+        else:
+            self._pieces += sum([isinstance(event, _SENT) for event in events])
+            self._silent = 0 if events else self._silent + size
 
     def measured(self) -> Measured:
-        """What the stream brought.
-
-        The sample is decoded. In the rest, frames are taken to have as much around their content
-        as those of the sample had.
-        """
-        mark, begun = self._known_mark(), b"".join(self._sample)
-        decoder = self._dialect.stream_decoder()
-        place = pieces = around = 0
-        while (end := begun.find(mark, place) + len(mark)) >= place + len(mark):
-            try:
-                events = decoder.feed(begun[place:end])
-            except DragomanError:  # not of this dialect: the rest counts as it is
-                break
-            sent = sum([isinstance(event, _SENT) for event in events])
-            pieces += sent
-            around += (end - place) * bool(sent)
-            place = end
-        content = content_size(decoder.response)
-        overhead = max(0, around - content) // pieces if pieces else 0
-        is_cut = place < len(begun)
-        rest = len(begun) - place + self._more - (self._more_frames + is_cut) * overhead
-        return Measured(content + max(0, rest), pieces + self._more_frames)
+        """What the stream brought so far."""
+        self._read()
+        # An incomplete frame is delivered only if it is very long.
+        begun = self._silent if self._silent > MAX_HELD_BYTES and not self._is_odd else 0
+        size = content_size(self._decoder.response) + self._uncounted + begun
+        return Measured(size, self._pieces)

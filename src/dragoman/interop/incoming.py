@@ -8,6 +8,9 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from dragoman.errors import InvalidInputError, WireError
+from dragoman.interop.object_data import plain, refuse
+from dragoman.interop.objects import peer_of
+from dragoman.interop.sdk_objects import nested_wire, read_sdk_object, sdk_wire
 from dragoman.model.collection import Messages
 from dragoman.model.content import AnyPart
 from dragoman.model.messages import Message, make_message
@@ -15,8 +18,6 @@ from dragoman.model.parts import Text
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall
 from dragoman.wire.dialect import dialect
-from dragoman.wire.inputs.object_data import plain, refuse
-from dragoman.wire.inputs.sdk_objects import nested_wire, read_sdk_object, sdk_wire
 
 MessageIn = Callable[[dict[str, Any]], dict[str, Any] | None]
 """Finds the message in a wire response; None if there is none or more than one."""
@@ -134,3 +135,30 @@ def read_all(
     messages = decode_items([read_item(item, name, message_in) for item in items_of(value)], name)
     read = messages if then is None else [then(message) for message in messages]
     return Messages.wrapping([*system, *read])
+
+
+Dump = dict[str, Any]
+
+
+def read_peers(
+    value: Any,
+    peer: str,
+    dump: Callable[[Any], Dump],
+    decode: Callable[[Iterable[Mapping[str, Any]]], list[Message]],
+) -> Messages:
+    """Read a conversation from one or several objects of a library, or dumps of them."""
+    is_one = isinstance(value, Mapping) or peer_of(type(value)) == peer
+    if not is_one and (isinstance(value, (str, bytes, type)) or not isinstance(value, Iterable)):
+        refuse(value, f"is not a message of {peer}")
+    dumps = [_dump(item, peer, dump) for item in ([value] if is_one else value)]
+    return Messages.wrapping(decode(dumps))
+
+
+def _dump(item: Any, peer: str, dump: Callable[[Any], Dump]) -> Dump:
+    if isinstance(item, Mapping):
+        read: Dump = plain(item, item)
+        return read
+    if isinstance(item, type) or peer_of(type(item)) != peer:
+        msg = f"a {type(item).__name__} is not a message of {peer}"
+        raise InvalidInputError(msg)
+    return dump(item)

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from dragoman.interop.exported import Conversation, Exported, built, conversation_of, library
-from dragoman.interop.peers import read_peers
+from dragoman.interop.incoming import read_peers
+from dragoman.interop.objects import langchain_dump
+from dragoman.interop.peers import langchain
+from dragoman.interop.peers.kept_fields import Writing
 from dragoman.model.collection import Messages
-from dragoman.wire.inputs.objects import langchain_dump
-from dragoman.wire.peers import langchain
-from dragoman.wire.peers.kept_fields import Writing
 
 
 def from_langchain(messages: Any) -> Messages:

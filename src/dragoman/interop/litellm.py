@@ -16,15 +16,15 @@ from dragoman.interop.exported import (
     wire_export,
 )
 from dragoman.interop.incoming import read_all
-from dragoman.model.collection import Messages
-from dragoman.model.messages import Message
-from dragoman.model.parts import Thinking
-from dragoman.wire.peers.litellm import (
+from dragoman.interop.peers.litellm import (
     FIELD,
     is_signed,
     thinking_blocks,
     with_thinking_blocks,
 )
+from dragoman.model.collection import Messages
+from dragoman.model.messages import Message
+from dragoman.model.parts import Thinking
 
 _NAME = "openai-chat"
 

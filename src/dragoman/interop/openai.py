@@ -7,9 +7,9 @@ from typing import Any, Literal
 
 from dragoman.interop.exported import Conversation, Exported, conversation_of, facts_of, wire_export
 from dragoman.interop.incoming import items_of, read_all, read_system
+from dragoman.interop.sdk_objects import sdk_wire
 from dragoman.model.collection import Messages
 from dragoman.wire.detection import dialect_of_history
-from dragoman.wire.inputs.sdk_objects import sdk_wire
 
 _CHAT = "openai-chat"
 _RESPONSES = "openai-responses"

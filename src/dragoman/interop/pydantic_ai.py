@@ -12,12 +12,12 @@ from dragoman.interop.exported import (
     library,
     without_halves,
 )
-from dragoman.interop.peers import read_peers
+from dragoman.interop.incoming import read_peers
+from dragoman.interop.objects import pydantic_ai_dump
+from dragoman.interop.peers import pydantic_ai
+from dragoman.interop.peers.kept_fields import Writing
 from dragoman.model.collection import Messages
 from dragoman.model.jsontext import dumps
-from dragoman.wire.inputs.objects import pydantic_ai_dump
-from dragoman.wire.peers import pydantic_ai
-from dragoman.wire.peers.kept_fields import Writing
 
 
 def from_pydantic_ai(messages: Any) -> Messages:

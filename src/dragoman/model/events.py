@@ -14,7 +14,7 @@ from dragoman.model.frozen import EMPTY, FrozenDict
 from dragoman.model.parts import Citation, Origin, Part
 from dragoman.model.tools import ToolCallDelta
 from dragoman.model.usage import FinishReason, Usage
-from dragoman.model.value import Value, expect, own, own_mapping, own_tuple
+from dragoman.model.value import Value, expect, expect_number, own, own_mapping, own_tuple
 
 
 class _Event(Value, frozen=True, tag_field="type"):
@@ -33,6 +33,8 @@ class ResponseStart(_Event, frozen=True, tag="response_start", kw_only=True):
     """Whether to discard everything so far: a fallback model took over after a failure."""
 
     def __post_init__(self) -> None:
+        if self.created_at is not None:
+            expect_number(self.created_at, "ResponseStart.created_at")
         if self.extras is not EMPTY:
             own_mapping(self, "extras")
 

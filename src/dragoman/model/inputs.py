@@ -1,8 +1,8 @@
 """Classifies message input, and delegates what the model can't read itself.
 
 Texts, parts, messages and the canonical dict shapes are read by the model. Dicts of other dialects
-and objects of other libraries are read by `dragoman.wire.inputs`. This layer must not import it, so
-the reader is looked up by name in the top-level package and loaded on first use.
+and objects of other libraries are read by `dragoman.interop.reader`. This layer must not import
+it, so the reader is looked up by name in the top-level package and loaded on first use.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from dragoman.errors import InvalidInputError, ProviderError, TransportError
+from dragoman.interop.reader import read_request
 from dragoman.model.frozen import EMPTY
 from dragoman.model.requests import Request
 from dragoman.model.responses import Response
@@ -40,7 +41,6 @@ from dragoman.transport.stream_attempt import Incoming
 from dragoman.transport.streaming import ResponseStream, Source
 from dragoman.wire.dialect import dialect
 from dragoman.wire.encoded import Encoded
-from dragoman.wire.inputs.reader import read_request
 from dragoman.wire.target import Target
 
 _MAX_BYTES = 256 * 1024 * 1024

@@ -24,7 +24,12 @@ from dragoman.model.frozen import EMPTY
 from dragoman.model.spelling import did_you_mean
 from dragoman.model.value import expect
 from dragoman.providers.provider import BEARER, Provider
-from dragoman.providers.readiness import address_around, headers_around, unused_variables
+from dragoman.providers.readiness import (
+    address_around,
+    address_variable,
+    headers_around,
+    unused_variables,
+)
 from dragoman.providers.registry import provider, suggested_model
 from dragoman.transport.model_names import ModelName, parse_model
 from dragoman.transport.protocol import HttpRequest
@@ -109,7 +114,8 @@ class Deployment:
             parameters=self._filled(),
         )
         if not url.startswith(("https://", "http://")):
-            msg = f"the base_url of {self.provider.name} must start with https:// or http://"
+            what = self._address_variable or f"the base_url of {self.provider.name}"
+            msg = f"{what} must start with https:// or http://"
             raise ConfigError(msg)
         around = _checked(headers_around(self.provider, os.environ)) if self._is_named else EMPTY
         ours = {**_OURS, **self.provider.headers, **around, **self._shown_key(), **headers}
@@ -118,9 +124,16 @@ class Deployment:
     @property
     def _address(self) -> str | None:
         """The address instead of the provider's own: given, or in the environment."""
-        if self._base_url is not None or not self._is_named:
+        if self._address_variable is None:
             return self._base_url
         return address_around(self.provider, os.environ)
+
+    @property
+    def _address_variable(self) -> str | None:
+        """The environment variable that the address is in."""
+        if self._base_url is not None or not self._is_named:
+            return None
+        return address_variable(self.provider, os.environ)
 
     def locate(self, error: DragomanError, model: str | None = None) -> None:
         """Add provider, host and model to an error, and mask our keys in the provider's text."""

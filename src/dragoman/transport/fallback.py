@@ -16,6 +16,7 @@ from dragoman.errors import (
     TransportError,
     WireError,
 )
+from dragoman.interop.reader import read_request
 from dragoman.model.requests import Request
 from dragoman.model.responses import Response
 from dragoman.providers.provider import Provider
@@ -24,7 +25,6 @@ from dragoman.transport.client import Client
 from dragoman.transport.fallback_stream import FallbackStream, all_failed, request_for
 from dragoman.transport.model import Model, open_model
 from dragoman.transport.retries import Retries
-from dragoman.wire.inputs.reader import read_request
 
 _NOT_THERE = frozenset({404, 405})  # a wrong address, or a missing endpoint
 _ONCE = Retries(attempts=1)

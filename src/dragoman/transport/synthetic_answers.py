@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from dragoman.errors import InvalidInputError, StreamInterrupted
+from dragoman.interop.reader import read_request
 from dragoman.model.accumulate import MessageAccumulator
 from dragoman.model.events import Event, PartDelta, PartStart
 from dragoman.model.messages import Message
@@ -19,7 +20,6 @@ from dragoman.model.tools import ToolCall
 from dragoman.model.usage import Usage
 from dragoman.tracing.spans import ModelCall
 from dragoman.transport.answers import events_of
-from dragoman.wire.inputs.reader import read_request
 
 _WORDS = re.compile(r"\s*\S+|\s+")
 

@@ -12,7 +12,8 @@ _ENDS: dict[str, tuple[bytes, ...]] = {
 }
 _NO_FRAMES = b"\n"
 _NO_END: tuple[bytes, ...] = ()  # nothing ends with one of none
-_MAX_HELD_BYTES = 1024 * 1024
+MAX_HELD_BYTES = 1024 * 1024
+"""Bytes of an incomplete frame that are held back, at most."""
 _LONGEST_END = 3  # bytes of an end that may have come before its last one
 
 
@@ -48,7 +49,7 @@ class WholeFrames:
         seen = max(0, len(rest) - _LONGEST_END)
         rest += data
         end = self._whole(rest, seen)
-        if len(rest) - end > _MAX_HELD_BYTES:
+        if len(rest) - end > MAX_HELD_BYTES:
             end = len(rest)
             self._is_between = False
         elif end:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec import UNSET, UnsetType
+
 from dragoman.model.parts import Origin, Part
 from dragoman.wire.context import NOTHING, Context
 from dragoman.wire.losses import Action, Loss, Repair
@@ -89,6 +91,16 @@ class Writing:
     def lose_here(self, reason: str, field: str = "") -> None:
         """Report that the current part, or a field of it, is left out or changed."""
         self.losses.append(Loss(f"{self.here}{field}", reason))
+
+    def lose_field(self, field: str, reason: str) -> None:
+        """Report that a field of the current part is left out or changed."""
+        self.losses.append(Loss(f"{self.here}.{field}", reason))
+
+    def leave_out(self, reason: str) -> UnsetType:
+        """Report that the current part is left out, unless that was done; returns `UNSET`."""
+        if reason:
+            self.losses.append(Loss(self.here, reason))
+        return UNSET
 
     def repair_here(self, rule: str, action: Action, reason: str) -> None:
         """Report that the current part is repaired for the target."""

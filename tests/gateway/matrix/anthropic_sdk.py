@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping, Sequence
-from functools import cache
 from typing import Any
 
 from pydantic import BaseModel
 
+from tests.gateway.kept_clients import kept
 from tests.gateway.matrix.conversation import Called, Conversation, Counted, Seen
 
 
-@cache
+@kept
 def _sdk(url: str) -> Any:
     import anthropic
 

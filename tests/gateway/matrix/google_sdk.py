@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
 from typing import Any
 from warnings import catch_warnings, simplefilter
 
 from pydantic import BaseModel
 
+from tests.gateway.kept_clients import kept
 from tests.gateway.matrix.conversation import Called, Conversation, Counted, Seen
 
 
-@cache
+@kept
 def _sdk(url: str) -> Any:
     with catch_warnings():
         simplefilter("ignore", DeprecationWarning)  # its source has an invalid escape sequence:

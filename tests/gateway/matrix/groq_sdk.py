@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
 from typing import Any
 
 from pydantic import BaseModel
 
+from tests.gateway.kept_clients import kept
 from tests.gateway.matrix.chat_forms import calls_in, merged, thinking_in
 from tests.gateway.matrix.conversation import Seen
 from tests.gateway.matrix.openai_chat_sdk import OpenAIChat, counted
 
 
-@cache
+@kept
 def _sdk(url: str) -> Any:
     import groq
 

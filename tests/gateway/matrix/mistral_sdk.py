@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cache
 from importlib import import_module
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from tests.gateway.kept_clients import kept
 from tests.gateway.matrix.chat_forms import calls_in, merged
 from tests.gateway.matrix.conversation import Called, Conversation, Counted, Seen
 from tests.gateway.matrix.openai_chat_sdk import OpenAIChat
 
 
-@cache
+@kept
 def _sdk(url: str) -> Any:
     return import_module("mistralai.client").Mistral(api_key="none", server_url=url)
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
 from typing import Any
 
 from pydantic import BaseModel
 
+from tests.gateway.kept_clients import kept
 from tests.gateway.matrix.conversation import Called, Conversation, Counted, Seen
 
 
-@cache
+@kept
 def _sdk(url: str) -> Any:
     import ollama
 

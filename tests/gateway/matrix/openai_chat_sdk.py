@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cache
 from typing import Any
 
 from pydantic import BaseModel
 
+from tests.gateway.kept_clients import kept
 from tests.gateway.matrix.chat_forms import (
     calls_in,
     chat_tools,
@@ -18,7 +18,7 @@ from tests.gateway.matrix.chat_forms import (
 from tests.gateway.matrix.conversation import Called, Conversation, Counted, Seen
 
 
-@cache
+@kept
 def sdk(url: str) -> Any:
     """One client for all tests: creating one takes as long as several requests."""
     import openai

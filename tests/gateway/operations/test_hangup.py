@@ -1,4 +1,4 @@
-"""`dragoman serve` and `dragoman tour` on a terminal that is closed, and without one."""
+"""`dragoman serve` and `dragoman tour` on a terminal, on one that is closed, and without one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from time import monotonic
 
 import pytest
 
-from tests.cli.terminals import Terminal, dragoman, terminal
+from tests.cli.terminals import CTRL_C, Terminal, dragoman, terminal
 from tests.cli.test_processes import is_alive, needs_proc
 from tests.environment import PATIENCE
 from tests.gateway.operations.workers import ask, process
@@ -61,6 +61,15 @@ def _asked(screen: Terminal) -> set[int]:
     status, body = ask(port, body=said)
     assert status == 200, body
     return _descendants(screen.process.pid)
+
+
+def test_what_a_gateway_says_is_wrapped_at_words(tmp_path: Path) -> None:
+    """Its longest lines have no room on most terminals."""
+    with terminal(_serve(tmp_path)) as screen:
+        screen.until("Press Ctrl-C")
+        assert "(set `history` in [server] to keep them)" in " ".join(screen.shown.split())
+        screen.type(CTRL_C)
+        assert screen.process.wait(PATIENCE) == 0
 
 
 @needs_proc

@@ -170,6 +170,45 @@ def test_results_are_passed_and_charged(case: tuple[str, str, bytes, str, Any]) 
         assert spent.nanos > 0
 
 
+ODD = {
+    "half a character in a text": (b'"index": 0', b'"index": 0, "message": {"content": "\\ud83d"}'),
+    "half a character in an id": (b'"custom_id": "c"', b'"custom_id": "\\udfff"'),
+    "deep nesting": (b'{"index": 0}', b"[" * 5_000 + b"]" * 5_000),
+    "no JSON": (b'"choices": [', b'"choices": ,['),
+}
+
+
+@pytest.mark.parametrize("at", [0, 1], ids=["first", "later"])
+@pytest.mark.parametrize("odd", ODD.values(), ids=ODD)
+def test_results_that_are_hard_to_read_are_charged(odd: tuple[bytes, bytes], at: int) -> None:
+    """A client chooses ids, and what a model is asked to write: none of it makes results free."""
+    usual = [lines(chat()), lines(chat())]
+    usual[at] = usual[at].replace(*odd)
+    with gateway_to(Results(b"".join(usual)), "openai") as (serving, keys):
+        read(serving, "/v1/files/file-1/content")
+    told = keys.told("openai/file-1")
+    assert sum(each[1] for each in told) == 2
+    assert sum(each[2] + each[3] for each in told) >= 30
+
+
+def test_operations_that_are_hard_to_read_are_charged() -> None:
+    """By what they report, or by their size."""
+    body = json.dumps(operation()).encode()
+    for odd, least in ((body.replace(b"Hi", b"\\ud83d"), 15), (body[:-1], len(body) // 3)):
+        with gateway_to(Results(odd), "gemini") as (serving, keys):
+            assert read(serving, "/v1beta/batches/b1").content == odd
+        [[spent]] = keys.batches.values()
+        assert spent.tokens_in + spent.tokens_out >= least
+
+
+@pytest.mark.parametrize("target", ["batches/b1?alt=proto", "files/f1?alt=media", "batches?alt="])
+def test_results_come_in_no_form_that_is_not_charged(target: str) -> None:
+    """Google would send them as Protocol Buffers, too."""
+    with gateway_to(results := Results(json.dumps(operation()).encode()), "gemini") as (serving, _):
+        assert read(serving, f"/v1beta/{target}").status_code == 400
+    assert results.count == 0
+
+
 def test_compressed_results_are_charged() -> None:
     """They are decompressed on the way."""
     body = lines(chat())

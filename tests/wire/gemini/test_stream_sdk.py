@@ -56,8 +56,10 @@ class Asking:
 
 @pytest.fixture(name="sdk", scope="module")
 def _sdk() -> Iterator[Asking]:
-    with answering() as answers:
-        client = genai.Client(api_key="none", http_options={"base_url": answers.address})
+    with (
+        answering() as answers,
+        genai.Client(api_key="none", http_options={"base_url": answers.address}) as client,
+    ):
         yield Asking(client, answers)
 
 

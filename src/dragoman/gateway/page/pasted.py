@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from dragoman.errors import DragomanError, InvalidInputError
+from dragoman.interop.peers import langchain, pydantic_ai
 from dragoman.model.collection import Messages
 from dragoman.model.jsontext import loads
 from dragoman.model.responses import Response
 from dragoman.providers.documents.reading import AUTO, Reader
 from dragoman.wire.dialect import dialect, dialects
 from dragoman.wire.documents import Conversation
-from dragoman.wire.peers import langchain, pydantic_ai
 
 _STREAMS = (b"data:", b"event:", b": ", b":\n")
 _LANGCHAIN = frozenset({

@@ -6,8 +6,9 @@ are a file or part of the operation. A file that has something else is recognise
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Raw, Struct
@@ -25,9 +26,12 @@ _HEAD = 4096
 _MARKS = (b'"custom_id"', b'"key"', b'"response"')
 _UNKNOWN = Summary(None, None)
 _NULL = Raw(b"null")
+_RESULTS = b'"inlinedResponses"'
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
 _FAILURES = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 _encode = msgspec.json.Encoder().encode
 _split = msgspec.json.Decoder(dict[str, Raw]).decode
+ReadT = TypeVar("ReadT")
 Found = Callable[[str, Summary, int], None]
 """Called with the name of a batch, the summary of one of its results, and the result's size."""
 
@@ -162,17 +166,30 @@ class LineResults:
 
     def _read_line(self, line: bytes) -> None:
         try:
-            summary = self._read(line)
-        except _FAILURES:
-            if self._is_first:
+            summary = _read_leniently(self._read, line)
+        except _FAILURES as failure:
+            is_other = isinstance(failure, msgspec.ValidationError)
+            if self._is_first and (is_other or not self._begins_a_result(line)):
                 self._stop()
-            return
+                return
+            summary = _UNKNOWN
         self._is_first = False
         if summary is not None:
             self._found(self._name, summary, len(line))
 
     def _stop(self) -> None:
         self.may_have_results, self._rest = False, []
+
+
+def _read_leniently(read: Callable[[bytes], ReadT], text: bytes) -> ReadT:
+    """Read JSON, also if a text or a name in it has half of a character: models write such."""
+    try:
+        return read(text)
+    except _FAILURES:
+        whole = _SURROGATE.sub(rb"\\ufffd", text)
+        if whole == text:
+            raise
+    return read(whole)
 
 
 # --- operations of Gemini, which may contain their results
@@ -232,9 +249,12 @@ class OperationResults:
         if self._size > MAX_OPERATION:
             self._found(f"{self._name}#{self._size}", _UNKNOWN, self._size)
             return
+        body = b"".join(self._pieces)
         try:
-            told = _operations(b"".join(self._pieces))
+            told = _read_leniently(_operations, body)
         except _FAILURES:
+            if _RESULTS in body:
+                self._found(f"{self._name}#{self._size}", _UNKNOWN, self._size)
             return
         for operation in (told, *told.operations):
             for result in _results(operation):

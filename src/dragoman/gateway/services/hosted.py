@@ -62,7 +62,7 @@ _BODIES = frozenset({"POST", "PUT"})
 async def hosted(inbound: InboundRequest) -> None:
     """Proxies a request to the provider."""
     allowed = _allowed(inbound)
-    query = passed_query(inbound.query)
+    query = passed_query(inbound.query, allowed.path)
     upstream = hosted_place(inbound)
     inbound.route = upstream.name
     check_allowed(inbound, upstream.name)

@@ -61,6 +61,9 @@ _QUERIES = frozenset({
     "pageSize", "pageToken", "filter", "alt", "upload_id", "upload_protocol",
 })  # fmt: skip
 _OURS = frozenset({"key", "provider"})
+_FORMS = frozenset({"json", "media"})
+"""Of `alt`: a batch is charged by what its results report, which can't be read in other forms."""
+_DOWNLOAD = ":download"
 _MAX_VALUE = 2048
 UPLOAD_URL = "x-goog-upload-url"
 
@@ -86,11 +89,14 @@ def allowed_path(front: str, path: str) -> Allowed | None:
     return None
 
 
-def passed_query(query: bytes) -> str:
+def passed_query(query: bytes, path: str) -> str:
     """Returns the query to send: known parameters only, without the gateway's own."""
     found = [pair for pair in _pairs(query) if pair[0] not in _OURS]
     for name, value in found:
-        if name not in _QUERIES or len(value) > _MAX_VALUE:
+        is_other_form = name == "alt" and (
+            value not in _FORMS or (value == "media" and not path.endswith(_DOWNLOAD))
+        )
+        if name not in _QUERIES or len(value) > _MAX_VALUE or is_other_form:
             msg = "the query has a parameter that files and batches do not support"
             raise InvalidRequest(msg, status=400)
     return urlencode(found)

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from dragoman.errors import InvalidInputError
 from dragoman.interop.chat_exports import FORMATS, ChatExport, format_of, from_chat_export
+from dragoman.interop.message_dialects import OWN, dialect_of
 from dragoman.model.collection import Messages
 from dragoman.model.jsontext import loads
 from dragoman.providers.documents.sessions import is_session
@@ -19,7 +20,6 @@ from dragoman.wire.documents import (
     is_response,
     read_canonical,
 )
-from dragoman.wire.inputs.message_dialects import OWN, dialect_of
 from dragoman.wire.losses import Loss
 
 AUTO = "auto"

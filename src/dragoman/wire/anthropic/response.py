@@ -16,8 +16,8 @@ from dragoman.model.parts import Origin, Refusal
 from dragoman.model.responses import Choice, Response
 from dragoman.model.roles import Role
 from dragoman.model.usage import FinishReason, Usage
-from dragoman.wire.anthropic.content import decode_part, encode_parts
 from dragoman.wire.anthropic.dialect import NAME, TARGET, Block, is_own
+from dragoman.wire.anthropic.tables import decode_part, encode_parts
 from dragoman.wire.call_ids import CallIds
 from dragoman.wire.cut_calls import begin_choice, finish_beside
 from dragoman.wire.encoded import Encoded

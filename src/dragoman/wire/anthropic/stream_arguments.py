@@ -11,7 +11,7 @@ import re
 
 from dragoman.model.frozen import MAX_DEPTH
 from dragoman.model.jsontext import dumps
-from dragoman.wire.anthropic.content import TEXT_ARGUMENT
+from dragoman.wire.anthropic.tables import TEXT_ARGUMENT
 from dragoman.wire.lane.flows import Writer, around, encode_text, lines_of
 
 _BLANK = " \t\n\r"

@@ -10,8 +10,6 @@ from dragoman.model.events import PartDelta
 from dragoman.model.jsontext import dumps
 from dragoman.model.parts import Citation, ServerToolCall, Text, Thinking
 from dragoman.model.tools import ToolCall
-from dragoman.wire.anthropic.content import NOT_AN_OBJECT, encode_parts
-from dragoman.wire.anthropic.content_blocks import encode_citations, is_plain
 from dragoman.wire.anthropic.dialect import NAME, TARGET
 from dragoman.wire.anthropic.stream_arguments import (
     Arguments,
@@ -20,6 +18,7 @@ from dragoman.wire.anthropic.stream_arguments import (
     UntouchedArguments,
 )
 from dragoman.wire.anthropic.stream_blocks import BEGUN
+from dragoman.wire.anthropic.tables import NOT_AN_OBJECT, encode_citations, encode_parts, is_plain
 from dragoman.wire.framing import sse
 from dragoman.wire.lane.flows import Delta, Flow, around
 from dragoman.wire.overlay import fields_of
@@ -40,7 +39,7 @@ _TEXT_START = (
     b'{"type":"content_block_start","index":%d,"content_block":{"type":"text","text":""}}\n\n'
 )
 _COMPLETE_TEXT_START = _TEXT_START.replace(b'"text":""', b'"text":"","citations":null')
-_DELTAS = {shape.kind: (row.delta.encode(), row.grows.encode()) for shape, row in BEGUN}
+_DELTAS = {each.shape.kind: (each.delta.encode(), each.field.encode()) for each in BEGUN}
 """The type of a delta with text and its field, by part class."""
 _SIGNATURE, _CITATION = (b"signature_delta", b"signature"), (b"citations_delta", b"citation")
 MESSAGE_STOP = sse(b'{"type":"message_stop"}', "message_stop")
@@ -246,7 +245,7 @@ class TextWriter(BlockWriter):
         first = self.cited
         self.cited += len(citations)
         self._writing.part = self.number  # the path for losses of citations
-        return encode_citations(citations, self._writing, first)
+        return encode_citations(citations, self._writing, first) or []
 
     def end(self, index: int, final: AnyPart | None) -> bytes:
         """The rest of the final text, and the stop."""

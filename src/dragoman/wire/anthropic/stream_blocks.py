@@ -10,23 +10,23 @@ from dragoman.model.events import PartDelta
 from dragoman.model.jsontext import loads
 from dragoman.model.parts import Opaque, ServerToolCall, Text, Thinking
 from dragoman.model.tools import ToolCall
-from dragoman.wire.anthropic.content import CALL, MCP_CALL, SERVER_CALL, THINKING, decode_part
-from dragoman.wire.anthropic.content_blocks import TEXT, decode_citations
 from dragoman.wire.anthropic.dialect import Block
+from dragoman.wire.anthropic.tables import BLOCKS, decode_citations, decode_part
 from dragoman.wire.lane.templates import Growth
 from dragoman.wire.reading import Reading
-from dragoman.wire.rows import mapping
+from dragoman.wire.rows import OBJECT
 
-_SHAPES = (TEXT, THINKING, CALL, SERVER_CALL, MCP_CALL)
-_GROWING = [(shape, row) for shape in _SHAPES for row in shape.rows if row.delta]
-BEGUN = [(shape, row) for shape, row in _GROWING if row.is_required]
+BEGUN = [growth for growth in BLOCKS.growing if growth.row.is_required]
 """The rows of text, thinking and arguments, which a block begins with and which grow."""
 # The initial field of a block; some servers omit it or send null.
-_BEGINNINGS = {shape.tag: (row.wire, {} if row.read is mapping else "") for shape, row in BEGUN}
-TEXT_DELTAS = {row.delta: row.grows for _, row in BEGUN}
+_BEGINNINGS = {
+    growth.shape.tag: (growth.row.wire, {} if growth.row.value.test == OBJECT.test else "")
+    for growth in BEGUN
+}
+TEXT_DELTAS = {growth.delta: growth.field for growth in BEGUN}
 """Delta types with text, and the field that holds it."""
-KNOWN_DELTAS = frozenset(row.delta for _, row in _GROWING)
-_GROWS: dict[type, str] = {shape.kind: row.delta for shape, row in BEGUN}
+KNOWN_DELTAS = frozenset(growth.delta for growth in BLOCKS.growing)
+_GROWS: dict[type, str] = {growth.shape.kind: growth.delta for growth in BEGUN}
 """Delta types with text by part class."""
 
 BARE_DELTA = frozenset({"type", "index", "delta", "obfuscation"})  # the last is padding: W18

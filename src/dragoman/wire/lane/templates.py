@@ -164,6 +164,8 @@ class Template:
             position = self._run_many(data, position, told, texts)
             if len(texts) > _RUN_BEFORE_BATCH:
                 runs.append(Run(start, told[start:], texts))
+        if len(texts) > _RUN_BEFORE_BATCH:
+            texts = ["".join(texts)]  # small pieces take much more memory than their text
         for kept in self._kept:
             kept.extend(texts)
         return position

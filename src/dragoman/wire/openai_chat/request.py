@@ -60,6 +60,7 @@ PLACES: Places = {
     "max_new_tokens": "sampling.max_tokens",
     "max_output_tokens": "sampling.max_tokens",
     "best_of": "sampling.choices",
+    "n_cmpl": "sampling.choices",
 }
 """Request fields by wire field, including those that stay in the extras."""
 _OTHERS = frozenset(

@@ -1,1 +1,0 @@
-"""Reads user input as messages: texts, dicts of any dialect, objects of other libraries."""

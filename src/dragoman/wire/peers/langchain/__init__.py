@@ -1,7 +1,0 @@
-"""LangChain's messages, in the form of `message.model_dump()` and `messages_to_dict`."""
-
-from __future__ import annotations
-
-from dragoman.wire.peers.langchain.messages import UNREADABLE, decode_messages, encode_messages
-
-__all__ = ["UNREADABLE", "decode_messages", "encode_messages"]
