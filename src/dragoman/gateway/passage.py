@@ -10,7 +10,7 @@ from dragoman.gateway.http import Call
 from dragoman.gateway.upstream_task import Sink
 from dragoman.transport.direct.response import DirectReply
 from dragoman.transport.protocol import too_much
-from dragoman.transport.silence import Silence
+from dragoman.transport.stream_attempt import Silence
 from dragoman.wire.front import PassingFilter
 from dragoman.wire.lane.passing import PassingStream
 
