@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from time import monotonic
 
@@ -198,11 +199,7 @@ class Incoming:
     def _refused(self, event: StreamError, events: list[Event]) -> list[Event]:
         """The provider reports an error; before the first event it is like any other."""
         self.is_over = True
-        fields = {"code": event.code, "message": event.message}
-        told = event.extras.get(self._dialect.name, EMPTY)
-        if "failed_generation" in told:  # W112
-            fields["failed_generation"] = told["failed_generation"]
-        error = self._dialect.decode_error(event.status, {"error": fields}, self._reply.headers)
+        error = reported_in_stream(self._dialect, event, self._reply.headers)
         if not self._has_begun and not any(isinstance(each, _CONTENT_EVENTS) for each in events):
             self.failure = error
             return []
@@ -211,6 +208,17 @@ class Incoming:
         )
         self.failure.__cause__ = error
         return events
+
+
+def reported_in_stream(
+    dialect: Dialect, event: StreamError, headers: Mapping[str, str]
+) -> ProviderError:
+    """The error that a provider reported in mid-stream."""
+    fields = {"code": event.code, "message": event.message}
+    told = event.extras.get(dialect.name, EMPTY)
+    if "failed_generation" in told:  # W112
+        fields["failed_generation"] = told["failed_generation"]
+    return dialect.decode_error(event.status, {"error": fields}, headers)
 
 
 def _reason(error: DragomanError) -> str:
