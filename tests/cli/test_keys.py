@@ -180,9 +180,9 @@ def test_one_damaged_key_does_not_hide_the_others(file: Path) -> None:
     for name in ("one", "two", "three"):
         run("create", "--name", name)
     with sqlite3.connect(file) as connection:
-        changed = "UPDATE keys SET record = '{\"id\": 5' WHERE record LIKE '%\"two\"%'"
-        assert connection.execute(changed).rowcount == 1
-        [(id,)] = connection.execute("SELECT id FROM keys WHERE record LIKE '%: 5'").fetchall()
+        changed = """UPDATE heads SET document = x'00'
+            WHERE instr(document, CAST('"two"' AS BLOB)) RETURNING chat"""
+        [(id,)] = connection.execute(changed).fetchall()
     connection.close()
     told = run("list", "--json")
     assert [each["name"] for each in json.loads(told.stdout)] == ["one", "three"]

@@ -1,4 +1,4 @@
-"""The stores decide alike: Python under a lock, and Lua, on the same generated requests."""
+"""The stores decide alike on the same generated requests."""
 
 from __future__ import annotations
 

@@ -15,17 +15,17 @@ from dragoman.errors import AuthenticationError, RateLimited
 from dragoman.gateway.keys import Keys
 from dragoman.gateway.keys.authentication import Authenticator
 from dragoman.gateway.keys.secret_form import SECRET_LENGTH, digest_of, id_of, new_id, new_secret
-from dragoman.gateway.keys.store import Found
-from dragoman.gateway.keys.stores.sqlite import MEMORY, SQLiteKeyStore
+from dragoman.gateway.keys.store import Found, KeyStore
 from dragoman.gateway.keys.throttling import Throttle
+from dragoman.history.storage.memory import MemoryStorage
 from tests.gateway.keys.conftest import NOON, Clock
 
 
-class CountingStore(SQLiteKeyStore):
+class CountingStore(KeyStore):
     """A store that counts lookups."""
 
     def __init__(self) -> None:
-        super().__init__(MEMORY)
+        super().__init__(MemoryStorage())
         self.asked = 0
 
     async def find(self, id: str) -> Found | None:
@@ -116,7 +116,7 @@ async def test_a_key_is_cached_for_seconds() -> None:
 async def test_a_cached_key_expires() -> None:
     """At its exact time."""
     clock = Clock()
-    async with Keys(SQLiteKeyStore(MEMORY), clock=clock) as keys:
+    async with Keys(KeyStore(MemoryStorage()), clock=clock) as keys:
         _, secret = await keys.create(expires_at=NOON + 1)
         await keys.authenticate(secret)
         clock.now += 1

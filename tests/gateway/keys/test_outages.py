@@ -15,9 +15,9 @@ from dragoman.errors import Corrupt, StoreError
 from dragoman.gateway.keys import BatchSpent, Budget, Keys, Spent, UsageRow
 from dragoman.gateway.keys.admission import Refusal
 from dragoman.gateway.keys.records import Reservation
-from dragoman.gateway.keys.store import Bill, Charge, Found
-from dragoman.gateway.keys.stores.sqlite import MEMORY, SQLiteKeyStore
+from dragoman.gateway.keys.store import Bill, Charge, Found, KeyStore
 from dragoman.gateway.keys.urls import store_at
+from dragoman.history.storage.memory import MemoryStorage
 from tests.gateway.keys.conftest import Clock, Place
 from tests.history.storage.backend_postgres import URL as POSTGRES
 from tests.history.storage.backend_postgres import schema
@@ -27,11 +27,11 @@ COST = Decimal("0.5")
 TOOK = Spent(tokens_in=1, cost=COST, model="m", route="r")
 
 
-class FailingStore(SQLiteKeyStore):
+class FailingStore(KeyStore):
     """A store that can be unreachable, or lose its answer."""
 
     def __init__(self) -> None:
-        super().__init__(MEMORY)
+        super().__init__(MemoryStorage())
         self.is_down = False
 
     def expect_up(self) -> None:
@@ -130,9 +130,7 @@ async def test_a_batch_is_charged_once_after_an_outage(caplog: pytest.LogCapture
 
 
 async def test_usage_that_was_sent_twice_counts_once(place: Place) -> None:
-    """On servers, where an answer can be lost."""
-    if place.url.startswith("sqlite"):
-        pytest.skip("a file always answers")
+    """If its answer was lost."""
     row = UsageRow(key="k", day="2026-11-17", model="m", route="r", requests=1, nanos=5)
     async with place.opened() as keys:
         for token in ("one", "one", "two"):
@@ -143,8 +141,6 @@ async def test_usage_that_was_sent_twice_counts_once(place: Place) -> None:
 
 async def test_a_reservation_that_was_sent_twice_is_one(place: Place) -> None:
     """If it was made and the answer was lost."""
-    if place.url.startswith("sqlite"):
-        pytest.skip("a file always answers")
     async with place.opened() as keys:
         key, _ = await keys.create(max_concurrent=1)
         held = await keys.reserve(key, "m", 1, None)

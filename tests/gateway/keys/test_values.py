@@ -92,9 +92,9 @@ def test_invalid_records_are_rejected(fields: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{}", "null", '{"id": 1}', "\ud800", '{"id":"a","name":"\\n"}']
+    "text", [b"", b"{}", b"null", b'{"id": 1}', b"\xff", b'{"id":"a","name":"\\n"}']
 )
-def test_damaged_records_are_reported(text: str) -> None:
+def test_damaged_records_are_reported(text: bytes) -> None:
     """Without their text."""
     with pytest.raises(Corrupt, match="create another"):
         decode_record(text, None)

@@ -1,8 +1,5 @@
 """Decides whether a request is admitted, from what the store has counted for its key.
 
-Stores that hold a lock (SQLite, PostgreSQL) call `decide`; Redis runs the same logic in Lua. The
-tests run the same cases on all of them.
-
 Rate limits are token buckets for one minute, stored as a single number: the time at which the
 bucket is full again (GCRA). A request moves it forward by its share of a minute, and is admitted as
 long as that time is at most a minute from now.
@@ -57,7 +54,7 @@ class Meter(NamedTuple):
 
 
 class Refusal(NamedTuple):
-    """Why a request is refused, in a form that Lua can return too."""
+    """Why a request is refused."""
 
     reason: Literal["revoked", "budget", "reserved", "requests", "tokens", "concurrent"]
     wait: float = 0.0

@@ -158,7 +158,7 @@ class Keys:
         return await self._hold(reservation, now)
 
     async def _hold(self, reservation: Reservation, now: float) -> Reservation:
-        task = self._start(self._store.reserve(reservation, now))
+        task = asyncio.ensure_future(self._store.reserve(reservation, now))
         try:
             refusal = await asyncio.shield(task)
         except asyncio.CancelledError:  # the client disconnected: nothing will settle it
@@ -175,7 +175,7 @@ class Keys:
             self._authenticator.forget(key.id)
         raise error_of(refusal, key, now)
 
-    async def _undo(self, task: asyncio.Task[Refusal | None], reservation: Reservation) -> None:
+    async def _undo(self, task: asyncio.Future[Refusal | None], reservation: Reservation) -> None:
         with suppress(StoreError):
             if await task is None:
                 await self._store.release(reservation, self._clock())

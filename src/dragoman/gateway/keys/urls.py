@@ -1,16 +1,19 @@
-"""Opens key stores by URL, as for histories, but with separate tables."""
+"""Opens key stores by URL, on the same backends as histories, but separate from them."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 from pathlib import Path
 from urllib.parse import SplitResult, parse_qsl, unquote, urlencode, urlsplit
 
 from dragoman.errors import ConfigError
 from dragoman.gateway.keys.store import KeyStore
+from dragoman.history.storage.memory import MemoryStorage
 from dragoman.history.storage_urls import default_file
 
 VARIABLE = "DRAGOMAN_KEYS"
+SCHEMA = "dragoman_keys"
 _FORMS = (
     "the URL of a key store must be sqlite:///file, sqlite:////absolute/file, postgresql://…,"
     " redis://… or memory:"
@@ -37,32 +40,55 @@ def store_at(url: str) -> KeyStore:
         parts = SplitResult("", "", "", "", "")
     match parts.scheme:
         case "memory":
-            return _sqlite(":memory:")
+            return KeyStore(MemoryStorage())
         case "sqlite":
             path = unquote(parts.path).removeprefix("/")
             if path and not (parts.netloc or parts.query):
-                return _sqlite(path)
+                return _sqlite(Path(path))
         case "redis" | "rediss":
             return _redis(parts)
         case "postgres" | "postgresql":
-            from dragoman.gateway.keys.stores.postgres import PostgresKeyStore
-
-            return PostgresKeyStore(url)
+            return _postgres(url, parts)
         case _:
             pass
     raise ConfigError(_FORMS)
 
 
-def _sqlite(path: str) -> KeyStore:
-    from dragoman.gateway.keys.stores.sqlite import SQLiteKeyStore
+def _sqlite(path: Path) -> KeyStore:
+    from dragoman.gateway.keys.earlier import APPLICATION, move_file
+    from dragoman.history.storage.sqlite import SQLiteStorage
 
-    return SQLiteKeyStore(path)
+    async def opened(store: KeyStore) -> None:
+        await asyncio.to_thread(move_file, path, store)
+        await store.ledger.open()
+
+    return KeyStore(SQLiteStorage(path, application=APPLICATION), opened)
+
+
+def _postgres(url: str, parts: SplitResult) -> KeyStore:
+    from dragoman.gateway.keys.earlier import move_schema
+    from dragoman.history.storage.postgres import PostgresStorage
+
+    async def opened(store: KeyStore) -> None:
+        await store.ledger.open()
+        await move_schema(ledger.shelf, store)
+
+    is_told = "schema" in dict(parse_qsl(parts.query, keep_blank_values=True))
+    ledger = PostgresStorage(url, schema=None if is_told else SCHEMA)
+    return KeyStore(ledger, opened)
 
 
 def _redis(parts: SplitResult) -> KeyStore:
-    from dragoman.gateway.keys.stores.redis import RedisKeyStore
+    from dragoman.gateway.keys.earlier import move_prefix
+    from dragoman.history.storage.redis import RedisStorage
 
     options = parse_qsl(parts.query, keep_blank_values=True)
     theirs = urlencode([pair for pair in options if pair[0] != "prefix"])
     prefix = dict(options).get("prefix", "dragoman")
-    return RedisKeyStore(parts._replace(query=theirs).geturl(), prefix=prefix)
+
+    async def opened(store: KeyStore) -> None:
+        await store.ledger.open()
+        await move_prefix(ledger.shelf, prefix, store)
+
+    ledger = RedisStorage(parts._replace(query=theirs).geturl(), prefix=f"{prefix}:keys")
+    return KeyStore(ledger, opened)

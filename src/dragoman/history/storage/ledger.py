@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from itertools import count
 from time import monotonic, time
-from typing import TypeGuard, cast
+from typing import ParamSpec, TypeGuard, TypeVar, cast
 
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
@@ -67,6 +67,8 @@ _COUNTER = 23  # bits of a stamp that count a writer's commits; those above name
 _CACHED = 1000  # sessions whose heads are cached
 _PAGE = 1000  # sessions read at once
 
+P = ParamSpec("P")
+T = TypeVar("T")
 Making = Callable[[Session], Change]
 SlowMaking = Callable[[Session], Awaitable[Change]]
 
@@ -345,6 +347,29 @@ class Ledger:
         raise conflict(expected or 0, -1)
 
     # --- commits
+
+    async def change(
+        self,
+        identity: SessionIdentity,
+        change: Making | SlowMaking,
+        *,
+        at: float,
+        is_cached: bool = True,
+    ) -> Session:
+        """Makes any change, which is computed again if another writer was faster.
+
+        Creates the session if there is none; `is_cached` tells whether it may be computed first
+        from what this writer wrote last.
+        """
+        if not is_cached:
+            self._seen.pop(identity.digest, None)
+        return await self._changed(identity, None, None, change, at)
+
+    async def whole(
+        self, work: Callable[P, Awaitable[T]], *arguments: P.args, **named: P.kwargs
+    ) -> T:
+        """Runs what waits for nothing but this store: where it has a thread, as a whole on it."""
+        return await work(*arguments, **named)
 
     async def _in_turn(
         self,

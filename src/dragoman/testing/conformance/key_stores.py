@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from decimal import Decimal
 from typing import Any
 
+import msgspec
 import pytest
 
 from dragoman.errors import (
@@ -22,6 +23,7 @@ from dragoman.gateway.keys import BatchSpent, Budget, KeyRecord, Keys, Reservati
 from dragoman.gateway.keys.keys import KEPT_ENVELOPE_KEYS
 from dragoman.gateway.keys.store import KEPT, LEASE, KeyStore
 from dragoman.gateway.keys.urls import store_at
+from dragoman.history.storage.shelf import Change
 from dragoman.testing.conformance.loops import in_loop
 
 NOON = 1_794_916_800.0  # 2026-11-17 12:00 UTC
@@ -591,17 +593,13 @@ async def test_damaged_records_can_be_revoked(place: Place) -> None:
 
 
 async def _damage(keys: Keys, id: str) -> None:
-    store: Any = keys._store
-    match type(store).__name__:
-        case "RedisKeyStore":
-            await store._link.command("HSET", store._at("keys"), id, "no record")
-        case "PostgresKeyStore":
-            await store._link.fetch(
-                "UPDATE our.keys SET record = '{}' WHERE id = %s RETURNING id", (id,)
-            )
-        case _:
-            await store._run(lambda on: on.execute("UPDATE keys SET record = '{' WHERE id = ?",
-                                                   (id,)))  # fmt: skip
+    """Stores a document that is no key's."""
+    store = keys._store
+    identity = store.accounts.identity(id)
+    session = await store.ledger.session(identity)
+    assert session is not None
+    damaged = msgspec.structs.replace(session, windows=b"no document")
+    await store.ledger.change(identity, lambda _: Change(damaged), at=NOON, is_cached=False)
 
 
 # --- batches

@@ -15,7 +15,8 @@ from dragoman.history.storage.anchoring import Anchor
 from dragoman.history.storage.sqlite import privacy, schema, shape
 
 _LOCK_TIMEOUT = 30.0  # seconds to wait for another process's write: far longer than any takes
-_APPLICATION = 0x44726167  # "Drag", in the file's header: marks the database as ours
+APPLICATION = 0x44726167
+"""\"Drag\", in the file's header: marks the database as one of histories."""
 _SYNCHRONOUS = {"process": "NORMAL", "power": "FULL"}
 
 
@@ -28,11 +29,13 @@ class Connection(sqlite3.Connection):
         """The numbers of heads last written to, by digest. The digest is compared with each use."""
         self.has_stale_words = False
         """Whether the search index may contain words of deleted messages."""
+        self.application = APPLICATION
+        """What its file's header must say."""
         self.holds: Callable[[], bool] = lambda: True
         """Whether its file is still where it was opened."""
 
 
-def connect(path: Path, durability: str) -> Connection:
+def connect(path: Path, durability: str, application: int = APPLICATION) -> Connection:
     """Opens a file, created or migrated if necessary."""
     is_exposed = str(path) != ":memory:" and privacy.prepare(path)
     connection = sqlite3.connect(
@@ -42,6 +45,7 @@ def connect(path: Path, durability: str) -> Connection:
         check_same_thread=False,
         factory=Connection,
     )
+    connection.application = application
     if str(path) != ":memory:":
         connection.holds = Anchor(path).holds
     try:
@@ -68,7 +72,7 @@ def _harden(connection: sqlite3.Connection) -> None:
         connection.setconfig(sqlite3.SQLITE_DBCONFIG_DEFENSIVE, True)  # noqa: FBT003 - positional only
 
 
-def _checked_version(connection: sqlite3.Connection, before: int = 0) -> int:
+def _checked_version(connection: Connection, before: int = 0) -> int:
     """The schema version; raises if the file is not ours, before anything is changed.
 
     Tables that were checked `before` are not checked again.
@@ -95,7 +99,7 @@ def _retried(connection: sqlite3.Connection, statement: str) -> None:
             return
 
 
-def _migrate(connection: sqlite3.Connection) -> None:
+def _migrate(connection: Connection) -> None:
     """Creates or migrates the tables; safe if many processes start at once."""
     connection.execute("BEGIN IMMEDIATE")
     try:
@@ -106,7 +110,7 @@ def _migrate(connection: sqlite3.Connection) -> None:
             schema.create(connection)
         if done < schema.VERSION:
             schema.migrate(connection)
-        connection.execute(f"PRAGMA application_id={_APPLICATION}")
+        connection.execute(f"PRAGMA application_id={connection.application}")
         connection.execute(f"PRAGMA user_version={schema.VERSION}")
         connection.execute("COMMIT")
     except BaseException:
@@ -115,13 +119,13 @@ def _migrate(connection: sqlite3.Connection) -> None:
         raise
 
 
-def _version(connection: sqlite3.Connection) -> int:
+def _version(connection: Connection) -> int:
     version = int(connection.execute("PRAGMA user_version").fetchone()[0])
     application = connection.execute("PRAGMA application_id").fetchone()[0]
-    if application != _APPLICATION and (version or _tables(connection)):
+    if application != connection.application and (version or _tables(connection)):
         msg = "the file is another program's database; use a separate file for the store"
         raise StoreError(msg)
-    if application == _APPLICATION and version < 1:
+    if application == connection.application and version < 1:
         raise Corrupt(shape.INCOMPLETE)
     if version > schema.VERSION:
         msg = (

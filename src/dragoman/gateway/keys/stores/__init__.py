@@ -1,1 +1,0 @@
-"""Where keys can be kept: SQLite, PostgreSQL, Redis."""
