@@ -25,7 +25,6 @@ ALWAYS: Ranges = (
     (0xFE00, 0xFE0D), (0xE0080, 0xE0FFF),  # variation selectors; plane 14, reserved for the like
     (0xFFF0, 0xFFFB),  # unassigned, and annotations
     (0x13430, 0x1343F), (0x1BCA0, 0x1BCA3), (0x1D173, 0x1D17A),  # layout of signs and music
-    (0x16FE4, 0x16FE4), (0x1D159, 0x1D159),  # a filler of Khitan, a note without a head
 )  # fmt: skip
 """Never needed to read a text."""
 NEEDED: Ranges = (
