@@ -33,6 +33,8 @@ from dragoman.model.tools import ToolCall, ToolResult, make_call, make_result
 from dragoman.model.usage import FinishReason, Usage
 from tests.model import strategies as some
 
+pytestmark = pytest.mark.whole  # each row is another form in which somebody writes a message
+
 CALL = ToolCall("c1", "weather", input={"city": "Basel"})
 NESTED: dict[str, Any] = {
     "id": "c1",
