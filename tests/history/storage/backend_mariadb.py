@@ -40,6 +40,15 @@ def run(statement: str) -> None:
         thread.submit(asyncio.run, work()).result()
 
 
+def end_connections(name: str) -> None:
+    """End all connections to a database, on the server."""
+    named = f"SELECT id FROM information_schema.processlist WHERE db = '{name}'"  # noqa: S608
+    run(
+        f"BEGIN NOT ATOMIC DECLARE CONTINUE HANDLER FOR 1094 BEGIN END;"
+        f" FOR one IN ({named}) DO KILL CONNECTION one.id; END FOR; END"
+    )
+
+
 @contextmanager
 def database() -> Generator[str]:
     """The URL of a database that is dropped afterwards; skips without a server."""

@@ -12,7 +12,7 @@ from dragoman.history import SessionIdentity
 from dragoman.history.storage.integrity import missing_rows
 from dragoman.history.storage.mariadb import MariaDBStorage
 from dragoman.history.storage.protocol import Entry
-from tests.history.storage.backend_mariadb import database, run
+from tests.history.storage.backend_mariadb import database, end_connections
 
 ME = SessionIdentity(chat="1")
 
@@ -22,15 +22,6 @@ def url() -> Iterator[str]:
     """A new database."""
     with database() as made:
         yield made
-
-
-def cut(name: str) -> None:
-    """End all connections to a database, on the server."""
-    named = f"SELECT id FROM information_schema.processlist WHERE db = '{name}'"  # noqa: S608
-    run(
-        f"BEGIN NOT ATOMIC DECLARE CONTINUE HANDLER FOR 1094 BEGIN END;"
-        f" FOR one IN ({named}) DO KILL CONNECTION one.id; END FOR; END"
-    )
 
 
 async def test_cut_connections_lose_and_double_nothing(url: str) -> None:
@@ -54,7 +45,7 @@ async def test_cut_connections_lose_and_double_nothing(url: str) -> None:
     async def cutting() -> None:
         while len(acknowledged) + len(unknown) < 150:
             await asyncio.sleep(0.02)
-            await asyncio.to_thread(cut, url.rpartition("/")[2])
+            await asyncio.to_thread(end_connections, url.rpartition("/")[2])
 
     await asyncio.gather(cutting(), *(write(writer) for writer in range(4)))
     ids = [row.id for row in await storage.rows(ME)]
