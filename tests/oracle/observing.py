@@ -75,6 +75,27 @@ def _shown(value: Any) -> str:
     return _without_made_ids(text)
 
 
+_KEPT = frozenset({"input", "args", "arguments", "response", "properties"})
+"""Fields inside which the order of names is a model's or a tool's."""
+
+
+def _in_order(raw: bytes) -> bytes:
+    """A body with its fields by name: their order is nobody's."""
+    try:
+        body = json.loads(raw)
+    except ValueError:
+        return raw
+    return json.dumps(_ordered(body), ensure_ascii=False).encode("utf-8", "surrogatepass")
+
+
+def _ordered(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_ordered(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    return {key: value[key] if key in _KEPT else _ordered(value[key]) for key in sorted(value)}
+
+
 def _parted(raw: bytes) -> tuple[Any, list[Any]]:
     """A stored value without its extras, and the extras in order."""
     extras: list[Any] = []
@@ -127,12 +148,12 @@ class Observer:
         encoded = self._try(section, work, *given, **named)
         if encoded is None:
             return
-        self._seen[f"{section} losses"] = _shown([str(each) for each in encoded.losses])
-        self._seen[f"{section} repairs"] = _shown([str(each) for each in encoded.repairs])
+        self._seen[f"{section} losses"] = _shown(sorted(str(each) for each in encoded.losses))
+        self._seen[f"{section} repairs"] = _shown(sorted(str(each) for each in encoded.repairs))
         self._seen[f"{section} place"] = _shown([encoded.path, dict(encoded.headers)])
         raw = self._try(section, encoded.to_bytes)
         if raw is not None:
-            self._seen[section] = _shown(raw)
+            self._seen[section] = _shown(_in_order(raw))
 
     def _checked(self, section: str, dialect: str, body: Any, path: str | None) -> None:
         found = self._try(section, self._library.dialect(dialect).check, body, path)

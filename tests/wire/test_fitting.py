@@ -742,6 +742,21 @@ def test_an_empty_answer_stays_out_of_chat_requests(target: str) -> None:
     assert "C5" not in {each.rule for each in dialect("openai-chat").check(encoded.body)}
 
 
+@pytest.mark.parametrize(
+    "said", [{"content": ""}, {"content": None}, {"content": None, "refusal": None}]
+)
+def test_an_answer_that_was_received_empty_is_not_sent_back(said: dict[str, Any]) -> None:
+    """However the server wrote that it said nothing (C5)."""
+    speaker = dialect("openai-chat")
+    message = {"role": "assistant", **said}
+    body = {"model": "m", "choices": [{"index": 0, "message": message}]}
+    answer = speaker.decode_response(body).message
+    request = Request(model="m", messages=(Message.user("a"), answer, Message.user("b")))
+    encoded = speaker.encode_request(request, target_of("compatible:m"))
+    assert [each["role"] for each in encoded.body["messages"]] == ["user", "user"]
+    assert [each.rule for each in encoded.repairs] == ["C5"]
+
+
 def test_an_empty_answer_that_came_in_chat_goes_back() -> None:
     """Most servers accept it, so what came in this dialect is left alone, with a warning."""
     body = {

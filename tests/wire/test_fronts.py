@@ -340,6 +340,18 @@ def test_an_answer_without_thinking_has_no_envelope(front: str) -> None:
         assert (PREFIX.encode() in streamed(front, events_of(answer))) is is_marked
 
 
+@pytest.mark.parametrize("front", FRONTS)
+def test_a_numbered_call_has_no_envelope(front: str) -> None:
+    """Ollama numbers its calls; the number is no state, and leaving it out loses nothing."""
+    called = {"function": {"index": 0, "name": "map", "arguments": {}}, "id": "call_1"}
+    message = {"role": "assistant", "content": "", "tool_calls": [called]}
+    response = decoded("ollama", {"model": "m", "done": True, "message": message})
+    encoded = dragoman.dialect(front).encode_response(response)
+    assert PREFIX.encode() not in encoded.to_bytes()
+    assert PREFIX.encode() not in streamed(front, events_of(response))
+    assert not encoded.losses
+
+
 def test_carriers_do_not_shift_loss_paths() -> None:
     """The paths of losses do not count carriers."""
     shown = Audio(data="aGk=", mime="audio/wav", signature="c2ln")

@@ -127,6 +127,8 @@ class Description(NamedTuple):
     """Where its requests have settings that other APIs have as well."""
     shared_tool_settings: SharedSettings = SharedSettings()
     """The same, in the declarations of tools."""
+    writes_settings: bool = False
+    """Whether its codec reads and writes all of these itself (`settings_rows`)."""
     host_settings: SharedSettings = SharedSettings()
     """Settings that only some servers have, shared with other dialects; they stay in the extras."""
     documents: Callable[[Wire], tuple[str, Readable] | None] | None = None

@@ -21,6 +21,11 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}", re.ASCII)
 _WORDS = frozenset({"type", "index", "status", "role", "id", "call_id", "thought",
                     "thoughtSignature", "object", "created"})  # fmt: skip
 _SPELLING = frozenset({"item", "format"})
+_GROUPED = {
+    "systemInstruction": {"role", "parts"},
+    "function": {"index"},  # Ollama's number of a call
+}
+"""Objects that are spelling if they hold nothing else."""
 _DEFAULTS: dict[str, Any] = {
     "tool_choice": "auto",
     "truncation": "disabled",
@@ -123,17 +128,17 @@ def foreign_fields(extras: Mapping[str, Any], dialect: str) -> Iterator[tuple[st
             continue
         for name, value in fields.items():
             is_note = name.startswith(_NOTE)
-            if not (is_note or _is_spelling(name, value)) and _has_content(value):
+            if not (is_note or _is_spelling(name, value)) and has_content(value):
                 yield source, name
         if spelling:
             yield from ((source, name) for name in _retyped(guesses_in(spelling)))
             yield from ((source, name) for name in _meaningful_notes(spelling))
 
 
-def _has_content(value: Any) -> bool:
+def has_content(value: Any) -> bool:
     """Whether a value has content: null, empty values and objects of these don't."""
     if isinstance(value, dict):
-        return any(map(_has_content, value.values()))
+        return any(map(has_content, value.values()))
     return value is not None and value not in ("", []) and value != ()
 
 
@@ -148,14 +153,14 @@ def _meaningful_notes(notes: Mapping[str, Any]) -> Iterator[str]:
     for entry in layout if isinstance(layout, list) else ():
         rest = entry.get("rest") if isinstance(entry, dict) else None
         if isinstance(rest, dict):
-            yield from (name for name, value in rest.items() if _has_content(value))
+            yield from (name for name, value in rest.items() if has_content(value))
 
 
 def _is_spelling(name: str, value: Any) -> bool:
     if name in _WORDS:
         return not isinstance(value, (dict, list))
-    if name == "systemInstruction":
-        return isinstance(value, dict) and value.keys() <= {"role", "parts"}
+    if name in _GROUPED:
+        return isinstance(value, dict) and value.keys() <= _GROUPED[name]
     if name in _DEFAULTS and value == _DEFAULTS[name]:
         return True
     return name in _SPELLING

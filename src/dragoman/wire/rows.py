@@ -151,6 +151,8 @@ class Row(NamedTuple):
     """Whether its reader is given the reading too, and its writer the writing."""
     takes_owner: bool = False
     """Whether its writer is given the owner of the field."""
+    strict: bool = False
+    """For settings: whether it is only read if it would be written as it came."""
 
 
 class Shape(Generic[OwnerT]):

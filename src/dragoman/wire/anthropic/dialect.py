@@ -7,7 +7,6 @@ from typing import Any
 
 from dragoman.model.parts import Origin
 from dragoman.model.roles import Role
-from dragoman.wire.anthropic.settings_shared import OF_TOOLS, SETTINGS
 from dragoman.wire.anthropic.tools_provider import FORMS
 from dragoman.wire.anthropic.tools_provider_calls import CALLS
 from dragoman.wire.description import Description, MessageForm, Readable, SdkModule, Wire
@@ -98,8 +97,7 @@ DESCRIPTION = Description(
     response_fields=frozenset({"stop_reason"}),
     possible_response_fields=frozenset({"usage"}),
     readable=_readable,
-    shared_settings=SETTINGS,
-    shared_tool_settings=OF_TOOLS,
+    writes_settings=True,
     provider_tools=FORMS,
     tool_offers="dragoman.wire.anthropic.tools_offers",
     provider_calls=CALLS,

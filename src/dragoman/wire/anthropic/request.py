@@ -8,17 +8,11 @@ from dragoman.model.content import AnyPart
 from dragoman.model.frozen import EMPTY
 from dragoman.model.messages import Message, make_message
 from dragoman.model.parts import Opaque, Refusal, Text
-from dragoman.model.requests import BLANK, Request, State
+from dragoman.model.requests import BLANK, Request
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolResult
 from dragoman.wire.anthropic.dialect import NAME, ORIGIN, TARGET, Block, is_own
-from dragoman.wire.anthropic.settings import (
-    SETTINGS,
-    decode_output,
-    decode_sampling,
-    decode_thinking_config,
-    encode_request_settings,
-)
+from dragoman.wire.anthropic.settings import PLACES, SETTINGS
 from dragoman.wire.anthropic.tables import (
     TEXT_BLOCK,
     decode_part,
@@ -37,9 +31,8 @@ from dragoman.wire.call_ids import CallIds, decode_calls
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.json_values import want
 from dragoman.wire.overlay import overlay_keys, overlay_of, with_guesses, with_overlay
-from dragoman.wire.overlay_edits import PartlyRead, Places, with_digests, without_edited
+from dragoman.wire.overlay_edits import with_digests, without_edited
 from dragoman.wire.reading import Reading
-from dragoman.wire.settings_table import flag, text
 from dragoman.wire.target import Target
 from dragoman.wire.tolerance import Form, plain_text, readable_message, with_original
 from dragoman.wire.unsealing import EMPTIED, unsealed
@@ -163,32 +156,17 @@ def encode_system(parts: tuple[AnyPart, ...], writing: Writing) -> list[Any]:
 
 PATH = "/v1/messages"
 PLACEHOLDER = "(Something that can't be shown here.)"
-PLACES: Places = {
-    "model": "model",
-    "stream": "stream",
-    "system": "system",
-    "tools": "tools",
-    "tool_choice": "tool_choice",
-    "thread": PartlyRead("state.thread"),
-    **SETTINGS,
-}
-"""Request fields by wire field."""
 
 
 def decode_request(wire: Block, _path: str | None = None) -> Request:
     """Decode a request body."""
     messages = want(wire, "messages", list, NAME, "$")
     request = BLANK.replace_trusted(
-        model=text(wire.get("model")),
         system=decode_system(wire.get("system")),
         messages=decode_calls(lambda calls: _decode_messages(messages, calls)),
         tools=decode_tools(wire.get("tools")),
         tool_choice=decode_tool_choice(wire.get("tool_choice")),
-        sampling=decode_sampling(wire),
-        output=decode_output(wire),
-        thinking=decode_thinking_config(wire),
-        state=_decode_state(wire.get("thread")),
-        stream=flag(wire.get("stream")),
+        **SETTINGS.read(wire),
     )
     read = {"messages"}
     if request.system:
@@ -202,14 +180,6 @@ def decode_request(wire: Block, _path: str | None = None) -> Request:
     if not extras:
         return request
     return with_digests(request.replace_trusted(extras=extras), NAME, PLACES)
-
-
-def _decode_state(thread: Any) -> State | None:
-    """Decode the server-side state: the id of the previous message, or of the thread."""
-    if isinstance(thread, dict):
-        thread = thread.get("previous_message_id", thread.get("id"))
-    found = text(thread)
-    return None if found is None else State(thread=found)
 
 
 def _decode_messages(wire: list[Any], calls: CallIds) -> tuple[Message, ...]:
@@ -248,14 +218,9 @@ def encode_request(request: Request, target: Target = TARGET) -> Encoded:
 
 def _fields(request: Request, writing: Writing) -> Block:
     """Encode all fields except the system prompt, tools and messages."""
-    body: Block = {} if request.model is None else {"model": request.model}
-    body |= encode_request_settings(request, writing)
+    body = SETTINGS.write(request, writing)
     if request.tool_choice is not None:
         body["tool_choice"] = encode_tool_choice(request.tool_choice)
-    if request.stream is not None:
-        body["stream"] = request.stream
-    if request.state is not None and request.state.thread is not None:
-        body["thread"] = {"type": "continue", "previous_message_id": request.state.thread}
     return body
 
 

@@ -11,13 +11,21 @@ from dragoman.model.parts import Thinking
 from dragoman.model.requests import Request
 from dragoman.model.roles import Role
 from dragoman.wire.anthropic.dialect import NAME, RANGES
-from dragoman.wire.anthropic.request import PLACES, belongs_to_system_prompt
-from dragoman.wire.anthropic.settings import MIN_BUDGET, MIN_TOP_P, is_on, thinking_field
+from dragoman.wire.anthropic.request import belongs_to_system_prompt
+from dragoman.wire.anthropic.settings import (
+    MIN_BUDGET,
+    MIN_TOP_P,
+    PLACES,
+    SETTINGS,
+    is_on,
+    thinking_field,
+)
 from dragoman.wire.fitting.settings import sampling_within
 from dragoman.wire.fitting.steps import Contents, Step, unless_same
 from dragoman.wire.losses import Loss, Note, Repair
 from dragoman.wire.overlay import fields_of
 from dragoman.wire.overlay_edits import without_edited
+from dragoman.wire.rows import SILENT
 from dragoman.wire.target import Target
 
 _ROOM = 4096
@@ -77,14 +85,12 @@ def with_token_limit(request: Request, target: Target, notes: list[Note]) -> Req
 
 
 def without_fast_mode(request: Request, _target: Target, notes: list[Note]) -> Request:
-    """Remove `speed` for a model that has no fast mode, or a host."""
-    own = fields_of(request.extras, NAME)
-    if own.get("speed") != "fast":
+    """Remove the tier that is sent as `speed`, for a model that has no fast mode, or a host."""
+    service = request.service
+    if service is None or SETTINGS.write(Request(service=service), SILENT).get("speed") != "fast":
         return request
     notes.append(Loss("service.tier", "this model has no fast mode"))
-    left = {key: value for key, value in own.items() if key != "speed"}
-    others = {key: value for key, value in request.extras.items() if key != NAME}
-    return request.replace(extras={**others, NAME: left} if left else others)
+    return request.replace(service=service.replace(tier=None))
 
 
 def without_thinking_in_prefill(request: Request, _target: Target, notes: list[Note]) -> Request:

@@ -1,66 +1,21 @@
-"""Settings: sampling, thinking and output format."""
+"""The settings of a request as rows: sampling, thinking, output format, service."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
-from dragoman.model.requests import UNSAID, Output, Request, Sampling, ThinkingConfig
+from dragoman.model.requests import Output, ThinkingConfig
 from dragoman.wire.anthropic.dialect import NAME, ORIGIN, Block, is_own
 from dragoman.wire.anthropic.tools_schemas import ANTHROPIC_STRICT, MAX_OPTIONAL, MAX_UNIONS
 from dragoman.wire.losses import NEAREST_EFFORT
 from dragoman.wire.overlay import fields_of, overlay_of, with_overlay
-from dragoman.wire.settings_table import (
-    decode_settings,
-    encode_settings,
-    number,
-    setting,
-    texts,
-    whole,
-)
+from dragoman.wire.overlay_edits import PartlyRead, Places
+from dragoman.wire.rows import FLAG, NUMBER, OBJECT, TEXT, TEXTS, WHOLE, Row, Value
+from dragoman.wire.settings_rows import Settings
+from dragoman.wire.shared_settings import tiers
 from dragoman.wire.writing import Writing
-
-_OFF = ("disabled", "between_tools")  # with `between_tools` it only writes progress notes
-_KINDS = ("enabled", "adaptive", *_OFF)
-_EFFORTS = frozenset({"low", "medium", "high", "xhigh", "max"})
-_VISIBLE = {"summarized": True, "omitted": False}
-_FOREIGN_SAMPLING = ("seed", "presence_penalty", "frequency_penalty", "choices", "logprobs",
-                     "top_logprobs")  # fmt: skip
-_LEGACY = "output_format"  # held the schema before output_config.format
-_SAMPLING = (
-    setting("max_tokens", "max_tokens", whole),
-    setting("temperature", "temperature", number),
-    setting("top_p", "top_p", number),
-    setting("top_k", "top_k", whole),
-    setting("stop_sequences", "stop", texts),
-)
-SETTINGS = {
-    **{key: f"sampling.{name}" for key, name, _ in _SAMPLING},
-    "thinking": "thinking",
-    "output_config": {"effort": "thinking.effort", "format": "output"},
-    _LEGACY: "output",
-}
-"""Request settings by wire field."""
-
-
-# --- sampling
-
-
-def decode_sampling(wire: Block) -> Sampling:
-    """Decode the sampling settings; invalid values stay in the request's extras."""
-    found = decode_settings(wire, _SAMPLING)
-    return Sampling(**found) if found else UNSAID
-
-
-def _encode_sampling(sampling: Sampling, writing: Writing) -> Block:
-    if sampling is UNSAID:
-        return {}
-    for name in _FOREIGN_SAMPLING:
-        value = getattr(sampling, name)
-        if value and not (name == "choices" and value == 1):
-            writing.lose(f"sampling.{name}", "this setting is not supported")
-    return encode_settings(sampling, _SAMPLING)
-
 
 # --- thinking
 
@@ -68,48 +23,36 @@ MIN_TOP_P = 0.95
 """Minimum `top_p` with thinking on (W59)."""
 MIN_BUDGET = 1024
 """Minimum thinking budget (W59); smaller ones are raised to it."""
+_OFF = ("disabled", "between_tools")  # with `between_tools` it only writes progress notes
+_KINDS = ("enabled", "adaptive", *_OFF)
+_EFFORTS = frozenset({"low", "medium", "high", "xhigh", "max"})
+_VISIBLE = {"summarized": True, "omitted": False}
 
 
-def decode_thinking_config(wire: Block) -> ThinkingConfig | None:
-    """Decode `thinking`, and the effort in `output_config`."""
-    effort = _effort(wire.get("output_config"))
-    thinking = wire.get("thinking")
-    kind = thinking.get("type") if isinstance(thinking, dict) else None
-    if not isinstance(thinking, dict) or kind not in _KINDS:
-        return None if effort is None else ThinkingConfig(effort=effort)
-    display = thinking.get("display")
-    config = ThinkingConfig(
-        enabled=kind not in _OFF,
-        effort=effort,
-        budget=whole(thinking.get("budget_tokens")) if kind == "enabled" else None,
-        visible=_VISIBLE.get(display) if type(display) is str else None,
-    )
-    extras = overlay_of(thinking, (), NAME, _thinking(config))
-    return config.replace(extras=extras) if extras else config
+def _read_thinking(wire: Block) -> dict[str, Any] | None:
+    kind, display, budget = wire.get("type"), wire.get("display"), wire.get("budget_tokens")
+    if kind not in _KINDS:
+        return None
+    fields: dict[str, Any] = {
+        "enabled": kind not in _OFF,
+        "budget": budget if kind == "enabled" and WHOLE.passes(budget) else None,
+        "visible": _VISIBLE.get(display) if type(display) is str else None,
+    }
+    extras = overlay_of(wire, (), NAME, _thinking(ThinkingConfig(**fields)))
+    return {**fields, "extras": extras} if extras else fields
 
 
-def _encode_thinking_config(config: ThinkingConfig, writing: Writing) -> Block:
-    """Encode `thinking`, and the effort in `output_config`."""
-    wire: Block = {}
-    thinking = thinking_field(config)
-    if thinking.get("type") == "disabled":
-        thinking["type"] = writing.target.thinking.off_word
-    if config.budget is not None and thinking.get("budget_tokens", config.budget) != config.budget:
+def _write_thinking(config: ThinkingConfig, writing: Writing) -> Block | None:
+    wire = thinking_field(config)
+    if wire.get("type") == "disabled":
+        wire["type"] = writing.target.thinking.off_word
+    if config.budget is not None and wire.get("budget_tokens", config.budget) != config.budget:
         writing.lose("thinking.budget", "raised to the minimum budget")
-    if thinking:
-        wire["thinking"] = thinking
-    if config.visible is not None and not thinking:
+    if config.visible is not None and not wire:
         writing.lose("thinking.visible", "only supported while thinking is on")
     if config.summary is not None:
         writing.lose("thinking.summary", "summaries can only be shown or hidden")
-    effort = "low" if config.effort == "minimal" else config.effort
-    if effort in _EFFORTS:
-        wire["output_config"] = {"effort": effort}
-    elif effort not in {None, "none"}:
-        writing.lose("thinking.effort", "this effort is not supported")
-    if effort != config.effort:
-        writing.repair("thinking.effort", "W59", "retyped", NEAREST_EFFORT)
-    return wire
+    return wire or None
 
 
 def thinking_field(config: ThinkingConfig) -> Block:
@@ -120,11 +63,6 @@ def thinking_field(config: ThinkingConfig) -> Block:
         # The original may be another too small value with the same meaning.
         wire["budget_tokens"] = max(config.budget, MIN_BUDGET)
     return wire
-
-
-def _effort(output_config: Any) -> str | None:
-    effort = output_config.get("effort") if isinstance(output_config, dict) else None
-    return effort if type(effort) is str and effort in _EFFORTS else None
 
 
 def _thinking(config: ThinkingConfig) -> Block:
@@ -141,41 +79,53 @@ def _thinking(config: ThinkingConfig) -> Block:
     return wire
 
 
+def is_on(wire: Any) -> bool:
+    """Whether a `thinking` field turns thinking on with a budget."""
+    return isinstance(wire, dict) and wire.get("type") == "enabled"
+
+
+def _read_effort(effort: str) -> str | None:
+    return effort if effort in _EFFORTS else None
+
+
+def _write_effort(effort: str, writing: Writing) -> str | None:
+    nearest = "low" if effort == "minimal" else effort
+    if nearest not in _EFFORTS and nearest != "none":
+        writing.lose("thinking.effort", "this effort is not supported")
+    if nearest != effort:
+        writing.repair("thinking.effort", "W59", "retyped", NEAREST_EFFORT)
+    return _read_effort(nearest)
+
+
 # --- output format
 
+_LEGACY = "output_format"  # held the schema before output_config.format
 
-def decode_output(wire: Block) -> Output | None:
-    """Decode the output schema, from `output_config` or from the older field."""
-    config, place = wire.get("output_config"), "format"
-    found = config.get(place) if isinstance(config, dict) else None
-    if found is None:
-        found, place = wire.get(_LEGACY), _LEGACY
-    if not isinstance(found, dict) or found.get("type") != "json_schema":
-        return None
+
+def _read_output(place: str, found: Block) -> dict[str, Any] | None:
     schema = found.get("schema")
-    if not isinstance(schema, dict):
+    if found.get("type") != "json_schema" or not isinstance(schema, dict):
         return None
-    output = Output(format="schema", schema=schema, origin=ORIGIN)
+    output = {"format": "schema", "schema": schema, "origin": ORIGIN}
     left = fields_of(overlay_of(found, (), NAME, _schema_format(schema)), NAME)
-    if place == _LEGACY or left:
-        output = output.replace(extras={NAME: {place: left}})
-    return output
+    is_noted = place == _LEGACY or left
+    return {**output, "extras": {NAME: {place: left}}} if is_noted else output
 
 
-def _encode_output(output: Output, writing: Writing) -> Block:
-    """Encode the schema as `output_config`; plain text needs no field."""
+def _write_output(place: str, output: Output, writing: Writing) -> Block | None:
+    """Encode the schema; plain text needs no field."""
+    if (place == _LEGACY) is not (_LEGACY in fields_of(output.extras, NAME)):
+        return None
     if output.schema is None:
         if output.format != "text":
             writing.lose("output", "JSON output without a schema is not supported")
-        return {}
+        return None
     schema = output.schema if is_own(output.origin) else _accepted(output.schema, writing)
     if schema is None:
-        return {}
-    schema = writing.schemas.labelled(schema, output)
-    ours = fields_of(output.extras, NAME)
-    place = _LEGACY if _LEGACY in ours else "format"
-    wire = with_overlay({place: _schema_format(schema)}, output.extras, NAME)
-    return wire if place == _LEGACY else {"output_config": wire}
+        return None
+    wire = {place: _schema_format(writing.schemas.labelled(schema, output))}
+    found: Block = with_overlay(wire, output.extras, NAME)[place]
+    return found
 
 
 def _accepted(schema: Mapping[str, Any], writing: Writing) -> Mapping[str, Any] | None:
@@ -193,19 +143,88 @@ def _schema_format(schema: Mapping[str, Any]) -> Block:
     return {"type": "json_schema", "schema": schema}
 
 
-def encode_request_settings(request: Request, writing: Writing) -> Block:
-    """Encode all settings of a request as body fields."""
-    wire = _encode_sampling(request.sampling, writing)
-    if request.output is not None:
-        wire |= _encode_output(request.output, writing)
-    if request.thinking is not None:
-        thinking = _encode_thinking_config(request.thinking, writing)
-        if "output_config" in wire and "output_config" in thinking:
-            thinking["output_config"] |= wire["output_config"]
-        wire |= thinking
-    return wire
+def _output(wire: str) -> Row:
+    place = wire.rpartition(".")[2]
+    read, write = partial(_read_output, place), partial(_write_output, place)
+    return Row(wire, "output", Value(OBJECT.test, read, write, "a JSON schema"), reports=True)
 
 
-def is_on(wire: Any) -> bool:
-    """Whether a `thinking` field turns thinking on with a budget."""
-    return isinstance(wire, dict) and wire.get("type") == "enabled"
+# --- service
+
+_COMPACT = "compact_20260112"
+_FAST = ("priority", "performance", "fast")
+"""The tiers of other providers that Claude's fast mode is the nearest to."""
+_TTLS = (None, "5m", "1h")
+
+
+def _read_compaction(value: Block) -> int | None:
+    match value:
+        case {"edits": [{"trigger": {"value": int(found)}}]}:
+            return found
+        case _:
+            return None
+
+
+def _write_compaction(tokens: int) -> Block:
+    return {"edits": [{"type": _COMPACT, "trigger": {"type": "input_tokens", "value": tokens}}]}
+
+
+def _read_cache_options(value: Block) -> Block | None:
+    """Decode top-level `cache_control`: caches the whole prompt, `implicit` in OpenAI's terms."""
+    if value.get("type") != "ephemeral":
+        return None
+    return {"mode": "implicit", **{key: value[key] for key in value if key != "type"}}
+
+
+def _write_cache_options(options: Mapping[str, Any]) -> Block | None:
+    left = {key: value for key, value in options.items() if key != "mode"}
+    is_supported = options.get("mode", "implicit") == "implicit" and left.get("ttl") in _TTLS
+    return {"type": "ephemeral", **left} if is_supported and left.keys() <= {"ttl"} else None
+
+
+def _read_thread(thread: Any) -> str | None:
+    """Decode the server-side state: the id of the previous message, or of the thread."""
+    if isinstance(thread, dict):
+        thread = thread.get("previous_message_id", thread.get("id"))
+    return thread if type(thread) is str else None
+
+
+def _service(wire: str, field: str, value: Value) -> Row:
+    return Row(wire, field, value, strict=True)
+
+
+_TIER = Value(TEXT.test, *tiers(auto="auto", standard_only="standard"), about="a tier")
+_SPEED = Value(
+    "v == 'fast'", lambda _: "priority", lambda tier: "fast" if tier in _FAST else None, "fast"
+)
+SETTINGS = Settings(
+    Row("model", "model"),
+    Row("max_tokens", "sampling.max_tokens", WHOLE),
+    Row("temperature", "sampling.temperature", NUMBER),
+    Row("top_p", "sampling.top_p", NUMBER),
+    Row("top_k", "sampling.top_k", WHOLE),
+    Row("stop_sequences", "sampling.stop", TEXTS),
+    Row("thinking", "thinking", Value(OBJECT.test, _read_thinking, _write_thinking), reports=True),
+    Row("output_config.effort", "thinking.effort",
+        Value(TEXT.test, _read_effort, _write_effort, "an effort"), reports=True),
+    _output("output_config.format"), _output(_LEGACY),
+    Row("stream", "stream", FLAG),
+    Row("thread", "state.thread", Value("isinstance(v, (str, dict))", _read_thread,
+        lambda thread: {"type": "continue", "previous_message_id": thread}, "a thread")),
+    _service("metadata.user_id", "service.user", TEXT),
+    _service("metadata.user_id", "service.safety_identifier", TEXT),
+    _service("service_tier", "service.tier", _TIER),
+    _service("speed", "service.tier", _SPEED),
+    _service("cache_control", "service.cache_options",
+             Value(OBJECT.test, _read_cache_options, _write_cache_options, "a cache control")),
+    _service("context_management", "context_management.compact_at",
+             Value(OBJECT.test, _read_compaction, _write_compaction, "an edit that compacts")),
+)  # fmt: skip
+PLACES: Places = {
+    **SETTINGS.places,
+    "thread": PartlyRead("state.thread"),
+    "system": "system",
+    "tools": "tools",
+    "tool_choice": "tool_choice",
+}
+"""Request fields by wire field."""

@@ -9,6 +9,7 @@ from dragoman.model.content import AnyPart
 from dragoman.model.events import PartDelta
 from dragoman.model.jsontext import loads
 from dragoman.model.parts import Opaque, ServerToolCall, Text, Thinking
+from dragoman.model.tools import ToolCall
 from dragoman.wire.anthropic.dialect import Block
 from dragoman.wire.anthropic.tables import BLOCKS, decode_citations, decode_part
 from dragoman.wire.lane.templates import Growth
@@ -46,7 +47,7 @@ class GrowingBlock:
         self.index = index
         self._beginning = wire
         self._wire: Any = _begun(wire)
-        self.part: AnyPart = decode_part(self._wire, reading)
+        self.part: AnyPart = _unwritten(decode_part(self._wire, reading))
         self._pieces: list[str] = []
         self._citations: list[Any] = []
         self.is_open = True
@@ -121,6 +122,13 @@ def _begun(wire: Any) -> Any:
     if beginning is not None and not wire.get(beginning[0]):
         return {**wire, beginning[0]: beginning[1]}
     return dict(wire)
+
+
+def _unwritten(part: AnyPart) -> AnyPart:
+    """A call as it begins: its empty object stands for arguments that are not yet written."""
+    if type(part) is ToolCall and part.input is not None and not part.input:
+        return part.replace_unchecked(raw="", input=None)
+    return part
 
 
 def _text(delta: Block, field: str) -> str:

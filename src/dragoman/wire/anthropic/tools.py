@@ -8,13 +8,14 @@ from dragoman.model.requests import AnyTool, Request
 from dragoman.model.tools import ServerTool, ToolChoice, ToolDefinition, make_definition
 from dragoman.wire.anthropic.dialect import NAME, ORIGIN, Block, is_own
 from dragoman.wire.anthropic.tables import CACHE, read_cache, write_cache
+from dragoman.wire.anthropic.tools_provider import callers, callers_wire
 from dragoman.wire.anthropic.tools_schemas import StrictSchemaLimits, anthropic_profiles
 from dragoman.wire.call_ids import CallIds
 from dragoman.wire.known_tools import KnownTools
 from dragoman.wire.overlay import overlay_of, with_overlay
 from dragoman.wire.overlay_edits import Places, with_digests, without_edited
 from dragoman.wire.reading import Reading
-from dragoman.wire.rows import FLAG, OBJECT, Row, Shape
+from dragoman.wire.rows import FLAG, OBJECT, TEXTS, Row, Shape, Value
 from dragoman.wire.settings_table import flag, text
 from dragoman.wire.tolerance import is_odd_tool, odd_tool, payload_of
 from dragoman.wire.writing import Writing
@@ -75,6 +76,8 @@ TOOL = Shape(
     NAME, None, ToolDefinition,
     Row("name", "name", is_required=True), Row("description", "description"),
     Row("input_schema", "parameters", OBJECT), Row("strict", "strict", FLAG), CACHE,
+    Row("defer_loading", "defer_loading", FLAG),
+    Row("allowed_callers", "allowed_callers", Value(TEXTS.test, callers, callers_wire)),
     make=_made_tool,
 )  # fmt: skip
 _READING = Reading(ORIGIN, CallIds())
@@ -87,6 +90,8 @@ def _encode_tool(
     """Encode a tool, as a list; empty for another provider's built-in tool."""
     if isinstance(tool, ToolDefinition):
         wire = TOOL.body(tool, writing)
+        if tool.output_schema is not None:
+            writing.lose(f"tools[{index}].output_schema", "this setting is not supported")
         if not is_own(tool.origin) or tool.kind == "custom":
             _encode_foreign(tool, wire, f"tools[{index}]", limits, writing)
         return [with_overlay(wire, tool.extras, NAME)]

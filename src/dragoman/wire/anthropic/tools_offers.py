@@ -6,10 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dragoman.model.frozen import thaw
-from dragoman.model.requests import Request
-from dragoman.wire.anthropic.dialect import DESCRIPTION
 from dragoman.wire.anthropic.tools import decode_tools
-from dragoman.wire.shared_settings import with_shared_settings
 from dragoman.wire.tool_offers import ToolChange, ToolOffers
 
 
@@ -20,8 +17,7 @@ def _change(payload: Mapping[str, Any]) -> ToolChange | None:
         return None
     definition = tool.get("definition")
     if kind == "tool_addition" and isinstance(definition, Mapping):
-        request = Request(tools=decode_tools([thaw(definition)]))
-        return ToolChange(with_shared_settings(request, DESCRIPTION).tools)
+        return ToolChange(decode_tools([thaw(definition)]))
     name = tool.get("name", tool.get("tool_name"))
     if tool.get("type") != "tool_reference" or type(name) is not str:
         return None

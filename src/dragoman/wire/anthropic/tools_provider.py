@@ -22,11 +22,26 @@ from dragoman.model.provider_tools import (
     WebSearch,
 )
 from dragoman.model.tools import ToolDefinition, make_definition
-from dragoman.wire.anthropic.settings_shared import callers, callers_wire
 from dragoman.wire.provider_tools import Form, Option, Outside, location, location_wire
 from dragoman.wire.settings_table import flag, text, texts, whole
 
 _BETAS = {"mcp_toolset": "mcp-client-2025-11-20", "computer_20250124": "computer-use-2025-01-24"}
+
+
+_CODE = "code_execution_20250825"
+
+
+def callers(value: Any) -> tuple[str, ...] | None:
+    """Decode `allowed_callers`; the code execution tool has a dated type."""
+    names = texts(list(value)) if isinstance(value, (list, tuple)) else None
+    if not names:
+        return None
+    return tuple("code" if name == _CODE else name for name in names)
+
+
+def callers_wire(names: tuple[str, ...]) -> list[str]:
+    """Encode `allowed_callers`."""
+    return [_CODE if name == "code" else name for name in names]
 
 
 def _citations(value: Any) -> bool | None:
@@ -183,7 +198,7 @@ FORMS = (
     ),
     Form(
         CodeExecution,
-        "code_execution_20250825",
+        _CODE,
         _COMMON,
         r"code_execution_\d{8}",
         {"name": "code_execution"},

@@ -15,7 +15,9 @@ from dragoman.wire.fitting.steps import (
     unless_same,
     with_changed_content_too,
 )
+from dragoman.wire.foreign_extras import has_content
 from dragoman.wire.losses import Loss, Note, Repair
+from dragoman.wire.overlay import fields_of
 from dragoman.wire.target import Target
 
 _BLANK = "(no text)"
@@ -106,7 +108,10 @@ def _is_silent(message: Message, target: Target) -> bool:
     return (
         message.role is Role.ASSISTANT
         and all(_is_empty(part, message) for part in message.parts)
-        and not any(target.dialect in held.extras for held in (message, *message.parts))
+        and not any(
+            has_content(fields_of(held.extras, target.dialect))
+            for held in (message, *message.parts)
+        )
     )
 
 

@@ -135,7 +135,7 @@ def with_settings_of_target(request: Request, target: Target, notes: list[Note])
     if not has_shared_settings(request):
         return request
     described = description_of(target.dialect)
-    if described is None:
+    if described is None or described.writes_settings:
         return request
     return without_shared_settings(request, described, notes)
 
