@@ -16,11 +16,11 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from dragoman.errors import ConfigError, InvalidInputError, StoreError
 from dragoman.history.identity import escaped
 from dragoman.history.storage import sql
-from dragoman.history.storage.backend import expect_open
 from dragoman.history.storage.heads import Stored
 from dragoman.history.storage.ledger import Ledger
 from dragoman.history.storage.protocol import DuplicateIds, Filter, Row
 from dragoman.history.storage.shelf import Change, LostReply, Record
+from dragoman.history.storage.threaded import expect_open
 
 T = TypeVar("T")
 _NAME = "LONGTEXT CHARACTER SET ascii COLLATE ascii_bin"
