@@ -140,6 +140,5 @@ def damaged(tmp_path: Path) -> Generator[FilesDamager]:
     if not hasattr(os, "fork"):
         pytest.skip("POSIX files")
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(ids, "SMALL", 4000)
-        patched.setattr(ids, "_LAG", 1000)
+        patched.setattr(ids, "_SMALL", 4000)
         yield FilesDamager(tmp_path)

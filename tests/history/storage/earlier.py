@@ -10,7 +10,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
-from hashlib import sha1
+from hashlib import blake2b, sha1
 from pathlib import Path
 from typing import Any
 
@@ -285,3 +285,47 @@ def _plant_keys(client: Any, prefix: str, session: Session, rows: Sequence[Row])
         client.hset(f"{at}:records", str(row.seq), row_line(row, version=session.version))
         client.hset(f"{at}:ids", row.id, f"{row.seq} {row.branch}")
         client.zadd(f"{at}:branch:{row.branch}", {str(row.seq): row.seq})
+
+
+# --- files
+
+
+def plant_files(root: Path, sessions: Sequence[tuple[Session, Sequence[Row]]]) -> None:
+    """Create a directory."""
+    for session, rows in sessions:
+        digest = session.identity.digest
+        path = root / digest[:2] / f"{digest}.jsonl"
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        lines = [_line_in_file(row, digest, session.version) for row in rows]
+        path.touch(0o600)
+        path.write_bytes(first_line(session, len(rows), sum(map(len, lines))) + b"".join(lines))
+
+
+def _line_in_file(row: Row, digest: str, version: int) -> bytes:
+    chain = f"f1-{digest[:8]}.{row.branch}.{row.seq}.{version}.0"
+    return row_line(msgspec.structs.replace(row, chain=chain), version=version) + b"\n"
+
+
+def first_line(session: Session, rows: int, size: int) -> bytes:
+    """The first line of a file that was last rewritten at this version."""
+    fixed: dict[str, Any] = {"identity": session.identity, "created_at": session.created_at}
+    if session.active:
+        fixed["active"] = session.active
+    if session.forks:
+        fixed["forks"] = [
+            {"number": f.number, "parent": f.parent, "at": f.at} for f in session.forks
+        ]
+    for name in ("window", "windows", "seal"):
+        raw = getattr(session, name)
+        if raw is not None:
+            fixed[name] = msgspec.Raw(raw)
+    rest = msgspec.json.encode(fixed)[1:]
+    version, last_seq, at = session.version, session.last_seq, repr(session.updated_at)
+    text = (
+        f'"version":{version},"last_seq":{last_seq},"updated_at":{at}'
+        f',"chain":"f1-{rows}.{version}.{size}-5ac0be11-'
+    ).encode()
+    hashed = blake2b(rest, digest_size=8)
+    hashed.update(text)
+    text = (text + hashed.hexdigest().encode() + b'"').ljust(208)
+    return b'{"dragoman":2,"kind":"Session","value":{' + text + b"," + rest + b"}\n"

@@ -13,7 +13,7 @@ from typing import Any
 from dragoman.history.storage.files import FileStorage
 from dragoman.history.storage.protocol import Storage
 from dragoman.testing.conformance.stores.data import entry
-from tests.history.golden import SESSION, WHO
+from tests.history.golden import SESSION, WHO, rows
 
 SECTOR = 512
 _CALLS = ("open", "write", "pwrite", "fsync", "rename", "ftruncate", "unlink", "mkdir")
@@ -22,6 +22,7 @@ CHANGES: dict[str, Callable[[Storage], Any]] = {
     "append two": lambda storage: storage.append(WHO, [entry("on"), entry("on")], branch=2),
     "mend": lambda storage: storage.set_aside(WHO, [], "nothing"),
     "keep a window": lambda storage: storage.keep_windows(WHO, SESSION[1].window),
+    "replace": lambda storage: storage.rewrite(WHO, replaced=rows(1)[:1]),
     "activate": lambda storage: storage.activate(WHO, 2, seal=b'{"s":1}'),
 }
 

@@ -11,20 +11,21 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import msgspec
 import pytest
 
-from dragoman.history.records import message_in, row_line, session_line
+from dragoman.history.records import message_in
 from dragoman.history.storage.files import FileStorage
 from dragoman.testing.conformance.stores.data import entry
 from tests.environment import PATIENCE
 from tests.history.golden import SESSION, WHO, rows
+from tests.history.storage import earlier
 from tests.history.storage.killed_files import SECTOR, change, change_until_killed
 from tests.history.storage.test_versions import expect_golden
-from tests.history.storage.version_1 import is_refused, plant
 from tests.history.torture import IN_FULL
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="files need POSIX locks")
-OLD = SESSION[1]
+OLD = msgspec.structs.replace(SESSION[1], chain="n1-16.17.17.2")
 CUTS = 400 if IN_FULL else 40
 processes = multiprocessing.get_context("forkserver")
 
@@ -40,29 +41,18 @@ def _killed_at(step: int, durability: str, change: str, where: Path) -> bool:
     return process.exitcode == -signal.SIGKILL
 
 
-def _plant_version_1(root: Path) -> None:
-    asyncio.run(plant(FileStorage(root), OLD, rows(1)))
+def _plant_earlier(root: Path) -> None:
+    """A file of November 2026."""
+    earlier.plant_files(root, [(OLD, rows(1))])
 
 
-def _plant_without_tally(root: Path) -> None:
-    """A file of version 2 from before tallies existed."""
-    path = root / WHO.digest[:2] / f"{WHO.digest}.jsonl"
-    path.parent.mkdir(parents=True)
-    lines = [session_line(OLD), *(row_line(row, version=OLD.version) for row in rows(1))]
-    path.write_bytes(b"".join(line + b"\n" for line in lines))
-
-
-def _plant_with_tally(root: Path) -> None:
+def _plant(root: Path) -> None:
     """A current file."""
-    _plant_without_tally(root)
+    _plant_earlier(root)
     asyncio.run(change(FileStorage(root, blocking=True), "mend"))
 
 
-PLANTS = {
-    "version 1": _plant_version_1,
-    "no tally": _plant_without_tally,
-    "tally": _plant_with_tally,
-}
+PLANTS = {"earlier": _plant_earlier, "current": _plant}
 
 
 def _states(tmp_path: Path, plant: str, change: str, durability: str) -> Iterator[Path]:
@@ -94,34 +84,25 @@ async def _held(root: Path) -> int:
 @pytest.mark.parametrize(
     ("plant", "change", "durability"),
     [
-        ("version 1", "append", "process"),
-        ("version 1", "append two", "power"),
-        ("version 1", "mend", "power"),
-        ("no tally", "append two", "power"),
-        ("no tally", "keep a window", "process"),
-        ("tally", "append", "process"),
-        ("tally", "append two", "power"),
-        ("tally", "activate", "power"),
+        ("earlier", "append", "process"),
+        ("earlier", "append two", "power"),
+        ("earlier", "mend", "power"),
+        ("current", "append", "process"),
+        ("current", "append two", "power"),
+        ("current", "keep a window", "process"),
+        ("current", "activate", "power"),
+        ("current", "replace", "power"),
     ],
 )
 def test_a_file_is_intact_when_killed_at_any_step(
     tmp_path: Path, plant: str, change: str, durability: str
 ) -> None:
-    """It has the state before or after; the next write works, and no damage is reported.
-
-    Version 1 continues with its own files, and rejects the others.
-    """
-    held: list[int] = []
-    refused: list[bool] = []
-    for root in _states(tmp_path, plant, change, durability):
-        refused.append(is_refused(FileStorage(root), OLD))
-        held.append(asyncio.run(_held(root)))
+    """It has the state before or after; the next write works, and no damage is reported."""
+    held = [asyncio.run(_held(root)) for root in _states(tmp_path, plant, change, durability)]
     added = {"append": 1, "append two": 2}.get(change, 0)
     assert set(held) == {17, 17 + added}  # all of it or nothing
     assert held == sorted(held)
     assert (held[0], held[-1]) == (17, 17 + added)
-    assert refused == sorted(refused)
-    assert (refused[0], refused[-1]) == (plant != "version 1", True)
 
 
 # --- power cuts
@@ -163,7 +144,7 @@ class Disk:
 async def test_a_power_cut_at_any_moment_is_no_damage(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The numbers in the first line may reach the disk at any time: what they count is there."""
+    """The size in the first line may reach the disk at any time: what it covers is there."""
     chance = Random(7)
     storage = FileStorage(tmp_path / "in", durability="power", blocking=True)
     await storage.open()

@@ -21,7 +21,7 @@ from dragoman.testing.conformance.stores.data import NOON, ONE, TWO, entry, fill
 from tests.environment import PATIENCE
 from tests.history.storage.backend_postgres import URL, sql
 
-SHELVES = ("memory", "sqlite", "sqlite_blocking", "postgres", "redis")
+SHELVES = ("memory", "files", "files_blocking", "sqlite", "sqlite_blocking", "postgres", "redis")
 New = Callable[[], Ledger]
 
 

@@ -19,6 +19,7 @@ import pytest
 from dragoman.errors import Corrupt, StoreError
 from dragoman.history.identity import SessionIdentity
 from dragoman.history.records import message_of
+from dragoman.history.storage.files import FileStorage
 from dragoman.history.storage.integrity import Tally, protected
 from dragoman.history.storage.postgres import PostgresStorage
 from dragoman.history.storage.protocol import MAIN, Row, Session, Storage
@@ -62,6 +63,11 @@ def _file(tmp_path: Path) -> Generator[str]:
 
 
 @contextmanager
+def _folder(tmp_path: Path) -> Generator[str]:
+    yield str(tmp_path / "in")
+
+
+@contextmanager
 def _schema(_tmp_path: Path) -> Generator[str]:
     with backend_postgres.schema() as name:
         yield name
@@ -88,6 +94,11 @@ KINDS = {
         _file,
         lambda where, sessions: earlier.plant_sqlite(Path(where), sessions),
         lambda where: SQLiteStorage(where, blocking=True),
+    ),
+    "files": Kind(
+        _folder,
+        lambda where, sessions: earlier.plant_files(Path(where), sessions),
+        lambda where: FileStorage(where, blocking=True),
     ),
 }
 
@@ -384,6 +395,16 @@ def _count_statements(count: Callable[[], None]) -> None:
         setattr(RedisConnection, "send_packed_command", sent)  # noqa: B010 - as below
         setattr(RedisConnection, "read_response", read)  # noqa: B010 - as below
     setattr(Connection, "execute", execute)  # noqa: B010 - types don't allow more
+    for name in ("write", "pwrite", "rename", "unlink", "mkdir"):
+        setattr(os, name, _counted(getattr(os, name), count))
+
+
+def _counted(call: Callable[..., Any], count: Callable[[], None]) -> Callable[..., Any]:
+    def counted(*arguments: Any, **named: Any) -> Any:
+        count()
+        return call(*arguments, **named)
+
+    return counted
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from dragoman.history.storage.protocol import Storage
 from dragoman.history.storage.sealed import SealedStorage
 from dragoman.testing.conformance.stores.data import WINDOW, entry
 from tests.history.golden import SESSION, WHO, rows
-from tests.history.storage.version_1 import plant
+from tests.history.storage.version_1 import sealed_then
 
 KEYS = {"2025": b"\1" * 32, "2026": b"\2" * 32}
 Step = Callable[[SealedStorage], Awaitable[object]]
@@ -88,7 +88,7 @@ OTHERS = [
 
 async def _old(inner: MemoryStorage) -> None:
     """A session from before heads existed."""
-    await plant(sealed(inner, "2025"), SESSION[1], rows(1))
+    await inner.restore(*sealed_then(sealed(inner, "2025"), SESSION[1], rows(1)))
 
 
 async def _new(inner: MemoryStorage) -> None:

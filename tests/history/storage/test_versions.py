@@ -1,30 +1,18 @@
-"""Versions 1 and 2 of the stored form on every store: each reads or rejects the other's."""
+"""Exports and sealed records of versions 1 and 2 of the stored form, on every store."""
 
 from __future__ import annotations
-
-import asyncio
-import subprocess
-import sys
-from collections.abc import Callable
-from contextlib import ExitStack
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 from dragoman.history.records import message_of, read_line
-from dragoman.history.storage.files import FileStorage
 from dragoman.history.storage.integrity import checksum_of
 from dragoman.history.storage.protocol import MAIN, Row, Session, Storage
 from dragoman.history.storage.sealed import SealedStorage
 from dragoman.history.transfer import export, import_lines
 from dragoman.testing.conformance.stores.backends import Backend
-from dragoman.testing.conformance.stores.data import WINDOW, bare, entry, head
-from tests.environment import PATIENCE
+from dragoman.testing.conformance.stores.data import bare, entry, head
 from tests.history.golden import KEYS, MESSAGES, SESSION, VERSIONS, WHO, lines, rows
-from tests.history.storage.version_1 import is_refused, plant, state
 
-OLD = SESSION[1]
 BRANCHES = (MAIN, 1, 2)
 
 
@@ -116,138 +104,3 @@ async def test_checksums_and_windows_follow_their_messages(bare_backend: Backend
         await storage.clear(WHO, at=1.0)
         session = await head(storage, WHO)
         assert (session.windows, session.seal, session.chain) == (None, None, "n1-19.18.0.0")
-
-
-# --- a store of version 1
-
-
-async def test_a_store_of_version_1_is_read_unchanged(backend: Backend) -> None:
-    """Reading upgrades nothing: programs of version 1 keep working."""
-    await plant(backend.new(), OLD, rows(1))
-    before = state(backend.new(), OLD)
-    async with backend.opened() as storage:
-        await expect_golden(storage, 1)
-    assert state(backend.new(), OLD) == before
-
-
-async def test_the_first_write_upgrades_it_to_version_2(backend: Backend) -> None:
-    """In place; the session then has rows of both versions. Version 1 rejects it from then on."""
-    await plant(backend.new(), OLD, rows(1))
-    async with backend.opened() as storage:
-        await storage.append(WHO, [entry("on")], branch=2, expected=OLD.version)
-        await expect_golden(storage, 1, "on")
-    assert is_refused(backend.new(), OLD)
-    async with backend.opened() as storage:
-        await expect_golden(storage, 1, "on")
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda storage: storage.rewrite(WHO, removed=["msg_16"]),
-        lambda storage: storage.rewrite(WHO, replaced=rows(1)[:1]),
-        lambda storage: storage.fork(WHO, parent=0, at=1),
-        lambda storage: storage.activate(WHO, 1),
-        lambda storage: storage.keep_windows(WHO, WINDOW),
-        lambda storage: storage.set_aside(WHO, [1], "broken"),
-        lambda storage: storage.clear(WHO, at=1.0),
-    ],
-)
-async def test_any_other_write_upgrades_as_well(
-    backend: Backend, change: Callable[[Storage], Any]
-) -> None:
-    """Whatever is changed."""
-    await plant(backend.new(), OLD, rows(1))
-    async with backend.opened() as storage:
-        await change(storage)
-        assert await problems(storage) == []
-    assert is_refused(backend.new(), OLD)
-
-
-async def test_a_session_of_version_1_can_be_deleted(backend: Backend) -> None:
-    """And created again, in version 2."""
-    await plant(backend.new(), OLD, rows(1))
-    async with backend.opened() as storage:
-        assert await storage.delete(WHO)
-        assert await storage.session(WHO) is None
-        assert await storage.count(WHO) == 0
-        await storage.restore(SESSION[2], rows(2))
-        await expect_golden(storage, 2)
-    assert is_refused(backend.new(), OLD)
-
-
-async def test_new_sessions_are_rejected_by_version_1(backend: Backend) -> None:
-    """Like upgraded ones."""
-    async with backend.opened() as storage:
-        await storage.append(WHO, [entry("a")])
-    assert is_refused(backend.new(), OLD)
-
-
-async def test_concurrent_upgrades(backend: Backend) -> None:
-    """It is done once, and all of them have written; readers continue."""
-    await plant(backend.new(), OLD, rows(1))
-    storages = [backend.new() for _ in range(5)]
-    reader, *writers = storages
-    for storage in storages:
-        await storage.open()
-    await expect_golden(reader, 1)
-    await asyncio.gather(*(each.append(WHO, [entry("on")], branch=2) for each in writers))
-    for storage in storages:
-        await expect_golden(storage, 1, *["on"] * 4)
-        await storage.close()
-
-
-# --- upgraded by several processes at once
-
-_PROCESSES, _WRITES = 4, 3
-
-
-@pytest.mark.thorough
-def test_processes_that_upgrade_at_once(tmp_path: Path) -> None:
-    """It is done once; all that each of them has written is there, and nothing else."""
-    where = str(tmp_path / "store")
-    asyncio.run(plant(_stored(where), OLD, rows(1)))
-    command = [sys.executable, "-m", "tests.history.storage.test_versions", where]
-    with ExitStack() as running:
-        writers = [
-            running.enter_context(
-                subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-            )
-            for _ in range(_PROCESSES)
-        ]
-        for writer in writers:
-            assert writer.stdout is not None
-            assert writer.stdout.readline() == b"open\n"
-        for writer in writers:
-            assert writer.stdin is not None
-            writer.stdin.close()
-        assert [writer.wait(PATIENCE) for writer in writers] == [0] * _PROCESSES
-    assert asyncio.run(_check_after(_stored(where))) == 17 + _PROCESSES * _WRITES
-    assert is_refused(_stored(where), OLD)
-
-
-def _stored(where: str) -> Storage:
-    return FileStorage(Path(where), blocking=True)
-
-
-async def _append_with_others(storage: Storage) -> None:
-    """Append when all are ready."""
-    await storage.open()
-    print("open", flush=True)  # noqa: T201 - for the process that has started it
-    sys.stdin.read()
-    for _ in range(_WRITES):
-        await storage.append(WHO, [entry("on")], branch=2)
-    await storage.close()
-
-
-async def _check_after(storage: Storage) -> int:
-    """Assert that the session is intact; returns how many messages it has."""
-    await storage.open()
-    held = await storage.count(WHO)
-    await expect_golden(storage, 1, *["on"] * (held - 17))
-    await storage.close()
-    return held
-
-
-if __name__ == "__main__":  # one of several processes
-    asyncio.run(_append_with_others(_stored(sys.argv[1])))

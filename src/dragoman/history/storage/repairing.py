@@ -19,7 +19,7 @@ from dragoman.history.storage.heads import (
     plausible,
     readable_in,
 )
-from dragoman.history.storage.integrity import Tally, damage_in, place_of
+from dragoman.history.storage.integrity import Tally, damage_in, place_of, problem_with
 from dragoman.history.storage.plausibility import is_plain, mended
 from dragoman.history.storage.protocol import (
     EVERYTHING,
@@ -57,10 +57,13 @@ def without(
     """
     forks = _branches(head.forks, [row for _, row in records])
     numbers = {MAIN, *(fork.number for fork in forks)}
-    moved = _misplaced_first([each for each in records if each.row.seq in {*seqs}])
-    moved += [
+    lost = [
         each for each in records if not plausible(each.row.seq) or each.row.branch not in numbers
     ]
+    moved = _misplaced_first([each for each in records if each.row.seq in {*seqs}])
+    if lost:  # one of them may have been read with the number of an intact one, which stays
+        moved = [each for each in moved if problem_with(each.row) is not None]
+    moved += lost
     keys: dict[Any, None] = dict.fromkeys(key for key, _ in moved)
     rows = [row for key, row in records if key not in keys]
     highest = max((row.seq for row in rows), default=0)

@@ -1,20 +1,27 @@
-"""`ThreadedBackend`: runs blocking functions on a worker thread, or in the caller's."""
+"""What stores with blocking calls share: they run on a worker thread, or in the caller's."""
 
 from __future__ import annotations
 
 import asyncio
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from threading import RLock, get_ident
-from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
+from typing import Any, Concatenate, Generic, Literal, ParamSpec, TypeVar
 
-from dragoman.errors import InvalidInputError
-from dragoman.history.storage.backend import Answer, Backend, S, expect_open
+from dragoman.errors import InvalidInputError, StoreError
 
 Durability = Literal["process", "power"]
+S = TypeVar("S")  # the open store
 P = ParamSpec("P")
 T = TypeVar("T")
+# The other operations read many sessions: only each of their steps runs on the worker thread.
+_ON_WORKER = (
+    "session", "append", "rows", "row", "count", "rewrite", "clear", "fork", "activate",
+    "keep_windows", "delete", "restore", "set_aside", "lease", "renew", "release", "change",
+    "whole",
+)  # fmt: skip
 
 
 def expect_durability(durability: str) -> None:
@@ -24,13 +31,25 @@ def expect_durability(durability: str) -> None:
         raise InvalidInputError(msg)
 
 
-class ThreadedBackend(Backend[S]):
-    """A backend with blocking functions, which run one at a time on a worker thread.
+def expect_open(opened: T | None, name: str) -> T:
+    """The open store; raises if it is not open."""
+    if opened is None:
+        msg = (
+            f"the store {name} is not open; use `async with ChatHistory(…)` or `await"
+            " ChatHistory.open(…)`, or call `await storage.open()` on your own backend"
+        )
+        raise StoreError(msg)
+    return opened
+
+
+class ThreadedShelf(ABC, Generic[S]):
+    """A shelf with blocking functions, which run one at a time on a worker thread.
 
     With `blocking` there is no worker thread: they run in the calling thread.
     """
 
     def __init__(self, thread: str, *, blocking: bool) -> None:
+        self.is_blocking = blocking
         self._worker = Worker(thread, is_blocking=blocking)
         self._lock = RLock()  # blocking callers may use several threads
         self._kept: S | None = None
@@ -38,20 +57,15 @@ class ThreadedBackend(Backend[S]):
     @property
     @abstractmethod
     def name(self) -> str:
-        """The kind of backend and its location."""
-
-    @property
-    def is_blocking(self) -> bool:
-        """Whether calls run in the calling thread."""
-        return self._worker.is_blocking
+        """See `Shelf.name`."""
 
     async def open(self) -> None:
-        """Opens the store, or creates it. Idempotent."""
+        """See `Shelf.open`."""
         self._worker.start()
         await self._worker.run(self._open_once)
 
     async def close(self) -> None:
-        """Closes the store. Idempotent."""
+        """See `Shelf.close`."""
         await self._worker.stop(self._close_once)
 
     def _open_once(self) -> None:
@@ -69,35 +83,44 @@ class ThreadedBackend(Backend[S]):
     def _opened(self) -> S:
         return expect_open(self._kept, self.name)
 
-    async def _read(
-        self, work: Callable[Concatenate[S, P], Answer[T]], *arguments: P.args, **_none: P.kwargs
+    async def read(
+        self, work: Callable[Concatenate[S, P], T], *arguments: P.args, **_none: P.kwargs
     ) -> T:
-        return await self._worker.run(self._asked, work, arguments)
+        """Runs a function that only reads, with the open store."""
+        return await self._worker.run(self._read, work, arguments)
 
-    async def _write(
-        self, work: Callable[Concatenate[S, P], Answer[T]], *arguments: P.args, **_none: P.kwargs
+    async def write(
+        self, work: Callable[Concatenate[S, P], T], *arguments: P.args, **_none: P.kwargs
     ) -> T:
-        return await self._worker.run(self._changed, work, arguments)
+        """Runs a function that writes, with the open store."""
+        return await self._worker.run(self._write, work, arguments)
 
-    _append = _write
+    def run_as_a_whole(self, operations: object) -> None:
+        """Runs each operation on one session as a whole on the worker thread.
 
-    # --- implemented by backends; everything runs on the worker thread
+        That is one change of threads for an operation, not one for each of its steps.
+        """
+        if not self.is_blocking:
+            for name in _ON_WORKER:
+                setattr(operations, name, partial(self._worker.drive, getattr(operations, name)))
+
+    # --- implemented by shelves; everything runs on the worker thread
 
     @abstractmethod
     def _connect(self) -> S:
-        """Open the store."""
+        """Opens the store."""
 
     @abstractmethod
     def _disconnect(self, opened: S) -> None:
-        """Close the store."""
+        """Closes the store."""
 
     @abstractmethod
-    def _asked(self, work: Callable[..., T], arguments: tuple[Any, ...]) -> T:
-        """Runs a function that only reads, with the open store."""
+    def _read(self, work: Callable[..., T], arguments: tuple[Any, ...]) -> T:
+        """Runs a function that only reads."""
 
     @abstractmethod
-    def _changed(self, work: Callable[..., T], arguments: tuple[Any, ...]) -> T:
-        """Runs a function that writes, with the open store."""
+    def _write(self, work: Callable[..., T], arguments: tuple[Any, ...]) -> T:
+        """Runs a function that writes; atomic."""
 
 
 def _driven(

@@ -11,6 +11,7 @@ from dragoman.model.derived_ids import UNKNOWN_RESPONSE, response_identity
 from dragoman.model.events import PartDelta
 from dragoman.model.frozen import EMPTY, FrozenDict
 from dragoman.model.parts import Opaque, Origin, Refusal, ServerToolCall
+from dragoman.model.tools import ToolCall
 from dragoman.model.usage import FinishReason, Usage
 from dragoman.wire.anthropic.dialect import NAME, Block
 from dragoman.wire.anthropic.response import (
@@ -58,7 +59,7 @@ class GrowingBlock:
         self.index = index
         self._beginning = wire
         self._folded = Folded(GROWING.begun(wire))
-        self.part: AnyPart = decode_part(self._folded.wire, reading)
+        self.part: AnyPart = _unwritten(decode_part(self._folded.wire, reading))
         self.is_open = True
 
     def is_begun_by(self, wire: Any) -> bool:
@@ -102,6 +103,13 @@ class GrowingBlock:
         if kind is Opaque or is_more or folded.has_grown("citations"):
             return decode_part(folded.whole(), reading)
         return None
+
+
+def _unwritten(part: AnyPart) -> AnyPart:
+    """A call as it begins: its empty object stands for arguments that are not yet written."""
+    if type(part) is ToolCall and part.input is not None and not part.input:
+        return part.replace_unchecked(raw="", input=None)
+    return part
 
 
 def unannounced_block(delta: Block) -> Block | None:

@@ -12,7 +12,12 @@ from dragoman.model.parts import Citation, ServerToolCall, Text, Thinking
 from dragoman.model.tools import ToolCall
 from dragoman.wire.anthropic.dialect import NAME, TARGET
 from dragoman.wire.anthropic.stream import GROWING
-from dragoman.wire.anthropic.stream_arguments import Arguments, TextArguments, UntouchedArguments
+from dragoman.wire.anthropic.stream_arguments import (
+    Arguments,
+    JsonObjectPrefix,
+    TextArguments,
+    UntouchedArguments,
+)
 from dragoman.wire.anthropic.tables import NOT_AN_OBJECT, encode_citations, encode_parts, is_plain
 from dragoman.wire.folding import Transitions
 from dragoman.wire.framing import sse
@@ -109,8 +114,7 @@ class BlockWriter(SentPart):
         """Whether the block may be ended without a stop event when another part begins."""
         return True
 
-    @property
-    def waits(self) -> bool:
+    def waits(self, final: AnyPart | None) -> bool:  # noqa: ARG002 - for subclasses
         """Whether the block must not end before another part begins or the response ends."""
         return False
 
@@ -119,7 +123,7 @@ class BlockWriter(SentPart):
         """The number of characters of text written."""
         return sum(map(len, self.pieces))
 
-    def begin(self, index: int) -> bytes:  # noqa: ARG002 - for subclasses
+    def begin(self, index: int) -> bytes:  # noqa: ARG002 - as above
         """The start of the block; empty if it is written later or never."""
         return b""
 
@@ -298,10 +302,21 @@ class CallWriter(BlockWriter):
         """Whether the arguments are complete."""
         return self._arguments.is_complete
 
-    @property
-    def waits(self) -> bool:
-        """Whether only the end of the response tells if it is complete: a free text."""
-        return isinstance(self._arguments, TextArguments)
+    def waits(self, final: AnyPart | None) -> bool:
+        """Whether only the end of the response tells if it is complete.
+
+        Free texts may be, and arguments that are no object: they may be the beginning of anything.
+        """
+        if isinstance(self._arguments, TextArguments):
+            return True
+        part = final if isinstance(final, ToolCall) else self.part
+        if self.may_end or not isinstance(part, ToolCall) or self._writing.is_own(self.part):
+            return False
+        if part.raw is None and not self.pieces:
+            return False  # the wire had an object
+        prefix = JsonObjectPrefix()
+        prefix.feed("".join(self.pieces) if final is None else _written(part))
+        return not prefix.is_closed
 
     @property
     def _is_cut_off(self) -> bool:
@@ -309,7 +324,8 @@ class CallWriter(BlockWriter):
         writing = self._writing
         if not writing.is_cut_off or self.may_end or writing.is_own(self.part):
             return False
-        has_begun = not self.waits and any(piece.strip() for piece in self.pieces)
+        is_text = isinstance(self._arguments, TextArguments)
+        has_begun = not is_text and any(piece.strip() for piece in self.pieces)
         return has_begun or self.number == writing.last
 
     def begin(self, index: int) -> bytes:

@@ -40,6 +40,7 @@ from dragoman.wire.anthropic.stream_block_writers import (
     writer_of,
 )
 from dragoman.wire.cut_calls import LEFT_OUT, finish_beside
+from dragoman.wire.fitting.tools import is_blank
 from dragoman.wire.framing import is_event_name
 from dragoman.wire.lane.flows import Delta, Flow
 from dragoman.wire.losses import Loss
@@ -246,7 +247,6 @@ class _Queued:
 
     writer: BlockWriter | None = None  # set when its turn comes
     final: AnyPart | None = None
-    has_head = True  # False while its id and name may be incomplete
     is_stopped = is_over = False
     is_rest = False  # the rest of a part whose block had to end early
     before = 0  # characters of the part that are in earlier blocks
@@ -258,13 +258,19 @@ class _Queued:
 
     @property
     def is_bare_call(self) -> bool:
-        """Whether it is a call that nothing was sent of, and that has no arguments."""
-        return self.writer is None and not self.waiting and not self.has_head
+        """Whether it is a call that nothing was sent of, and that has no arguments so far.
+
+        Its id and name may be incomplete, and it may have been cut off before its arguments.
+        """
+        part = self.part if self.final is None else self.final
+        if self.writer is not None or not isinstance(part, ToolCall) or part.raw is None:
+            return False
+        return is_blank(part.raw) and all(is_blank(each.text or "") for each in self.waiting)
 
     @property
     def waits(self) -> bool:
         """Whether only another part or the end of the response tells that it is complete."""
-        return self.writer is not None and self.writer.waits
+        return self.writer is not None and self.writer.waits(self.final)
 
     @property
     def may_end(self) -> bool:
@@ -362,11 +368,9 @@ class BlockQueue:
         queued = self._parts.get(key)
         if queued is None:
             queued = self._add(key, head)
-            queued.has_head = False
-        elif not queued.has_head:
+        elif queued.writer is None:
             queued.part = head
         if arguments:
-            queued.has_head = True
             return self.grow(key, PartDelta(0, arguments))
         return self._advance()
 
@@ -374,7 +378,7 @@ class BlockQueue:
         """Write everything that is left."""
         self._is_finished, self._writing.last = True, self._last
         for queued in [each for each in self._queue if each.number == self._last]:
-            if queued.is_bare_call and self._writing.is_cut_off:
+            if self._is_bare_call(queued) and self._writing.is_cut_off:
                 self._writing.has_cut_calls = True
                 self._lose(queued, LEFT_OUT)
                 self._queue.remove(queued)
@@ -399,7 +403,7 @@ class BlockQueue:
             first = self._queue[0]
             is_last = len(self._queue) == 1
             is_latest = first.number == self._last and not self._is_finished
-            if is_latest and not first.has_head and not first.is_stopped:
+            if is_latest and self._is_bare_call(first):
                 break
             written.append(self._write(first))
             if (is_last and not first.is_stopped) or not first.may_end:
@@ -408,6 +412,10 @@ class BlockQueue:
                 break
             written.append(self._end(first))
         return b"".join(written)
+
+    def _is_bare_call(self, queued: _Queued) -> bool:
+        """Like `is_bare_call`, for calls of other dialects."""
+        return queued.is_bare_call and not self._writing.is_own(queued.part)
 
     def _write(self, queued: _Queued) -> bytes:
         """Write the buffered deltas of a part."""

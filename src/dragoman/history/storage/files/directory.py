@@ -3,11 +3,12 @@
 Everything is opened relative to an open directory and never through a symbolic link, and files are
 named after nothing but a session's digest:
 
-    3f/3f…e1.jsonl   the session: its first line, then a line per message
+    3f/3f…e1.jsonl   the session: a log of commits
     3f/3f…e1.ids     an index of messages by id; rebuilt if it is missing
     3f/3f…e1.aside   unreadable records, and where they were
     3f/3f…e1.tmp     a file that is being written
     3f/lock          held while writing to a file next to it
+    feed             the sessions that changed, in order, once somebody watches
 """
 
 from __future__ import annotations
@@ -20,7 +21,6 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from time import monotonic, sleep
-from typing import Protocol
 
 from dragoman.errors import ConfigError, StoreError
 from dragoman.history.storage.anchoring import Anchor
@@ -35,14 +35,6 @@ _SAFE = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os
 SUFFIXES = (".ids", ".jsonl", ".aside", ".tmp")  # in the order of removal
 
 
-class Closable(Protocol):
-    """A resource that is closed with the directory."""
-
-    def close(self) -> None:
-        """Releases it."""
-        ...
-
-
 class Directory:
     """An open directory of a store."""
 
@@ -50,16 +42,12 @@ class Directory:
         expect_locks()
         make_private_folder(path)
         self.is_synced = is_synced
-        self.tables: dict[str, Closable] = {}
-        """Id indexes that are kept open, by digest."""
         self._root = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
         self.holds = Anchor(path).holds
         """Whether the directory is still where it was opened."""
 
     def close(self) -> None:
-        """Closes the directory and its id indexes."""
-        for table in self.tables.values():
-            table.close()
+        """Closes the directory."""
         os.close(self._root)
 
     # --- opening
@@ -96,7 +84,7 @@ class Directory:
         flags = os.O_RDWR | os.O_CREAT | _SAFE
         lock = os.open(f"{digest[:2]}/lock", flags, 0o600, dir_fd=self._root)
         try:
-            _wait_for(lock)
+            wait_for(lock)
             yield
         finally:
             os.close(lock)  # also releases the lock
@@ -187,6 +175,23 @@ class Directory:
             return False
         return True
 
+    def opened_in_root(self, name: str, flags: int) -> int | None:
+        """Opens a file of the store itself; `None` if it does not exist."""
+        return self.opened(name, flags, is_locked=True)
+
+    def is_current(self, name: str, fd: int) -> bool:
+        """Whether an open file of the store itself still has its name."""
+        try:
+            about = os.stat(name, dir_fd=self._root, follow_symlinks=False)
+        except FileNotFoundError:
+            return False
+        return about.st_ino == os.fstat(fd).st_ino
+
+    def renamed(self, temporary: str, name: str) -> None:
+        """Gives a file of the store itself its name."""
+        os.rename(temporary, name, src_dir_fd=self._root, dst_dir_fd=self._root)
+        self.sync(self._root)
+
     # --- listing
 
     def digests(self, suffix: str = ".jsonl", after: str = "") -> Iterator[str]:
@@ -223,7 +228,8 @@ def expect_locks() -> None:
         raise ConfigError(msg)
 
 
-def _wait_for(lock: int) -> None:
+def wait_for(lock: int) -> None:
+    """Takes the exclusive lock of an open file."""
     import fcntl
 
     # Polled, because a blocking wait can't be given up, and a stopped process may hold the lock.
@@ -250,7 +256,7 @@ def write_at_end(fd: int, size: int, chunks: Iterable[bytes], sync: Callable[[in
     try:
         at = size
         for chunk in chunks:
-            _write_all(fd, chunk, at)
+            write_all(fd, chunk, at)
             sync(fd)
             at += len(chunk)
     except BaseException:
@@ -259,7 +265,8 @@ def write_at_end(fd: int, size: int, chunks: Iterable[bytes], sync: Callable[[in
         raise
 
 
-def _write_all(fd: int, raw: bytes, at: int) -> None:
+def write_all(fd: int, raw: bytes, at: int) -> None:
+    """Writes all of it."""
     written = os.pwrite(fd, raw, at)
     while written < len(raw):
         written += os.pwrite(fd, memoryview(raw)[written:], at + written)

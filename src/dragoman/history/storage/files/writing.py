@@ -1,87 +1,112 @@
-"""Appends to a session's file, with the lock held: rows first, then the counters."""
+"""Writes a session's file anew: what was dropped from it does not stay on the disk."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import chain
+from zlib import crc32
 
-import msgspec
-from msgspec import UNSET
-
-from dragoman.history.identity import SessionIdentity
-from dragoman.history.storage.files import finding, rewriting
-from dragoman.history.storage.files.changing import expect, expect_branch, new, writing
-from dragoman.history.storage.files.directory import Directory, write_at_end
-from dragoman.history.storage.files.head import PLACE, Marks, written_over
-from dragoman.history.storage.files.lines import batch
-from dragoman.history.storage.files.log import Log, remember_last
-from dragoman.history.storage.protocol import (
-    Appended,
-    DuplicateIds,
-    Entry,
-    Seal,
+from dragoman.history.storage.files.directory import Directory
+from dragoman.history.storage.files.log import (
+    BEGIN,
+    Commit,
+    Log,
+    commit_line,
+    first_line,
+    mark_of,
+    new_file,
+    row_line,
 )
+from dragoman.history.storage.heads import Stored
+from dragoman.history.storage.protocol import DuplicateIds, Row
+
+Kept = Iterable[tuple[bytes, Row | None]]
+"""Lines without their newlines, each with its row; `None` if it is no row, or out of order."""
 
 
-def append(
-    directory: Directory,
-    identity: SessionIdentity,
-    entries: Sequence[Entry],
-    branch: int,
-    expected: int | None,
-    seal: Seal,
-) -> Appended:
-    """See `Storage.append`."""
-    digest = identity.digest
-    with directory.locked(digest), writing(directory, identity, digest) as log:
-        version, last_seq = (0, 0) if log is None else log.numbers()
-        expect(version, expected)
-        expect_branch(() if log is None else log.sound_head().fixed.forks, branch)
-        _expect_new(directory, log, entries)
-        # A seal that was written with a row must be repeated with later rows, until a rewrite.
-        kept = seal if seal is not UNSET or log is None else log.newest_seal
-        lines, last = batch(entries, last_seq + 1, branch, version + 1, digest, kept)
-        appended = Appended(version + 1, last_seq + len(entries))
-        at = entries[-1].at
-        if log is not None and _added(directory, log, appended, at, lines):
-            finding.added(directory, log, entries, lines)
-            remember_last(digest, log.end + sum(map(len, lines[:-1])), lines[-1], last)
-        else:
-            head = new(identity, entries[0].at) if log is None else log.session()
-            changed = msgspec.structs.replace(
-                head, version=appended.version, last_seq=appended.last_seq, updated_at=at
-            )
-            rewriting.put_with(directory, log, rewriting.sealed(changed, kept), lines)
-    return appended
+def replace(directory: Directory, stored: Stored, kept: Kept, puts: Sequence[Row] = ()) -> None:
+    """Replaces a session's file by one commit: these lines, rows among them, and a head."""
+    digest = stored.digest
+    new = _Rows(kept, puts, mark_of(digest))
+    file = new_file()
+    size = 0
+
+    def lines() -> Iterator[bytes]:
+        nonlocal size
+        yield from new
+        line = commit_line(
+            commit_of(stored, new.counts, new.last, new.size, BEGIN, new.size, new.sum), digest
+        )
+        size = BEGIN + new.size + len(line)
+        yield line
+
+    room = first_line(0, file)  # a placeholder of the same length
+    directory.replace(digest, ".jsonl", chain([room], lines()), lambda: (0, first_line(size, file)))
 
 
-def _added(
-    directory: Directory, log: Log, appended: Appended, at: float, lines: Sequence[bytes]
-) -> bool:
-    """Appends the lines in place; returns `False` if the file has to be rewritten instead."""
-    rows = log.rows
-    if log.head is None or log.marks is None or rows is None:
-        return False
-    size = log.end - log.begin + sum(map(len, lines))
-    marks = Marks(rows + len(lines), log.marks.written, size, log.marks.generation)
-    said = appended.version, appended.last_seq, at
-    text = written_over(log.first_line, log.digest, log.head, *said, marks)
-    if text is None:
-        return False
-    # The disk may write blocks in any order: the line that completes the write goes last.
-    one_by_one = directory.is_synced and len(lines) > 1
-    chunks = [b"".join(lines[:-1]), lines[-1]] if one_by_one else [b"".join(lines)]
-    write_at_end(log.fd, log.end, chunks, directory.sync)
-    # Only now, and not synced: outdated counters do no harm, so a failure does none either, and
-    # nobody has to wait for them.
-    with suppress(OSError):
-        os.pwrite(log.fd, text, PLACE)
-    return True
+def kept_of(log: Log, dropped: Collection[str], aside: Collection[int]) -> Kept:
+    """The lines of a log, without those with these ids, and those at these offsets."""
+    seq = 0
+    for line in log.lines():
+        if line.start in aside or (line.row is not None and line.row.id in dropped):
+            continue
+        if line.start == 0 and line.row is None:
+            continue  # the first line, which is damaged
+        is_in_order = line.row is not None and line.row.seq > seq
+        if line.row is not None and is_in_order:
+            seq = line.row.seq
+        yield line.raw, line.row if is_in_order else None
 
 
-def _expect_new(directory: Directory, log: Log | None, entries: Sequence[Entry]) -> None:
-    wanted = {entry.id for entry in entries}
-    known = [] if log is None else finding.known(directory, log, wanted)
-    if known or len(wanted) < len(entries):
-        raise DuplicateIds(known)
+class _Rows:
+    """The lines of rows, in order; what is known of them once they are read."""
+
+    def __init__(self, kept: Kept, puts: Sequence[Row], mark: str) -> None:
+        self._kept = kept
+        self._puts = sorted(puts, key=_seq)
+        self._mark = mark
+        self.counts: dict[int, int] = {}
+        self.last = self.size = self.sum = 0
+
+    def __iter__(self) -> Iterator[bytes]:
+        wanted = {row.id for row in self._puts}
+        if len(wanted) < len(self._puts):
+            raise DuplicateIds([])
+        puts = iter(self._puts)
+        put = next(puts, None)
+        for raw, row in self._kept:
+            if row is not None and row.id in wanted:
+                raise DuplicateIds([row.id])
+            while put is not None and row is not None and put.seq < row.seq:
+                yield self._counted(row_line(put, self._mark), put)
+                put = next(puts, None)
+            yield self._counted(raw + b"\n", row)
+        while put is not None:
+            yield self._counted(row_line(put, self._mark), put)
+            put = next(puts, None)
+
+    def _counted(self, line: bytes, row: Row | None) -> bytes:
+        if row is not None:
+            self.counts[row.branch] = self.counts.get(row.branch, 0) + 1
+            self.last = max(self.last, row.seq)
+        self.size += len(line)
+        self.sum = crc32(line, self.sum)
+        return line
+
+
+def commit_of(
+    stored: Stored,
+    counts: dict[int, int],
+    last: int,
+    held: int,
+    begin: int,
+    size: int,
+    checksum: int,
+) -> Commit:
+    """What is written behind rows."""
+    _, names, stamp, at, document = stored
+    return Commit(stamp, at, names, document, counts, last, held, begin, size, checksum)
+
+
+def _seq(row: Row) -> int:
+    return row.seq

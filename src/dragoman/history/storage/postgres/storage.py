@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 from dragoman.errors import ConfigError, StoreError
 from dragoman.history.identity import escaped
 from dragoman.history.storage import sql
-from dragoman.history.storage.backend import expect_open
 from dragoman.history.storage.heads import Stored
 from dragoman.history.storage.ledger import Ledger
 from dragoman.history.storage.postgres import checking, committing, schema, search
@@ -25,6 +24,7 @@ from dragoman.history.storage.postgres.settings import Settings, settings
 from dragoman.history.storage.postgres.values import name_of, record_of, row_of, text_of
 from dragoman.history.storage.protocol import Filter, Group, Hit, Row, Total
 from dragoman.history.storage.shelf import Change, Record
+from dragoman.history.storage.threaded import expect_open
 
 if TYPE_CHECKING:
     from dragoman.history.storage.postgres.connections import Connections

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from dragoman.errors import ConfigError, StoreError
 from dragoman.history.identity import escaped
 from dragoman.history.records import row_line
-from dragoman.history.storage.backend import expect_open
 from dragoman.history.storage.heads import Stored, identity_of
 from dragoman.history.storage.integrity import damaged
 from dragoman.history.storage.ledger import Ledger
@@ -40,6 +39,7 @@ from dragoman.history.storage.redis.fields import (
 from dragoman.history.storage.redis.keys import Keys
 from dragoman.history.storage.redis.server import HIGHEST, PAGE, Found, Lost, Server, in_pairs
 from dragoman.history.storage.shelf import Change, Record
+from dragoman.history.storage.threaded import expect_open
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis

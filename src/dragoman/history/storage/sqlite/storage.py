@@ -10,15 +10,12 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
-from threading import RLock
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, TypeVar
 
 from dragoman.history.identity import escaped
 from dragoman.history.storage import sql
 from dragoman.history.storage.anchoring import moved
-from dragoman.history.storage.backend import expect_open
 from dragoman.history.storage.heads import Stored, listed
 from dragoman.history.storage.ledger import Ledger
 from dragoman.history.storage.protocol import (
@@ -39,9 +36,8 @@ from dragoman.history.storage.sqlite.connection import (
     connect,
     explanation,
 )
-from dragoman.history.storage.threaded import Durability, Worker, expect_durability
+from dragoman.history.storage.threaded import Durability, ThreadedShelf, expect_durability
 
-P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -82,16 +78,10 @@ _KEYS = {
 _AT = "CASE typeof(s.at) WHEN 'real' THEN s.at ELSE 0.0 END"
 _CHANGES = "SELECT digest, number FROM feed WHERE number > ? ORDER BY number LIMIT ?"
 _CACHED = 1000  # sessions whose numbers are cached
-# The other operations read many sessions: only each of their steps runs on the worker thread.
-_ON_WORKER = (
-    "session", "append", "rows", "row", "count", "rewrite", "clear", "fork", "activate",
-    "keep_windows", "delete", "restore", "set_aside", "lease", "renew", "release", "change",
-    "whole",
-)  # fmt: skip
 _OUTSIDE = "backups and snapshots of the file, and freed blocks of the disk"
 
 
-class SQLiteShelf:
+class SQLiteShelf(ThreadedShelf[Connection]):
     """Heads and rows in a file. Calls run on a worker thread; with `blocking`, in the caller's."""
 
     def __init__(
@@ -103,66 +93,34 @@ class SQLiteShelf:
         application: int = APPLICATION,
     ) -> None:
         expect_durability(durability)
-        self.is_blocking = blocking
+        super().__init__("dragoman-sqlite", blocking=blocking)
         self._path = path
         self._application = application
         self._durability: Durability = durability
-        self.worker = Worker("dragoman-sqlite", is_blocking=blocking)
-        self._lock = RLock()  # blocking callers may use several threads
-        self._kept: Connection | None = None
 
     @property
     def name(self) -> str:
         """See `Shelf.name`."""
         return f"sqlite:{self._path.name}"
 
-    async def open(self) -> None:
-        """See `Shelf.open`."""
-        self.worker.start()
-        await self.worker.run(self._open_once)
-
-    async def close(self) -> None:
-        """See `Shelf.close`."""
-        await self.worker.stop(self._close_once)
-
-    def _open_once(self) -> None:
-        with self._lock:
-            if self._kept is not None:
-                return
-            try:
-                self._kept = connect(self._path, self._durability, self._application)
-            except (sqlite3.Error, OSError, UnicodeError) as error:
-                raised = explanation(error, self.name, is_opening=True)
-            else:
-                return
+    def _connect(self) -> Connection:
+        try:
+            return connect(self._path, self._durability, self._application)
+        except (sqlite3.Error, OSError, UnicodeError) as error:
+            raised = explanation(error, self.name, is_opening=True)
         raise raised
 
-    def _close_once(self) -> None:
-        with self._lock:
-            kept, self._kept = self._kept, None
-            if kept is not None:
-                if kept.has_stale_words:
-                    search.scour_if_free(kept)
-                kept.close()  # the last connection checkpoints the log into the file
+    def _disconnect(self, opened: Connection) -> None:
+        if opened.has_stale_words:
+            search.scour_if_free(opened)
+        opened.close()  # the last connection checkpoints the log into the file
 
     # --- how calls run
-
-    async def read(
-        self, work: Callable[Concatenate[Connection, P], T], *arguments: P.args, **_none: P.kwargs
-    ) -> T:
-        """Runs a function that only reads."""
-        return await self.worker.run(self._read, work, arguments)
-
-    async def write(
-        self, work: Callable[Concatenate[Connection, P], T], *arguments: P.args, **_none: P.kwargs
-    ) -> T:
-        """Runs a function that writes, in a transaction."""
-        return await self.worker.run(self._write, work, arguments)
 
     def _read(self, work: Callable[..., T], arguments: tuple[Any, ...]) -> T:
         with self._lock:
             try:
-                connection = expect_open(self._kept, self.name)
+                connection = self._opened
                 if not connection.holds():
                     raise moved(self.name)
                 return work(connection, *arguments)
@@ -175,7 +133,7 @@ class SQLiteShelf:
     def _write(self, work: Callable[..., T], arguments: tuple[Any, ...]) -> T:
         # Inlined for speed: two context managers would add a fifth to the cost of an append.
         with self._lock:
-            connection = expect_open(self._kept, self.name)
+            connection = self._opened
             if not connection.holds():
                 raise moved(self.name)
             try:
@@ -199,7 +157,7 @@ class SQLiteShelf:
 
     def _should_retry_leniently(self, error: Exception) -> bool:
         """Whether to retry after invalid text; from now on it is decoded leniently."""
-        connection = expect_open(self._kept, self.name)
+        connection = self._opened
         if not checking.is_undecodable(error) or connection.text_factory is checking.lenient:
             return False
         connection.text_factory = checking.lenient
@@ -216,7 +174,7 @@ class SQLiteShelf:
         """See `Shelf.commit`."""
         if self.is_blocking:
             return self._write(_committed, (before, stored, change))
-        return await self.worker.run(self._write, _committed, (before, stored, change))
+        return await self._worker.run(self._write, _committed, (before, stored, change))
 
     async def rows(
         self,
@@ -343,10 +301,7 @@ class SQLiteStorage(Ledger):
         """`application` is in the file's header: a store for something else has its own."""
         shelf = SQLiteShelf(Path(path), durability, blocking=blocking, application=application)
         super().__init__(shelf, takes_turns=False)
-        if not blocking:
-            # They run one at a time, each as a whole: one change of threads, not one for each step.
-            for name in _ON_WORKER:
-                setattr(self, name, partial(self.shelf.worker.drive, getattr(self, name)))
+        self.shelf.run_as_a_whole(self)
 
     async def sessions_by_time(
         self, *, limit: int, before: tuple[float, str] | None = None, without: Sequence[str] = ()
