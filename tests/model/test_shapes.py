@@ -55,9 +55,7 @@ def _is_result_part(part: AnyPart) -> bool:
     ({"role": "USER", "content": "hi"}, Message.user("hi")),
     ({"role": "human", "content": "hi"}, Message.user("hi")),
     ({"role": "model", "content": "hi"}, Message.assistant("hi")),
-    ({"content": "hi"}, Message.user("hi")),
     ({"role": "", "content": "hi"}, Message.user("hi")),
-    ({"role": None, "content": "hi"}, Message.user("hi")),
     ({"role": "system", "content": "hi"}, Message.system("hi")),
     ({"role": "developer", "content": "hi"}, Message.developer("hi")),
     ({"role": "user", "content": ["Hello", "World"]}, Message.user("Hello", "World")),
@@ -248,6 +246,8 @@ def test_unknown_fields_of_a_call_survive() -> None:
 
 @pytest.mark.parametrize("data", [
     {"role": "robot", "content": "hi"},
+    {"role": None, "content": "hi"},
+    {"content": "hi"},
     {"role": "user", "content": 5},
     {"role": "user", "content": [{"type": "hologram"}]},
     {"role": "user", "content": "hi", "name": 5},
