@@ -22,7 +22,7 @@ from dragoman.history.storage.integrity import damage_to
 from dragoman.history.storage.protocol import DuplicateIds, Entry, Filter, Fork, unreadable_row
 from dragoman.history.storage.redis import RedisStorage, checking, server
 from dragoman.history.storage.redis import storage as reading
-from dragoman.history.storage.redis.connection import promise_of
+from dragoman.history.storage.redis.server import promise_of
 from dragoman.testing.conformance.stores.data import copy_of, entry, stored
 from tests.history.storage.backend_redis import URL, emptied, expect_server
 

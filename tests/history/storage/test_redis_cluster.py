@@ -120,6 +120,6 @@ async def test_a_client_for_a_cluster_is_rejected() -> None:
 )
 def test_every_error_of_a_cluster_has_the_advice(error: Exception) -> None:
     """Whatever class redis-py raises."""
-    from dragoman.history.storage.redis.connection import explanation
+    from dragoman.history.storage.redis.server import explanation
 
     assert REMEDY in str(explanation(error, "redis"))

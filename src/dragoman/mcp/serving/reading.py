@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from typing import NamedTuple
 
 from dragoman.errors import ConfigError, InvalidInputError
-from dragoman.history.branch_paths import stretches
+from dragoman.history.branches import stretches
 from dragoman.history.storage.protocol import Row, Session, Storage
 from dragoman.history.stored_session import Keeper
 from dragoman.mcp.serving.markdown import markdown

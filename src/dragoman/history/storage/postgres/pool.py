@@ -1,20 +1,197 @@
-"""A connection pool without background tasks.
-
-A pool with background tasks must be closed before its event loop ends: if left open, it may hang
-the loop, because a task that is connecting treats cancellation as a connection failure. Here
-connections are created by the caller, and idle ones block nothing.
-"""
+"""Connections to PostgreSQL: a pool, what is borrowed from it, and errors in our own words."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from time import monotonic
+from typing import Any
 
 import psycopg
+from psycopg.pq import TransactionStatus
 
-from dragoman.history.storage.postgres.link import Connection
+from dragoman.errors import StoreError
+from dragoman.history.storage.postgres.settings import Settings, qualified
+from dragoman.history.storage.shelf import LostReply
+
+# With these, the server closes the connection, or temporarily refuses one.
+_LOST = {"57P01", "57P02", "57P03", "57P05", "25P03"}
+AGAIN = {"40001", "40P01"}
+NOTHING = "nothing was written"
+UNKNOWN = (
+    "it is unknown whether the write succeeded: reload the session to find out, or write the"
+    " same messages again (they are not stored twice)"
+)
+DUPLICATE = "23505"
+READ_ONLY = "25006"
+
+
+class Refused(StoreError):  # noqa: N818 - named as in `dragoman.errors`
+    """The server rejected a statement and rolled it back."""
+
+    def __init__(self, name: str, state: str, constraint: str | None = None) -> None:
+        reason = _REASONS.get(state) or _CLASSES.get(state[:2])
+        reason = reason or f"PostgreSQL reports error code {state}, see its manual"
+        super().__init__(f"the store {name} failed: {reason}; {NOTHING}")
+        self.state = state
+        self.constraint = constraint
+
+
+class Late(StoreError):  # noqa: N818 - named as in `dragoman.errors`
+    """A statement timed out."""
+
+    def __init__(self, name: str, seconds: float, outcome: str = NOTHING) -> None:
+        super().__init__(f"the store {name} did not respond within {seconds:g} seconds; {outcome}")
+        self.seconds = seconds
+
+
+class Lost(StoreError):  # noqa: N818 - named as in `dragoman.errors`
+    """The connection broke."""
+
+    def __init__(self, name: str, outcome: str = NOTHING) -> None:
+        super().__init__(f"the connection to the store {name} was lost; {outcome}")
+
+
+class Unreachable(StoreError):  # noqa: N818 - named as in `dragoman.errors`
+    """No connection is available."""
+
+    def __init__(self, name: str, reason: str, outcome: str = NOTHING) -> None:
+        super().__init__(f"the store {name} can't be reached: {reason}; {outcome}")
+        self.reason = reason
+
+
+def is_lost(state: str | None) -> bool:
+    """Whether an error with this code (`None`: a client error) ended the connection."""
+    return state in _LOST or (state or "").startswith("08")
+
+
+_REASONS = {
+    "22003": "a number is too large for its column",
+    "25006": "the server is read-only, such as a replica; use the primary in the URL (see"
+    " target_session_attrs in PostgreSQL's manual)",
+    "3F000": "the schema does not exist",
+    "42501": "permission denied; grant the user the permission, or let another user open the"
+    " store once to create its tables",
+    "42P01": "its tables are missing; open the store again to create them",
+    "42P07": "the schema contains another program's tables; use a separate schema for the store",
+    "53100": "the server's disk is full; free some space and try again",
+    "53300": "the server has no free connections; raise its max_connections or lower `connections`",
+    "54000": "a message's id is too long for PostgreSQL to index (about 2,700 bytes)",
+    "57014": "the server cancelled the statement because of its timeout",
+    "26000": "a pooler mixed up prepared statements; add prepared=no to the URL",
+    "42P05": "a pooler mixed up prepared statements; add prepared=no to the URL",
+}
+_CLASSES = {
+    "22": "PostgreSQL can't store a value",
+    "28": "the user or password is wrong",
+    "40": "a concurrent write to the same rows; try again",
+    "53": "the server is out of memory or another resource",
+    "55": "the tables are locked",
+    "58": "the server's disk can't be read or written",
+    "XX": "the server's data is damaged; see its log",
+}
+
+
+# --- `Link`
+
+
+Connection = psycopg.AsyncConnection[tuple[Any, ...]]
+
+
+class Link:
+    """A borrowed connection. Every statement has a timeout, so that nothing hangs forever."""
+
+    __slots__ = ("_connection", "_seconds", "_settings")
+
+    def __init__(self, connection: Connection, settings: Settings, seconds: float) -> None:
+        self._connection = connection
+        self._settings = settings
+        self._seconds = seconds
+
+    @property
+    def name(self) -> str:
+        """The name of the store."""
+        return self._settings.name
+
+    @property
+    def schema(self) -> str:
+        """The schema that contains the tables."""
+        return self._settings.schema
+
+    @property
+    def server(self) -> int:
+        """The server's major version."""
+        return self._connection.info.server_version // 10000
+
+    async def fetch(
+        self, template: str, values: Sequence[Any] = (), *, plan: bool | None = None
+    ) -> list[tuple[Any, ...]]:
+        """The rows of a statement; with `plan=False` it is planned for these values."""
+        cursor = await self._executed(template, values, plan=plan)
+        return await cursor.fetchall()
+
+    async def run(self, template: str, values: Sequence[Any] = ()) -> int:
+        """Runs a statement; returns the number of affected rows."""
+        return (await self._executed(template, values)).rowcount
+
+    async def begin(self) -> None:
+        """Begins a transaction, with timeouts on the server too."""
+        limit = max(1, round(self._seconds * 1000))
+        await self._executed(
+            "BEGIN ISOLATION LEVEL READ COMMITTED;"
+            f"SET LOCAL statement_timeout = {limit};"
+            f"SET LOCAL idle_in_transaction_session_timeout = {limit}",
+            (),
+            plan=False,
+            binary=False,  # several statements at once support text results only
+        )
+
+    async def _executed(
+        self,
+        template: str,
+        values: Sequence[Any],
+        *,
+        plan: bool | None = None,
+        binary: bool = True,
+    ) -> psycopg.AsyncCursor[tuple[Any, ...]]:
+        statement = qualified(template, self._settings.schema)
+        try:
+            async with asyncio.timeout(self._seconds):
+                return await self._connection.execute(
+                    statement, values or None, prepare=plan, binary=binary
+                )
+        except TimeoutError:
+            raised: StoreError = Late(self.name, self._seconds)
+        except psycopg.Error as error:
+            raised = self._explained(error)
+        except UnicodeError:
+            raised = Refused(self.name, "22021")
+        raise raised
+
+    def _explained(self, error: psycopg.Error) -> StoreError:
+        if self._connection.closed or is_lost(error.sqlstate):
+            return Lost(self.name)
+        return Refused(self.name, error.sqlstate or "22000", error.diag.constraint_name)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no transaction is in progress."""
+        return self._connection.pgconn.transaction_status == TransactionStatus.IDLE
+
+    async def end(self, failed: Exception | None) -> None:
+        """Closes the connection before it is returned, if it can't be used again."""
+        read_only = isinstance(failed, Refused) and failed.state == READ_ONLY
+        if read_only or isinstance(failed, (Lost, LostReply)) or not self.is_idle:
+            await self._connection.close()
+
+
+# --- the pool
+#
+# A pool with background tasks must be closed before its event loop ends: if left open, it may hang
+# the loop, because a task that is connecting treats cancellation as a connection failure. Here
+# connections are created by the caller, and idle ones block nothing.
+
 
 _IDLE = 600.0  # seconds after which an idle connection is not used again
 _OLD = 3600.0  # maximum age in seconds, as settings of the server may have changed
