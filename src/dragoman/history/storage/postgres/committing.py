@@ -10,7 +10,7 @@ from dragoman.errors import StoreError
 from dragoman.history.storage import sql
 from dragoman.history.storage.heads import Stored
 from dragoman.history.storage.postgres import search
-from dragoman.history.storage.postgres.pool import DUPLICATE, Refused
+from dragoman.history.storage.postgres.failures import DUPLICATE, Refused
 from dragoman.history.storage.postgres.schema import TYPES, row_columns, text_of
 from dragoman.history.storage.protocol import DuplicateIds, Row
 from dragoman.history.storage.shelf import Change

@@ -19,20 +19,16 @@ from psycopg.types.numeric import Int8Dumper
 
 from dragoman.errors import InvalidInputError, StoreError
 from dragoman.history.storage.postgres import schema
-from dragoman.history.storage.postgres.pool import (
+from dragoman.history.storage.postgres.failures import (
     AGAIN,
     NOTHING,
     UNKNOWN,
-    Closed,
-    Connection,
-    Exhausted,
     Late,
-    Link,
     Lost,
-    Pool,
     Refused,
     Unreachable,
 )
+from dragoman.history.storage.postgres.pool import Closed, Connection, Exhausted, Link, Pool
 from dragoman.history.storage.postgres.settings import Settings
 from dragoman.history.storage.shelf import LostReply
 
