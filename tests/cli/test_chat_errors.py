@@ -20,7 +20,7 @@ from dragoman.cli.chat.typed import PipedLines
 from dragoman.cli.exit_codes import clean_ending
 from dragoman.errors import ToolRetry
 from dragoman.transport.scripted import ScriptedModel
-from tests.cli.loopback import DRAGOMAN, refused, said, script, serving, streamed
+from tests.cli.loopback import DRAGOMAN, Goes, refused, said, script, serving, streamed
 from tests.cli.samples import SECRET
 from tests.cli.test_chat import TOOLS, call, run, stored
 
@@ -55,6 +55,20 @@ def test_the_received_part_of_an_interrupted_answer_is_stored(
     assert (done.exit_code, done.stdout) == (5, "Half an\n")
     last = stored()[-1]
     assert (last.role.value, last.text, last.finish) == ("assistant", "Half an", "error")
+
+
+def test_an_error_in_mid_stream_says_what_the_provider_said(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """After the part that came, as for an error in place of the response."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
+    error = b'data: {"error": {"message": "out of memory", "code": 500}}\n\n'
+    answer = streamed("Half", " an", is_whole=False)
+    with serving(Goes(pieces=[*(answer.pieces or ()), error])) as vendor:
+        done = run("openai:gpt-4.1", "--base-url", f"{vendor.url}/v1", "--dialect", "openai-chat",
+                   stdin="Well?\n")  # fmt: skip
+    assert (done.exit_code, done.stdout) == (5, "Half an\n")
+    assert done.stderr.endswith("provider message: out of memory\n")
 
 
 @pytest.mark.parametrize(

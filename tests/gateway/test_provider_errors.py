@@ -9,6 +9,9 @@ import pytest
 from aiohttp import web
 
 from dragoman.gateway.access_log import json_line, text_line
+from dragoman.model.events import StreamError
+from dragoman.model.parts import Text
+from dragoman.wire.dialect import dialect
 from tests.gateway.answers import KINDS, Provider, frames_of, said
 from tests.gateway.client_requests import FRONTS, ask, body_for, path_for
 from tests.gateway.test_chat import gateway_to
@@ -138,28 +141,105 @@ def test_of_several_models_the_most_useful_sentence_is_told() -> None:
     assert told(answer).endswith(": busy")
 
 
-@pytest.mark.parametrize("front", FRONTS)
-def test_a_stream_that_fails_says_why(front: str) -> None:
-    """Once, at its end, with the keys masked."""
+def error_frame(name: str, message: str) -> bytes:
+    """How a provider reports an error in mid-stream."""
+    body: Any = {"error": {"message": message, "code": 500}}
+    if name == "anthropic":
+        body = {"type": "error", "error": {"type": "api_error", "message": message}}
+    elif name == "openai-responses":
+        body = {"type": "error", "code": "server_error", "message": message, "param": None}
+    elif name == "ollama":
+        return json.dumps({"error": message}).encode() + b"\n"
+    return b"data: " + json.dumps(body).encode() + b"\n\n"
 
-    class Failing(Provider):
+
+BEGINNINGS = {
+    "openai-chat": b'"role":"assistant"',
+    "openai-responses": b"event: response.created",
+    "anthropic": b"event: message_start",
+}
+
+
+class Failing(Provider):
+    """Begins its answer, says something about why it goes no further, and closes."""
+
+    size = 10**6
+    """Bytes that are sent at once."""
+
+    def __init__(self, name: str, message: str | None) -> None:
+        super().__init__(name)
+        frames = frames_of(name, said(Text("Begun " * 999), Text("on")))
+        self.begun = b"".join(frames[:2] if len(frames) > 2 else frames[:1])
+        self.message = message
+
+    async def __call__(self, request: web.Request) -> web.StreamResponse:
+        """Fail."""
+        await request.read()
+        kind = "application/x-ndjson" if self.name == "ollama" else "text/event-stream"
+        reply = web.StreamResponse(headers={"content-type": kind})
+        await reply.prepare(request)
+        data = self.begun
+        if self.message is not None:
+            data += error_frame(self.name, self.message.format(host=request.host))
+        for start in range(0, len(data), self.size):
+            await reply.write(data[start : start + self.size])
+        return reply
+
+
+@pytest.mark.parametrize("back", KINDS)
+@pytest.mark.parametrize("front", FRONTS)
+def test_a_stream_that_fails_says_why(front: str, back: str) -> None:
+    """Once, at its end, with keys and addresses masked; also where frames are passed through."""
+    message = 'out of memory, upstream-key, http://{host}/v1 "quoted"'
+    with gateway_to(Failing(back, message)) as (serving, records):
+        path, body = path_for(front, stream=True), body_for(front, stream=True)
+        answer = ask(serving.url, path, body)
+    assert answer.body.count(b"out of memory, ***, *** ") == 1
+    assert b"upstream-key" not in answer.body
+    assert b"127.0.0.1" not in answer.body
+    assert b"could not be reached" not in answer.body
+    assert records[0].error == "StreamInterrupted"
+
+
+@pytest.mark.parametrize("message", [None, "out of memory", "upstream-key " + "long " * 999])
+@pytest.mark.parametrize("name", FRONTS)
+def test_a_stream_that_is_passed_through_ends_once(name: str, message: str | None) -> None:
+    """What the client gets after the frames that came is one error, and no second beginning."""
+    path, body = path_for(name, stream=True), body_for(name, stream=True)
+    provider, answers = Failing(name, message), []
+    for provider.size in (10**6, 7):
+        with gateway_to(provider) as (serving, _):
+            answers.append(ask(serving.url, path, body).body)
+    assert b"upstream-key" not in answers[0]
+    if message is not None:
+        assert answers[0] == answers[1]
+    if message == "out of memory":
+        assert answers[0].endswith(error_frame(name, message))
+    decoder = dialect(name).stream_decoder()
+    events = [*decoder.feed(answers[1]), *decoder.close()]
+    (error,) = [event for event in events if isinstance(event, StreamError)]
+    assert len(error.message) <= 501
+    assert name not in BEGINNINGS or answers[1].count(BEGINNINGS[name]) == 1
+
+
+def test_what_concerns_the_operators_account_stays_inside_in_mid_stream() -> None:
+    """As in a whole response, where the frames are passed through."""
+
+    class Limited(Failing):
         async def __call__(self, request: web.Request) -> web.StreamResponse:
             await request.read()
             reply = web.StreamResponse(headers={"content-type": "text/event-stream"})
             await reply.prepare(request)
-            begun = frames_of("openai-chat", said())
-            error = {"error": {"message": "out of memory, upstream-key", "code": 500}}
-            await reply.write(begun[0] + begun[1] + b"data: " + json.dumps(error).encode())
-            await reply.write(b"\n\n")
+            error = {"message": "Rate limit of Acme", "code": "rate_limit_exceeded"}
+            begun = frames_of(self.name, said())[0]
+            await reply.write(begun + b"data: " + json.dumps({"error": error}).encode() + b"\n\n")
             return reply
 
-    with gateway_to(Failing("openai-chat")) as (serving, records):
-        path, body = path_for(front, stream=True), body_for(front, stream=True)
+    path, body = path_for("openai-chat", stream=True), body_for("openai-chat", stream=True)
+    with gateway_to(Limited("openai-chat", None)) as (serving, _):
         answer = ask(serving.url, path, body)
-    assert answer.body.count(b"out of memory") == 1
-    if front != "openai-chat":  # passed through
-        assert b"upstream-key" not in answer.body
-    assert records[0].error is not None
+    assert b"Acme" not in answer.body
+    assert b"the provider's rate limit was exceeded" in answer.body
 
 
 @pytest.mark.parametrize("wanted", [False, True])

@@ -32,7 +32,8 @@ def explained(error: DragomanError, address: str | None = None) -> str:
     if isinstance(error, ConnectError) and address is not None:
         return f"{error.reason} ({address})"
     if isinstance(error, TransportError):
-        return error.reason
+        cause = error.__cause__  # what the provider reported in mid-stream
+        return explained(cause) if isinstance(cause, ProviderError) else error.reason
     if not isinstance(error, ProviderError):
         return str(error)
     details = [

@@ -39,11 +39,10 @@ from dragoman.model.frozen import EMPTY
 from dragoman.model.requests import Request
 from dragoman.model.responses import Response
 from dragoman.model.usage import Usage
-from dragoman.transport.answers import events_of, read_answer
+from dragoman.transport.answers import events_of, made_at, read_answer
 from dragoman.transport.direct.response import DirectReply
-from dragoman.transport.origins import made_at
 from dragoman.transport.protocol import Reply, Timeouts, read_body
-from dragoman.transport.stream_attempt import Incoming
+from dragoman.transport.stream_attempt import Incoming, reported_in_stream
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.front import Front, FrontEncoder, PassingFilter
 from dragoman.wire.known_fields import known_fields, without_fields
@@ -123,6 +122,8 @@ class Exchange(UpstreamTask):
     """Encodes the stream in progress."""
     _passing: PassingFilter | None = None
     """Filters the stream that is being passed through."""
+    _begun: PassingStream | None = None
+    """Reads it."""
     _is_same_dialect = False
 
     def __init__(
@@ -354,7 +355,7 @@ class Exchange(UpstreamTask):
             )  # fmt: skip
             await self._stream(again, upstream, model)
             return
-        passing = PassingStream(dialect)
+        self._begun = passing = PassingStream(dialect)
         counted = StreamSize(dialect)
         self._passing = keep = front.form.passing_filter(front.request) or WholeFrames(kind)
         content_type = reply.headers.get("content-type", "text/event-stream")
@@ -363,19 +364,31 @@ class Exchange(UpstreamTask):
             **_request_id_headers(reply),
             **self.loss_headers(),
         }
-        passage = Passage(self.sink, passing, keep, counted, limits.between_events)
+
+        def refused(event: StreamError) -> DragomanError:
+            cause = reported_in_stream(dialect, event, reply.headers)
+            error = StreamInterrupted(cause.reason)
+            error.__cause__ = cause
+            upstream.locate(error, model)
+            return error
+
+        passage = Passage(self.sink, passing, keep, counted, limits.between_events, refused)
         await self.sink.begin(headers)
         try:
             failure = await passage.forward(first, pieces)
         finally:  # clients may disconnect after the last event, before the end of the stream
             passing.close()
             self._note_passed(passing, counted, passage.size)
-        if failure is None and not passing.is_complete:
+        rest = b""
+        if failure is None:
+            rest, failure = passage.rest()
+        self.error = passage.failure
+        if failure is None and self.error is None and not passing.is_complete:
             failure = StreamInterrupted("the stream ended before the response was complete")
         if failure is not None:
             await self.abort(failure)
         else:
-            await self.sink.end(keep.close())
+            await self.sink.end(rest)
 
     def _note_passed(self, passing: PassingStream, counted: StreamSize, size: int) -> None:
         self.is_complete = passing.is_complete
@@ -390,6 +403,8 @@ class Exchange(UpstreamTask):
         self.error = error
         if self.encoder is None:  # the stream was passed through
             self.encoder = self.front().stream()
+            if self._begun is not None and self._begun.has_begun:
+                self.encoder.resume(self._begun.response)
         before = b"" if self._passing is None else self._passing.gap
         await self.sink.end(before + self.encoder.fail(error))
 

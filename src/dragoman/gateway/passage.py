@@ -2,31 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from typing import Any
 
-from dragoman.errors import DragomanError
+from dragoman.errors import DragomanError, InvalidInputError
 from dragoman.gateway.delivered import StreamSize
 from dragoman.gateway.http import Call
 from dragoman.gateway.upstream_task import Sink
+from dragoman.model.events import StreamError
+from dragoman.model.jsontext import dumps, loads
 from dragoman.transport.direct.response import DirectReply
 from dragoman.transport.protocol import too_much
-from dragoman.transport.silence import Silence
+from dragoman.transport.stream_attempt import Silence
+from dragoman.wire.error_reporting import provider_sentence, reported
 from dragoman.wire.front import PassingFilter
 from dragoman.wire.lane.passing import PassingStream
 
 MAX_RESPONSE_BYTES = 256 * 1024 * 1024
 
 
+class _EndHereError(Exception):
+    """The rest of the stream must not be passed on."""
+
+    def __init__(self, before: bytes) -> None:
+        super().__init__()
+        self.before = before
+
+
 class Passage:
     """One stream: reads its metadata and filters its frames on the way."""
 
+    failure: DragomanError | None = None
+    """The error that the provider reported in mid-stream, which the client was told."""
+
     def __init__(
         self, sink: Sink, passing: PassingStream, keep: PassingFilter, counted: StreamSize,
-        silence: float | None,
+        silence: float | None, refused: Callable[[StreamError], DragomanError],
     ) -> None:  # fmt: skip
-        """`silence` limits the seconds without an event."""
+        """`silence` limits the seconds without an event; `refused` is the error of an event."""
         self._sink = sink
         self._read = passing.feed
+        self._errors = passing.errors
+        self._refused = refused
+        self._keep = keep
         self._filter = keep.feed
         self._count = counted.feed
         self._silence = Silence(silence)
@@ -52,9 +70,22 @@ class Passage:
                 data = self._passed(piece)
                 if data:
                     await sink.write(data)
+        except _EndHereError as end:
+            if end.before:
+                await sink.write(end.before)
+            failure, self.failure = self.failure, None
+            return failure
         except DragomanError as error:
-            return error
+            return None if self.failure is not None else error
         return None
+
+    def rest(self) -> tuple[bytes, DragomanError | None]:
+        """What is left when the stream has ended; or the error with which to end it."""
+        try:
+            return self._told(self._keep.close()), None
+        except _EndHereError as end:
+            failure, self.failure = self.failure, None
+            return end.before, failure
 
     async def _deliver(self, reply: DirectReply, sink: Call) -> None:
         """Forward the rest without waking this task for every chunk."""
@@ -78,4 +109,42 @@ class Passage:
             raise silent
         self._count(piece)
         self._read(piece)
-        return self._filter(piece)
+        data = self._filter(piece)
+        return self._told(data) if self._errors else data
+
+    def _told(self, data: bytes) -> bytes:
+        """Whole frames, in which errors say only what the client may read."""
+        while self._errors:
+            event, frame = self._errors.pop(0)
+            error = self._refused(event)
+            self.failure = self.failure or error
+            before, found, after = data.partition(frame)
+            told = _frame_with(frame, event.message, error) if found else None
+            if told is None:
+                raise _EndHereError(before)
+            data = before + told + after
+        return data
+
+
+def _frame_with(frame: bytes, said: str, error: DragomanError) -> bytes | None:
+    """The frame of an error with the provider's sentence as clients may read it.
+
+    None if it is not a single JSON object: then the error has to be written anew.
+    """
+    sentence = provider_sentence(error) or reported(error).reason
+    if not said or sentence == " ".join(said.split()):
+        return frame
+    start, end = frame.find(b"{"), frame.rfind(b"}") + 1
+    try:
+        wire = loads(frame[start:end])
+    except InvalidInputError:
+        return None
+    return frame[:start] + dumps(_replaced(wire, said, sentence)) + frame[end:]
+
+
+def _replaced(value: Any, old: str, new: str) -> Any:
+    if isinstance(value, dict):
+        return {name: _replaced(each, old, new) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_replaced(each, old, new) for each in value]
+    return new if value == old else value

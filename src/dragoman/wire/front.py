@@ -392,6 +392,13 @@ class FrontEncoder(FlowingEncoder):
     def _close(self) -> bytes:
         return self._stamped() + self._encoder.close()
 
+    def resume(self, response: Response) -> None:
+        """Continue a stream whose beginning, which has this, was sent in another way."""
+        self._begun(
+            ResponseStart(id=response.id, model=response.model, created_at=response.created_at)
+        )
+        self._stamped()
+
     def fail(self, error: DragomanError) -> bytes:
         """The last bytes of a stream that failed: the error as an event."""
         told, self.flow = reported(error), None

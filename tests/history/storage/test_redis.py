@@ -22,7 +22,7 @@ from dragoman.history.storage.integrity import damage_to
 from dragoman.history.storage.protocol import DuplicateIds, Entry, Filter, Fork, unreadable_row
 from dragoman.history.storage.redis import RedisStorage, checking, server
 from dragoman.history.storage.redis import storage as reading
-from dragoman.history.storage.redis.server import promise_of
+from dragoman.history.storage.redis.connection import promise_of
 from dragoman.testing.conformance.stores.data import copy_of, entry, stored
 from tests.history.storage.backend_redis import URL, emptied, expect_server
 
@@ -200,18 +200,6 @@ async def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setitem(sys.modules, "redis.asyncio", None)
     with pytest.raises(ConfigError, match=r"dragoman\[redis\]"):
         await RedisStorage(URL).open()
-
-
-async def test_a_cluster_is_rejected(prefix: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before anything is written."""
-    from redis.asyncio import Redis
-
-    async def info(*_: object) -> dict[str, str]:
-        return {"redis_mode": "cluster"}
-
-    monkeypatch.setattr(Redis, "info", info)
-    with pytest.raises(ConfigError, match="cluster-enabled no"):
-        await RedisStorage(URL, prefix=prefix).open()
 
 
 async def test_a_client_can_be_passed_in(prefix: str) -> None:

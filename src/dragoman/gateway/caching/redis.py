@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from dragoman.gateway.caching.entries import MAX_ENTRY_BYTES, Entry, decode, encode
-from dragoman.history.storage.redis.server import client_of, place_of
+from dragoman.history.storage.redis.connection import client_of, place_of
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis

@@ -87,7 +87,7 @@ def with_token_limit(request: Request, target: Target, notes: list[Note]) -> Req
 def without_fast_mode(request: Request, _target: Target, notes: list[Note]) -> Request:
     """Remove the tier that is sent as `speed`, for a model that has no fast mode, or a host."""
     service = request.service
-    if service is None or SETTINGS.write(request, SILENT).get("speed") != "fast":
+    if service is None or SETTINGS.write(Request(service=service), SILENT).get("speed") != "fast":
         return request
     notes.append(Loss("service.tier", "this model has no fast mode"))
     return request.replace(service=service.replace(tier=None))

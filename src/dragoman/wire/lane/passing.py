@@ -13,6 +13,7 @@ from functools import cache
 from typing import Any
 
 from dragoman.errors import DragomanError
+from dragoman.model.events import StreamError
 from dragoman.model.responses import Response
 from dragoman.model.usage import FinishReason, Usage
 from dragoman.wire.dialect import Dialect, dialect
@@ -42,6 +43,13 @@ class PassingStream:
         self._rest = bytearray()  # of the incomplete frame
         self._last: bytes | None = None
         self._has_begun = self._is_over = False
+        self.errors: list[tuple[StreamError, bytes]] = []
+        """The errors that the provider reported so far, each with its frame."""
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether a frame came that is no comment."""
+        return self._has_begun
 
     @property
     def usage(self) -> Usage | None:
@@ -163,10 +171,12 @@ class PassingStream:
     def _read(self, frames: bytes) -> bool:
         """Decode frames; returns whether they had any meaning."""
         try:
-            return bool(self._decoder.feed(frames))
+            found = self._decoder.feed(frames)
         except DragomanError:
             self._is_over = True  # not a stream of this dialect
             return False
+        self.errors += [(event, frames) for event in found if type(event) is StreamError]
+        return bool(found)
 
 
 @cache

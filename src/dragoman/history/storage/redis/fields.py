@@ -1,4 +1,4 @@
-"""What stands in Redis: the names of keys, the fields of a head, the lines of rows."""
+"""Converts heads to the fields of a hash, and rows to lines."""
 
 from __future__ import annotations
 
@@ -8,61 +8,12 @@ from typing import Any
 
 import msgspec
 
-from dragoman.errors import InvalidInputError
 from dragoman.history.identity import FIELDS
 from dragoman.history.records import parsed, row_of
 from dragoman.history.storage.earlier_heads import Earlier, migrated
 from dragoman.history.storage.heads import Stored
 from dragoman.history.storage.integrity import place_of
 from dragoman.history.storage.protocol import MAIN, Row, unreadable_row
-
-_COMMITTED = 7
-_PREFIX = re.compile(r"[A-Za-z0-9_.:-]{1,100}")
-
-
-class Keys:
-    """The keys of a store."""
-
-    def __init__(self, prefix: str) -> None:
-        if not _PREFIX.fullmatch(prefix):
-            msg = "a key prefix must be up to 100 ASCII letters, digits, '_', '-', '.' and ':'"
-            raise InvalidInputError(msg)
-        self._prefix = prefix
-        self._last: tuple[str, list[str]] = "", []  # most calls are about the same session again
-        self.sessions = f"{prefix}:sessions"
-        self.asides = f"{prefix}:asides"
-        self.feed = f"{prefix}:feed"
-        self.feed_last = f"{prefix}:feed:last"
-
-    def of(self, digest: str, what: str) -> str:
-        """One key of a session; the braces put all of them into one slot."""
-        return f"{self._prefix}:{{{digest}}}:{what}"
-
-    def written(self, digest: str) -> list[str]:
-        """The keys for a script: those of a session, and those of the store."""
-        if digest == self._last[0]:
-            return self._last[1]
-        own = [self.of(digest, what) for what in ("session", "records", "ids")]
-        later = (self.of(digest, what) for what in ("done", "head", "rows", "aside"))
-        keys = [*own, self.sessions, self.feed, self.feed_last, *later, self.asides]
-        self._last = digest, keys
-        return keys
-
-    def committed(self, digest: str) -> list[str]:
-        """The first of these, for a commit."""
-        return self.written(digest)[:_COMMITTED]
-
-    def heads(self) -> list[str]:
-        """Patterns that match all heads."""
-        return [f"{self._prefix}:{{*}}:session"]
-
-    def digest_of(self, head: str) -> str:
-        """The digest in the name of a head."""
-        return head[len(self._prefix) + 2 :].partition("}")[0]
-
-
-# --- heads and rows
-
 
 _DIGITS = re.compile(rb"[0-9]{1,16}")
 _NOBODY = (None,) * len(FIELDS)

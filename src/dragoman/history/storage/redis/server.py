@@ -3,168 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from importlib.util import find_spec
 from math import ceil
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
-from urllib.parse import urlsplit
 
-from dragoman.errors import ConfigError, Corrupt, InvalidInputError, StoreError
+from dragoman.errors import StoreError
 from dragoman.history.storage.redis import scripts
-from dragoman.history.storage.redis.fields import Keys
+from dragoman.history.storage.redis.connection import explanation
+from dragoman.history.storage.redis.keys import Keys
 from dragoman.history.storage.shelf import LostReply
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
     from redis.commands.core import AsyncScript
-
-
-_MAX_CONNECTIONS = 32  # maximum connections of a storage: each call in progress needs one
-_NUMBERED = re.compile(r"^/?[0-9]*/?$")
-_TIMEOUT = 30.0  # seconds to wait for a response, or for a free connection
-
-
-def client_of(url: str) -> Redis:
-    """A client that never retries by itself."""
-    expect_package()
-    from redis.asyncio import BlockingConnectionPool, Redis
-    from redis.asyncio.retry import Retry
-    from redis.backoff import NoBackoff
-
-    try:
-        pool = BlockingConnectionPool.from_url(
-            url,
-            max_connections=_MAX_CONNECTIONS,
-            timeout=_TIMEOUT,
-            socket_timeout=_TIMEOUT,
-            socket_connect_timeout=10.0,
-            retry=Retry(NoBackoff(), 0),
-            decode_responses=False,
-        )
-        pool.connection_class(**pool.connection_kwargs)  # fails here rather than at the first use
-    except (ValueError, TypeError):  # the message may quote the password
-        pool = None
-    if pool is None or not _NUMBERED.search(urlsplit(url).path):
-        msg = (
-            "the URL of a Redis store must be redis://host:port/number or rediss://…, with no"
-            " options except prefix and those of redis-py"
-        )
-        raise InvalidInputError(msg)
-    return Redis.from_pool(pool)
-
-
-def expect_package() -> None:
-    """Raises if redis-py is not installed."""
-    try:
-        is_there = find_spec("redis.asyncio") is not None
-    except (ImportError, ValueError):
-        is_there = False
-    if not is_there:
-        msg = "Redis support requires another package: pip install 'dragoman[redis]'"
-        raise ConfigError(msg)
-
-
-def place_of(url: str) -> str:
-    """The location in a URL, without user and password."""
-    try:
-        parts = urlsplit(url)
-        host, port = parts.hostname or "localhost", parts.port or 6379
-    except ValueError:
-        return "redis"
-    if parts.scheme == "unix":
-        return f"redis:{parts.path}"
-    return f"redis:{host}:{port}{parts.path.rstrip('/')}"
-
-
-def explanation(error: Exception, name: str) -> StoreError:
-    """What happened, and what to do about it; the server's own message may quote values."""
-    kind = Corrupt if "WRONGTYPE" in str(error) else StoreError  # also inside a script's error
-    return kind(f"the store {name} failed: {_reason(error)}")
-
-
-def _reason(error: Exception) -> str:
-    for kind in type(error).__mro__:
-        if kind.__name__ in _REASONS:
-            return _REASONS[kind.__name__]
-    word = "WRONGTYPE" if "WRONGTYPE" in str(error) else str(error).split(" ", 1)[0]
-    return _WORDS.get(word, f"{type(error).__name__}; the write was not acknowledged")
-
-
-CLUSTER = (
-    "it is a cluster, which is not supported because the list of sessions and the sessions are in"
-    " different slots; nothing was written. Use a server without cluster mode (cluster-enabled no),"
-    " or Sentinel"
-)
-_REASONS = {
-    "AuthenticationError": "user or password is wrong or missing",
-    "AuthorizationError": "user or password is wrong or missing",
-    "NoPermissionError": "its user is not permitted to run a command; nothing was written",
-    "BusyLoadingError": "the server is still starting; nothing was written, try again",
-    "ReadOnlyError": "the server is a read-only replica; nothing was written, use the primary",
-    "OutOfMemoryError": "the server's memory is full; nothing was written, free some memory",
-    "TimeoutError": "the server did not respond in time; it is unknown whether a write succeeded,"
-    " reload the session",
-    "ConnectionError": "the connection was lost or could not be made; it is unknown whether a write"
-    " succeeded, reload the session",
-    "OSError": "the connection was lost or could not be made",
-    "ClusterError": CLUSTER,
-    "ClusterDownError": CLUSTER,
-    "ClusterCrossSlotError": CLUSTER,
-    "AskError": CLUSTER,
-    "TryAgainError": CLUSTER,
-}
-_WORDS = {
-    "DB": "the server has no database with this number; nothing was written",
-    "OOM": _REASONS["OutOfMemoryError"],
-    "CROSSSLOT": CLUSTER,
-    "MOVED": CLUSTER,
-    "CLUSTERDOWN": CLUSTER,
-    "WRONGTYPE": "a key has the wrong type: it is damaged (run `dragoman history repair` to rebuild"
-    " the session), or another program uses its keys (choose another prefix); nothing was written",
-    "MISCONF": "the server can't save to its disk and rejects writes; nothing was written",
-    "NOREPLICAS": "the server has too few replicas to accept writes; nothing was written",
-}
-
-
-async def settings_of(client: Redis) -> dict[str, str]:
-    """The server's persistence settings; empty if they may not be queried."""
-    from redis.exceptions import ResponseError
-
-    try:
-        raw: Any = await client.config_get("appendonly", "appendfsync", "save")
-    except ResponseError:
-        return {}
-    return {_text(name): _text(value) for name, value in raw.items()}
-
-
-def _text(value: bytes | str) -> str:
-    return value if isinstance(value, str) else value.decode(errors="replace")
-
-
-def promise_of(settings: dict[str, str]) -> str:
-    """What the settings mean for an acknowledged message."""
-    if not settings:
-        return "unknown: the server does not reveal its settings (CONFIG GET)"
-    if settings.get("appendonly") == "yes":
-        return _PROMISES.get(settings.get("appendfsync", ""), _PROMISES["no"])
-    if settings.get("save"):
-        return "snapshots only: everything after the last one is lost if the server crashes"
-    return "none: everything is lost when the server stops"
-
-
-_PROMISES = {
-    "always": "append-only file, synced at every write: survives a power cut",
-    "everysec": "append-only file, synced every second: survives a crash of the server; a power"
-    " cut may lose the last second or two",
-    "no": "append-only file, synced by the operating system: survives a crash of the server; a"
-    " power cut may lose half a minute",
-}
-
-
-# --- calls
-
 
 T = TypeVar("T")
 PAGE = 500
@@ -193,6 +45,19 @@ class Server:
 
     # --- calls
 
+    async def each(
+        self, tags: Sequence[str], call: Callable[[Any, str], object], *, is_atomic: bool = False
+    ) -> list[Any]:
+        """The replies to one call for each tag, made in one go."""
+
+        async def ask() -> list[Any]:
+            async with self.client.pipeline(transaction=is_atomic) as pipeline:
+                for tag in tags:
+                    call(pipeline, tag)
+                return await pipeline.execute()
+
+        return await self.ask(ask)
+
     async def ask(self, call: Callable[[], Awaitable[T]]) -> T:
         """Makes a call that may be repeated if the connection is lost."""
         try:
@@ -204,7 +69,7 @@ class Server:
     async def once(self, call: Callable[[], Awaitable[T]]) -> T:
         """Makes a call; translates the client's exceptions."""
         from redis.exceptions import ConnectionError as Broken
-        from redis.exceptions import RedisError
+        from redis.exceptions import RedisClusterException, RedisError
         from redis.exceptions import TimeoutError as Late
 
         try:
@@ -216,6 +81,8 @@ class Server:
                 error, OSError
             )
             is_late = isinstance(error, (Late, TimeoutError))
+        except RedisClusterException as error:  # no node answers
+            raised, is_lost, is_late = explanation(error, self.name), True, False
         except RedisError as error:
             raised, is_lost, is_late = explanation(error, self.name), False, False
         raise Lost(str(raised), is_late=is_late) if is_lost else raised
@@ -232,6 +99,11 @@ class Server:
                 is_late = error.is_late
         await self._afresh(_TRIES[-1])
         return await self.once(call)
+
+    def nodes(self) -> Sequence[Any]:
+        """What has keys: the primaries of a cluster, or the server itself."""
+        client: Any = self.client
+        return client.get_primaries() if self.keys.is_cluster else [client]
 
     async def _afresh(self, pause: float) -> None:
         """Waits, and drops all idle connections: whatever broke one broke them all."""

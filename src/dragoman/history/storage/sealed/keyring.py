@@ -9,7 +9,7 @@
 error, from an altered record. The format is frozen: every later version reads it.
 
 Records with a `place` are bound to it, and to everything stored in plain text next to them; see
-`dragoman.history.storage.sealed.binding`. Older records have none, and are bound to their session
+the section on associated data. Older records have none, and are bound to their session
 and id. The kind `SealedHead` proves the state of a session, `SealedCheckpoint` that of a store.
 """
 
