@@ -178,8 +178,9 @@ class StreamDecoder(FrameDecoder[SseEvent]):
     def _block_start(self, wire: Block) -> None:
         index, block = _index(wire), wire.get("content_block")
         known = self._blocks.get(index)
-        if known is not None and known.is_begun_by(block):
-            return  # repeated
+        is_again = known is not None and known.is_begun_by(block)
+        if known is not None and is_again and (known.may_go_on or not self._is_repeated):
+            return  # text that follows the end of its block begins another
         if known is not None and index is not None and self._is_repeated:
             self._start_over(wire)
             return

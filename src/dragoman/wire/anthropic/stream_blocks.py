@@ -53,11 +53,14 @@ class GrowingBlock:
         self.is_open = True
 
     def is_begun_by(self, wire: Any) -> bool:
-        """Whether a start is that of this block again: of the same call, or before it grew."""
-        if not self.is_open or wire != self._beginning:
-            return False
-        is_named = isinstance(wire, dict) and wire.get("id") is not None
-        return is_named or not (self._pieces or self._citations)
+        """Whether a start is that of this block again, maybe after its end."""
+        return bool(wire == self._beginning)
+
+    @property
+    def may_go_on(self) -> bool:
+        """Whether a repeated start may be followed by the rest of this block."""
+        is_named = isinstance(self._beginning, dict) and self._beginning.get("id") is not None
+        return self.is_open and (is_named or not (self._pieces or self._citations))
 
     def grow(self, delta: Block) -> PartDelta | None:
         """Decode a delta; None if it adds nothing, or only to the part emitted at the stop.
