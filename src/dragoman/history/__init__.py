@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from dragoman.history.sent_window import Window
     from dragoman.history.storage.chain import ChainStorage
     from dragoman.history.storage.files import FileStorage
+    from dragoman.history.storage.mariadb import MariaDBStorage
     from dragoman.history.storage.memory import MemoryStorage
     from dragoman.history.storage.postgres import PostgresStorage
     from dragoman.history.storage.protocol import Erasure, Filter, Hit, Session, Storage, Total
@@ -42,6 +43,7 @@ _HOMES = {
     "storage.chain": ("ChainStorage",),
     "storage.files": ("FileStorage",),
     "storage.memory": ("MemoryStorage",),
+    "storage.mariadb": ("MariaDBStorage",),
     "storage.postgres": ("PostgresStorage",),
     "storage.protocol": ("Erasure", "Filter", "Hit", "Session", "Storage", "Total"),
     "storage.redis": ("RedisStorage",),
@@ -62,6 +64,7 @@ __all__ = [
     "Filter",
     "Hit",
     "ImportResult",
+    "MariaDBStorage",
     "MemoryStorage",
     "PostgresStorage",
     "RedisStorage",

@@ -158,6 +158,24 @@ def test_names_that_stand_twice_are_refused(front: str) -> None:
         assert not behind.asked
 
 
+@pytest.mark.parametrize("front", FRONTS)
+def test_an_object_has_a_thousand_fields_at_most(front: str) -> None:
+    """Each of them is compared with the known ones; at the top level and in settings objects."""
+    known = known_fields(dialect(front))
+    inside = next(name for name in known.inside if known.inside[name].exact)
+
+    def asked(count: int, path: str | None) -> None:
+        fields = {f"x{number}": 1 for number in range(count)}
+        body = json.dumps(fields if path is None else {path: fields}).encode()
+        split = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
+        assert not accepted(body, split, known).losses
+
+    for path in (None, inside):
+        asked(1_000, path)
+        with pytest.raises(InvalidRequest, match="more than 1,000 fields"):
+            asked(100_000, path)
+
+
 def test_two_spellings_of_one_field_are_refused() -> None:
     """Gemini's fields have two names: with both, it would be open which one counts."""
     config = {"generationConfig": {"maxOutputTokens": 1}}

@@ -31,16 +31,14 @@ from dragoman.wire.anthropic.response import (
     is_usage,
     report_losses,
 )
-from dragoman.wire.anthropic.stream import EVENTS
+from dragoman.wire.anthropic.stream import EVENTS, GROWING
 from dragoman.wire.anthropic.stream_block_writers import (
-    MESSAGE_STOP,
     BlockWriter,
     BlockWriting,
     TextWriter,
     frame,
     writer_of,
 )
-from dragoman.wire.anthropic.stream_blocks import KNOWN_DELTAS, TEXT_DELTAS
 from dragoman.wire.cut_calls import LEFT_OUT, finish_beside
 from dragoman.wire.fitting.tools import is_blank
 from dragoman.wire.framing import is_event_name
@@ -97,7 +95,7 @@ class StreamEncoder(EventEncoder):
         self._begun = body = self._head(_well_formed(body))
         if body["id"] is not self._start.id:
             self._start = self._start.replace(id=body["id"])
-        return frame("message_start", message=body)
+        return self._writing.send("message_start", message=body)
 
     def _head(self, body: Block) -> Block:
         """The message of `message_start`."""
@@ -112,7 +110,7 @@ class StreamEncoder(EventEncoder):
         return super()._choice_finish(event) + self._message_start()
 
     def _end(self) -> bytes:
-        return self._message_start() + self._queue.finish() + self._message_delta() + MESSAGE_STOP
+        return self._message_start() + self._queue.finish() + self._message_delta()
 
     def _message_delta(self) -> bytes:
         choice = self._choice()
@@ -128,7 +126,8 @@ class StreamEncoder(EventEncoder):
         beside = {key: late.pop(key) for key in _BESIDE_DELTA & late.keys()}
         delta = {"stop_reason": sent.get("stop_reason"),
                  "stop_sequence": sent.get("stop_sequence"), **late}  # fmt: skip
-        return frame("message_delta", **self._tail(delta, usage), **beside)
+        end = self._writing.send("message_delta", **self._tail(delta, usage), **beside)
+        return end + self._writing.send("message_stop")
 
     def _choice(self) -> Choice:
         """The choice without its content, but with refusals, which are outside the content."""
@@ -188,7 +187,7 @@ class StreamEncoder(EventEncoder):
     # --- errors and unknown events
 
     def _error(self, error: events.StreamError) -> bytes:
-        return frame("error", **encode_stream_error(error))
+        return self._writing.send("error", **encode_stream_error(error))
 
     def _held_back(self) -> Iterable[Loss]:
         usage = () if self._usage is self._begun_usage else super()._held_back()
@@ -233,7 +232,7 @@ def _is_unknown(payload: Block) -> bool:
     kind = delta.get("type") if isinstance(delta, dict) else None
     if not isinstance(delta, dict) or type(kind) is not str:
         return False
-    return kind not in KNOWN_DELTAS or delta.get(TEXT_DELTAS.get(kind, "")) == ""
+    return kind not in GROWING.deltas or delta.get(GROWING.texts.get(kind, "")) == ""
 
 
 def _is_empty(part: AnyPart) -> bool:
@@ -282,7 +281,7 @@ class _Queued:
 class BlockQueue:
     """Writes parts as blocks, one at a time (W66)."""
 
-    __slots__ = ("_index", "_is_finished", "_is_open", "_last", "_number", "_parts", "_queue",
+    __slots__ = ("_index", "_is_finished", "_last", "_number", "_parts", "_queue",
                  "_writing")  # fmt: skip
 
     def __init__(self, writing: BlockWriting) -> None:
@@ -292,12 +291,12 @@ class BlockQueue:
         self._number = 0  # index of the next part
         self._last = -1  # index of the latest part that is content
         self._index = 0  # index of the open or next block
-        self._is_open = self._is_finished = False
+        self._is_finished = False
 
     @property
     def open_index(self) -> int | None:
         """The index of the open block, if there is one."""
-        return self._index if self._is_open else None
+        return self._index if self._writing.stream.state == "within" else None
 
     @property
     def held_back(self) -> list[int]:
@@ -424,7 +423,6 @@ class BlockQueue:
         if queued.writer is None:
             queued.writer = writer_of(queued.part, queued.number, self._writing)
             written = queued.writer.begin(self._index)
-            self._is_open = bool(written)
         waiting = queued.waiting
         if not waiting:
             return written
@@ -432,10 +430,9 @@ class BlockQueue:
         return written + b"".join([queued.writer.grow(self._index, delta) for delta in waiting])
 
     def _end(self, queued: _Queued) -> bytes:
+        is_open = self.open_index is not None
         written = b"" if queued.writer is None else queued.writer.end(self._index, queued.final)
-        if self._is_open or written:
-            self._index += 1
-        self._is_open = False
+        self._index += is_open or bool(written)
         self._queue.popleft()  # only the first part in the queue can end
         queued.is_over = True
         return written
