@@ -171,7 +171,7 @@ def test_call_without_id_gets_one(wire_id: dict[str, Any]) -> None:
         {"type": "document", "source": {"type": "content", "content": []}},
         {"type": "document", "source": {"type": "text", "data": 1, "media_type": "text/plain"}},
         {"type": ["text"], "text": "hi"},
-        {"text": "hi"},
+        {"name": "hi"},
         None,
     ],
 )
