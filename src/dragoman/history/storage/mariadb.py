@@ -49,7 +49,13 @@ _FEED = (
         for event, row in (("insert", "new"), ("update", "new"), ("delete", "old"))
     ),
 )
-_MAKE = f"INSERT IGNORE INTO our.heads ({sql.HEAD_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_MAKE = f"""INSERT INTO our.heads ({sql.HEAD_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON DUPLICATE KEY UPDATE id = id"""
+# The driver logs the server's warnings: nothing is created that is there.
+_HAS_TABLES = """SELECT 1 FROM information_schema.tables
+WHERE table_schema = database() AND table_name = 'our.aside'"""
+_HAS_FEED = """SELECT 1 FROM information_schema.triggers
+WHERE trigger_schema = database() AND trigger_name = 'our.feed_delete'"""
 _MOVE = """UPDATE our.heads SET stamp = ?, at = ?, document = ?, id = last_insert_id(id)
 WHERE digest = ? AND stamp = ?"""
 _NAMED = 'UPDATE our.heads SET agent = ?, chat = ?, "user" = ?, "group" = ?, scope = ? WHERE id = ?'
@@ -107,7 +113,7 @@ class MariaDBShelf:
         if self._free is None:
             self._free = []
             try:
-                await self._each(_TABLES.split(";"))
+                await self._make(_HAS_TABLES, _TABLES.split(";"))
             except BaseException:
                 await self.close()
                 raise
@@ -170,8 +176,8 @@ class MariaDBShelf:
 
         return await connect(**self._options)
 
-    async def _each(self, statements: Sequence[str]) -> None:
-        for statement in statements:
+    async def _make(self, has_last: str, statements: Sequence[str]) -> None:
+        for statement in () if await self._fetch(has_last) else statements:
             await self._run(partial(_once, statement, ()))
 
     async def _fetch(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
@@ -256,7 +262,7 @@ class MariaDBShelf:
 
     async def watch(self) -> None:
         """See `Shelf.watch`."""
-        await self._each(_FEED)
+        await self._make(_HAS_FEED, _FEED)
 
     async def changes(self, after: str, limit: int) -> tuple[Sequence[str], str]:
         """See `Shelf.changes`."""

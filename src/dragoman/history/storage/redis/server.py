@@ -85,6 +85,11 @@ class Server:
             raised, is_lost, is_late = explanation(error, self.name), True, False
         except RedisError as error:
             raised, is_lost, is_late = explanation(error, self.name), False, False
+        except AttributeError as error:
+            # After a lost connection, redis-py closes those of a node while others still write.
+            if not self.keys.is_cluster:
+                raise
+            raised, is_lost, is_late = explanation(error, self.name), True, False
         raise Lost(str(raised), is_late=is_late) if is_lost else raised
 
     async def again(self, call: Callable[[], Awaitable[T]], *, is_late: bool = False) -> T:
