@@ -12,18 +12,17 @@ from dragoman.errors import NotFound, StoreError
 from dragoman.history import arguments
 from dragoman.history.branching import Branching
 from dragoman.history.config import ChatHistoryConfig, Hook
+from dragoman.history.hooks import Calls
 from dragoman.history.hooks import with_hooks as joined_hooks
 from dragoman.history.identity import SessionIdentity
+from dragoman.history.live_windows import State
 from dragoman.history.records import message_in
-from dragoman.history.save_lock import SaveLock
 from dragoman.history.sending import Sending
-from dragoman.history.state import State
 from dragoman.history.storage.protocol import NO_MESSAGE, Filter, Storage, conflict
 from dragoman.history.storage_urls import StoragePlace, storage_at
 from dragoman.history.stored_session import PINNED, DamagedMessage, Keeper
 from dragoman.history.trimming import Trimmer
-from dragoman.history.unsaved_changes import Pending
-from dragoman.history.user_callbacks import Calls
+from dragoman.history.unsaved_changes import Pending, SaveLock
 from dragoman.model.collection import Messages
 from dragoman.model.ids import new_id
 from dragoman.model.messages import Message

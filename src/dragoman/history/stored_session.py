@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from dragoman.errors import ConfigError, Conflict, Corrupt, NotFound, StoreError
-from dragoman.history.branch_paths import Stretch, read_path, read_tail, stretches
+from dragoman.history.branches import Stretch, read_path, read_tail, stretches
 from dragoman.history.identity import SessionIdentity
 from dragoman.history.records import body_of, is_sealed, message_in
 from dragoman.history.reported_tokens import usage_of

@@ -23,8 +23,7 @@ from pathlib import Path
 from time import monotonic, sleep
 
 from dragoman.errors import ConfigError, StoreError
-from dragoman.history.storage.anchoring import Anchor
-from dragoman.history.storage.private_folders import make_private_folder
+from dragoman.history.storage.places import Anchor, make_private_folder
 
 _LOCK_TIMEOUT = 30.0  # seconds to wait for another process's write: far longer than any takes
 _SHARD = re.compile(r"[0-9a-f]{2}")

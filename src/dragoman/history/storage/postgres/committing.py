@@ -11,12 +11,12 @@ from dragoman.history.storage import sql
 from dragoman.history.storage.heads import Stored
 from dragoman.history.storage.postgres import search
 from dragoman.history.storage.postgres.failures import DUPLICATE, Refused
-from dragoman.history.storage.postgres.values import TYPES, row_columns, text_of
+from dragoman.history.storage.postgres.schema import TYPES, row_columns, text_of
 from dragoman.history.storage.protocol import DuplicateIds, Row
 from dragoman.history.storage.shelf import Change
 
 if TYPE_CHECKING:
-    from dragoman.history.storage.postgres.link import Link
+    from dragoman.history.storage.postgres.pool import Link
 
 _BATCH = 1000
 _MAKE = f"""

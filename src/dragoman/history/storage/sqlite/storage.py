@@ -15,9 +15,9 @@ from typing import Any, TypeVar
 
 from dragoman.history.identity import escaped
 from dragoman.history.storage import sql
-from dragoman.history.storage.anchoring import moved
 from dragoman.history.storage.heads import Stored, listed
 from dragoman.history.storage.ledger import Ledger
+from dragoman.history.storage.places import moved
 from dragoman.history.storage.protocol import (
     Dated,
     DuplicateIds,
