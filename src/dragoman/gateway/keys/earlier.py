@@ -26,7 +26,7 @@ from dragoman.history.storage.sql import HEAD_COLUMNS
 from dragoman.history.storage.sqlite import schema
 
 if TYPE_CHECKING:
-    from dragoman.history.storage.postgres.link import Link
+    from dragoman.history.storage.postgres.pool import Link
     from dragoman.history.storage.postgres.storage import PostgresShelf
     from dragoman.history.storage.redis.storage import RedisShelf
 
