@@ -8,7 +8,7 @@ from typing import Any
 
 from dragoman.model.requests import Output, ThinkingConfig
 from dragoman.wire.anthropic.dialect import NAME, ORIGIN, Block, is_own
-from dragoman.wire.anthropic.tools_schemas import ANTHROPIC_STRICT, MAX_OPTIONAL, MAX_UNIONS
+from dragoman.wire.anthropic.tools import ANTHROPIC_STRICT, MAX_OPTIONAL, MAX_UNIONS
 from dragoman.wire.losses import NEAREST_EFFORT
 from dragoman.wire.overlay import fields_of, overlay_of, with_overlay
 from dragoman.wire.overlay_edits import PartlyRead, Places
