@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from dragoman.history.chat import ChatHistory
     from dragoman.history.config import ChatHistoryConfig
     from dragoman.history.identity import SessionIdentity
+    from dragoman.history.live_windows import Window
     from dragoman.history.retention import Retention, SweepResult, sweep
-    from dragoman.history.sent_window import Window
     from dragoman.history.storage.chain import ChainStorage
     from dragoman.history.storage.files import FileStorage
     from dragoman.history.storage.mariadb import MariaDBStorage
@@ -38,8 +38,8 @@ _HOMES = {
     "identity": ("SessionIdentity",),
     "stored_session": ("DamagedMessage",),
     "storage_urls": ("open_storage", "storage_at"),
+    "live_windows": ("Window",),
     "retention": ("Retention", "SweepResult", "sweep"),
-    "sent_window": ("Window",),
     "storage.chain": ("ChainStorage",),
     "storage.files": ("FileStorage",),
     "storage.memory": ("MemoryStorage",),

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from dragoman.errors import ConfigError, InvalidInputError
-from dragoman.history.branch_paths import stretches
+from dragoman.history.branches import stretches
 from dragoman.history.storage.protocol import Row, Session, Storage
 from dragoman.history.stored_session import Keeper
 from dragoman.mcp.serving.served_sessions import ENCRYPTED

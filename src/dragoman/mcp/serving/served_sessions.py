@@ -10,12 +10,11 @@ from typing import Any, NamedTuple
 
 from dragoman.errors import ConfigError, InvalidInputError, NotFound
 from dragoman.history.chat import ChatHistory
-from dragoman.history.encrypted_search import encrypted_sessions, scanned
 from dragoman.history.identity import FIELDS, SessionIdentity
 from dragoman.history.session_summaries import Listed, looked_at, sessions_with_digest
 from dragoman.history.storage.protocol import EVERYTHING, Filter, Hit, Session, Storage
 from dragoman.history.storage.sealed import SealedStorage
-from dragoman.history.transfer import every_session
+from dragoman.history.transfer import encrypted_sessions, every_session, scanned
 from dragoman.model.jsontext import dumps, loads
 
 _ID_DIGITS = 12  # digits of an id that are never taken for the start of a name

@@ -63,11 +63,14 @@ class GrowingBlock:
         self.is_open = True
 
     def is_begun_by(self, wire: Any) -> bool:
-        """Whether a start is that of this block again: of the same call, or before it grew."""
-        if not self.is_open or wire != self._beginning:
-            return False
-        is_named = isinstance(wire, dict) and wire.get("id") is not None
-        return is_named or not self._folded.has_grown()
+        """Whether a start is that of this block again, maybe after its end."""
+        return bool(wire == self._beginning)
+
+    @property
+    def may_go_on(self) -> bool:
+        """Whether a repeated start may be followed by the rest of this block."""
+        is_named = isinstance(self._beginning, dict) and self._beginning.get("id") is not None
+        return self.is_open and (is_named or not self._folded.has_grown())
 
     def grow(self, delta: Block) -> PartDelta | None:
         """Decode a delta; None if it adds nothing, or only to the part emitted at the stop.
@@ -260,8 +263,9 @@ class StreamDecoder(FrameDecoder[SseEvent]):
     def _block_start(self, wire: Block) -> None:
         index, block = _index(wire), wire.get("content_block")
         known = self._blocks.get(index)
-        if known is not None and known.is_begun_by(block):
-            return  # repeated
+        is_again = known is not None and known.is_begun_by(block)
+        if known is not None and is_again and (known.may_go_on or not self._is_repeated):
+            return  # text that follows the end of its block begins another
         if known is not None and index is not None and self._is_repeated:
             self._start_over(wire)
             return

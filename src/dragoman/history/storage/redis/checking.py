@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 from dragoman.errors import Corrupt
-from dragoman.history.storage.lines import parsed
+from dragoman.history.records import parsed
 from dragoman.history.storage.redis.fields import place_in
 from dragoman.history.storage.redis.server import PAGE, Server
 
