@@ -7,6 +7,7 @@ import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -14,7 +15,9 @@ from dragoman.errors import Overloaded
 from dragoman.gateway.intake import BodyRoom
 from tests.environment import PATIENCE
 from tests.gateway.abuse.stage import CANARY, Stage, read_raw, refused, request, staged
-from tests.gateway.client_requests import body_for, path_for
+from tests.gateway.answers import Provider
+from tests.gateway.client_requests import ask, body_for, path_for
+from tests.gateway.running import place, routed, running, upstream
 
 pytestmark = pytest.mark.whole
 
@@ -111,25 +114,27 @@ def _until(is_so: object) -> None:
         time.sleep(0.05)
 
 
-def test_large_bodies_have_a_limit_together(tmp_path: Path) -> None:
+def test_large_bodies_have_a_limit_together() -> None:
     """While some are held, others are refused; once they are given back, they are served."""
     mebibyte = 1024 * 1024
-    with staged(tmp_path, max_body=4 * mebibyte, body_memory=6 * mebibyte) as stage:
-        text = "x" * (3 * mebibyte + mebibyte // 2)
-        body = json.dumps(body_for("openai-chat", text, model="openai-chat.good")).encode()
-        whole = request("/v1/chat/completions", body)
-        with stage.connect() as first:
-            first.sendall(whole[:-1])
-            refusal = stage.post("openai-chat", body)
-            deadline = time.monotonic() + PATIENCE
-            while refusal.status == 200 and time.monotonic() < deadline:  # it was read first
-                refusal = stage.post("openai-chat", body)
-            assert "body_memory" in refused("openai-chat", refusal, 503)
-            assert refusal.headers["retry-after"]
-            stage.serves()  # a small one
-            first.sendall(whole[-1:])
-            assert first.recv(64).startswith(b"HTTP/1.1 200 ")
-        assert stage.post("openai-chat", body).status == 200
+    body = json.dumps(body_for("openai-chat", "x" * 3 * mebibyte)).encode()
+    path, whole = path_for("openai-chat"), request(path_for("openai-chat"), body)
+    with upstream(Provider("openai-chat")) as url:
+        at = place("lab", "openai-compatible", url)
+        config = routed(at, max_body=4 * mebibyte, body_memory=5 * mebibyte)
+        with running(config) as serving:
+            room, address = serving.gateway.bodies, urlsplit(serving.url)
+            with socket.create_connection((address.hostname, address.port), PATIENCE) as first:
+                first.sendall(whole[:-1])
+                _until(lambda: room.held > 2 * mebibyte)
+                refusal = ask(serving.url, path, body)
+                assert "body_memory" in refused("openai-chat", refusal, 503)
+                assert refusal.headers["retry-after"]
+                assert ask(serving.url, path, body_for("openai-chat")).status == 200
+                first.sendall(whole[-1:])
+                assert first.recv(64).startswith(b"HTTP/1.1 200 ")
+            _until(lambda: room.held == 0)
+            assert ask(serving.url, path, body).status == 200
 
 
 def test_a_key_has_half_of_the_memory_for_bodies() -> None:
