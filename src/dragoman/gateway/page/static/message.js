@@ -3,7 +3,7 @@ import { html, memo, useState, useRef, useEffect, Button, CopyButton, Some } fro
 import { exactly } from './api.js';
 import { Icon } from './icons.js';
 import { Markdown } from './markdown.js';
-import { Media } from './media.js';
+import { KeptAttachment, Media } from './media.js';
 import { Plain } from './plain.js';
 import { visible } from './text.js';
 import { cost, compact, exact, when } from './format.js';
@@ -69,7 +69,6 @@ function Editor({ view, text, onSend, onCancel }) {
   const ref = useRef(null);
   const [kept, setKept] = useState(() => keptOf(view));
   const send = () => (ref.current.value.trim() || kept.length) && onSend(ref.current.value, kept);
-  const nameOf = (part) => visible(part.name || part.kind);
   useEffect(() => { ref.current.focus(); ref.current.setSelectionRange(text.length, text.length); }, []);
   const keys = (event) => {
     event.stopPropagation();
@@ -77,8 +76,7 @@ function Editor({ view, text, onSend, onCancel }) {
     if (event.key === 'Enter' && !event.shiftKey && !event.isComposing) { event.preventDefault(); send(); }
   };
   return html`<div class="editor">
-    ${kept.length > 0 && html`<ul class="attachments" aria-label="Attached files">${kept.map((index) => html`<li key=${index} class="attachment"><${Icon} name="file" /><span>${nameOf(view.parts[index])}</span>
-      <${Button} kind="plain small" icon="close" label=${`Remove ${nameOf(view.parts[index])}`} onClick=${() => setKept(kept.filter((one) => one !== index))} /></li>`)}</ul>`}
+    ${kept.length > 0 && html`<ul class="attachments" aria-label="Attached files">${kept.map((index) => html`<li key=${index}><${KeptAttachment} part=${view.parts[index]} onRemove=${() => setKept(kept.filter((one) => one !== index))} /></li>`)}</ul>`}
     <textarea ref=${ref} rows="4" aria-label="Edit the message" onKeyDown=${keys}>${text}</textarea>
     <div class="row"><p class="muted grow">Creates a new branch. The original message is kept.</p>
     <${Button} text="Cancel" onClick=${onCancel} /><${Button} kind="primary" text="Send" onClick=${send} /></div></div>`;
