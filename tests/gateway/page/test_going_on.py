@@ -307,6 +307,28 @@ def test_names_of_files_are_shown_as_they_are(flow: Flow) -> None:
     page.locator(".editor .attachment img").wait_for()
 
 
+def test_the_focus_is_never_lost(flow: Flow) -> None:
+    """Whoever uses the keyboard goes on from the button, or from where the edited message was."""
+    page = flow.start("One", "Two")
+    page.fill(COMPOSER, "First")
+    page.get_by_label("Send (Enter)").focus()
+    page.keyboard.press("Enter")
+    page.get_by_text("One").wait_for()
+    until(page, "!document.querySelector('.live')")
+    label = "document.activeElement.getAttribute('aria-label')"
+    assert page.evaluate(label) == "Send (Enter)"
+    page.locator(".message.user").focus()
+    page.keyboard.press("e")
+    page.locator(".editor textarea:focus").wait_for()
+    page.keyboard.press("Escape")
+    assert page.evaluate(label) == "You"
+    page.keyboard.press("e")
+    page.locator(".editor textarea:focus").wait_for()
+    page.keyboard.press("Enter")
+    page.get_by_text("Two").wait_for()
+    assert page.evaluate(label) == "Messages"
+
+
 # --- models
 
 

@@ -87,7 +87,7 @@ export function Composer({ busy, models, model, setModel, options, setOptions, t
       <${ModelPicker} models=${models} value=${model} onChange=${setModel} />
       <span class="grow"></span>
       ${busy ? html`<${Button} kind="primary stop" icon="stop" label="Stop (Escape)" onClick=${onStop} />`
-        : html`<${Button} kind="primary" icon="send" label="Send (Enter)" disabled=${!text.trim() && !files.length} onClick=${send} />`}
+        : html`<${Button} kind="primary" icon="send" label="Send (Enter)" aria-disabled=${!text.trim() && !files.length} onClick=${send} />`}
     </div>
   </div>`;
 }
