@@ -4,7 +4,7 @@ import { CUT_OFF, ask, events, fileAsBase64 } from './api.js';
 import { prepared } from './markdown.js';
 import { store, announce, failed, toast } from './ui.js';
 import { draft } from './draft.js';
-import { changed, go, onChangeElsewhere, place } from './state.js';
+import { changed, gateway, go, onChangeElsewhere, place } from './state.js';
 
 const FIRST = 40; // messages in the first page: slightly more than a screenful
 const PAGE = 200;
@@ -76,13 +76,14 @@ export async function rename(id, title) {
 }
 
 const entitled = new Set();
-/** Lets the gateway's model write a title for a conversation without one; without it, the first line is shown. */
-export async function entitle(id) {
-  if (entitled.has(id)) return;
+/** After a response, lets the gateway's model write a title if there is none; without it, the first line is shown. */
+async function entitle() {
+  const { id, title } = now();
+  if (title || entitled.has(id) || !gateway.value.info?.writes_titles) return;
   entitled.add(id);
   try {
-    const { title } = await ask(`conversations/${encodeURIComponent(id)}/title`, { method: 'POST', body: {} });
-    if (now().id === id) conversation.patch({ title });
+    const written = await ask(`conversations/${encodeURIComponent(id)}/title`, { method: 'POST', body: {} });
+    if (now().id === id) conversation.patch({ title: written.title });
     changed();
   } catch { entitled.delete(id); /* the next response is another chance */ }
 }
@@ -162,6 +163,7 @@ async function resume(control, failure) {
   if (!found) { finish(failure); return; }
   conversation.patch({ live: null });
   update(found);
+  if (!found.run && !isUnanswered(found)) entitle();
 }
 
 // All tabs of a browser share six connections to a gateway: one that nobody sees reads no events.
@@ -217,6 +219,7 @@ const HANDLERS = {
     if (view) settle(view, false);
     conversation.patch({ live: null });
     announce('Response complete');
+    entitle();
   },
   error(event) { finish(event); },
 };

@@ -3,7 +3,7 @@ import { html, useState, useEffect, useRef, useMemo, useStore, Button, Dialog, M
 import { Icon } from './icons.js';
 import { ask } from './api.js';
 import { gateway, place, go, lensSource, changes, changed, address, firstModel, firstModelTold } from './state.js';
-import { conversation, chosen, choose, open, loadEarlier, reach, switchBranch, talk, stop, rename, entitle } from './conversation.js';
+import { conversation, chosen, choose, open, loadEarlier, reach, switchBranch, talk, stop, rename } from './conversation.js';
 import { draft } from './draft.js';
 import { Composer, attach, optionsOf, settingsOf } from './composer.js';
 import { Thread } from './thread.js';
@@ -29,12 +29,6 @@ export function Talk() {
   useEffect(() => { if ((id || null) !== conversation.value.id) open(id || null); }, [id]);
   useEffect(() => { if (!id) input.current?.focus(); }, [id]);
   useEffect(() => { if (id && query.message) reach(query.message).then((there) => there && thread.current.reveal(query.message, 'center')); }, [id, query.message, shown.loading]);
-
-  const answering = useRef(false);
-  useEffect(() => { // after a response, not on opening what was held long ago
-    if (answering.current && !shown.live && shown.id && !shown.title && !shown.error && info?.writes_titles) entitle(shown.id);
-    answering.current = Boolean(shown.live);
-  }, [Boolean(shown.live)]);
 
   const request = async (more) => talk({ model: model || await firstModelTold(), system: options.system, settings: settingsOf(options), tools: options.tools, ...more });
   const act = useMemo(() => ({}), []);
