@@ -70,7 +70,7 @@ function Editor({ view, text, onSend, onCancel }) {
   const [kept, setKept] = useState(() => keptOf(view));
   const send = () => {
     if (!ref.current.value.trim() && !kept.length) return;
-    ref.current.closest('.thread').focus(); // this message goes
+    document.querySelector(matchMedia('(pointer: fine)').matches ? '.composer > textarea' : '.thread').focus(); // this message goes; no keyboard on the screen
     onSend(ref.current.value, kept);
   };
   const cancel = () => { ref.current.closest('[data-message]').focus(); onCancel(); };
