@@ -1,12 +1,14 @@
 """Which cases of a large table `make test` runs: the others are `thorough`.
 
 A parametrised test runs on the first, the middle and the last value of each of its parameters, and
-on every dialect and every backend that its values name, in as few cases as cover all these. What
-must not be sampled says so: `pytest.mark.whole` keeps every case (rules, hostile input).
+on every dialect and every backend that its values name, in as few cases as cover all these. Tables
+of hostile input are not sampled: each of their cases is an attack or a mistake of its own. A test's
+name tells that it is one. What else must not be sampled is marked: `pytest.mark.whole` (rules).
 """
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
@@ -15,6 +17,9 @@ from zlib import crc32
 
 import pytest
 
+_HOSTILE = re.compile(
+    r"attack|forged|garbage|hostile|invalid|junk|malformed|nonsense|refused|rejected|stranger|tricks"
+)
 _BACKENDS = Path(__file__).resolve().parent / "history" / "storage"
 
 BACKENDS = sorted(path.stem.removeprefix("backend_") for path in _BACKENDS.glob("backend_*.py"))
@@ -81,10 +86,15 @@ def leave_out(items: Iterable[pytest.Item]) -> None:
     for found in functions.values():
         share = [item for item in found if not _is_other_backend(item)]
         chosen = {share[number] for number in sample([_case(item, named) for item in share])}
-        is_whole = found[0].get_closest_marker("whole") is not None
+        is_whole = _is_hostile(found[0]) or found[0].get_closest_marker("whole") is not None
         for item in found:
             if item not in (share if is_whole else chosen):
                 item.add_marker(pytest.mark.thorough)
+
+
+def _is_hostile(item: pytest.Item) -> bool:
+    """Whether a test's name says that it is about hostile input, or about mistakes."""
+    return _HOSTILE.search(item.nodeid.partition("[")[0].rpartition("::")[2]) is not None
 
 
 def _is_elsewhere(item: pytest.Item) -> bool:

@@ -35,6 +35,7 @@ EXTRAS = {
     "encryption",
     "gateway",
     "local",
+    "mariadb",
     "mcp",
     "otel",
     "peers",

@@ -58,6 +58,12 @@ def test_whole_tables_are_never_sampled(row: int, request: pytest.FixtureRequest
     assert request.node.get_closest_marker("thorough") is None, row
 
 
+@pytest.mark.parametrize("row", range(5))
+def test_hostile_input_is_never_sampled(row: int, request: pytest.FixtureRequest) -> None:
+    """The name says it: attacks and mistakes are all tried."""
+    assert request.node.get_closest_marker("thorough") is None, row
+
+
 @pytest.mark.parametrize("row", range(9))
 def test_the_rest_is_thorough(row: int, request: pytest.FixtureRequest) -> None:
     """What a sample leaves out runs with `make test-thorough`, not nowhere."""

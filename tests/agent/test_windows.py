@@ -254,7 +254,7 @@ class TestCost:
     async def _counted(
         self, size: int, monkeypatch: pytest.MonkeyPatch, counted: list[Message]
     ) -> Sequence[tuple[int, int, int]]:
-        from dragoman.history import counted_tokens, part_tokens
+        from dragoman.history import part_tokens, tokens
 
         real = part_tokens.size_of_message
 
@@ -262,7 +262,7 @@ class TestCost:
             counted.append(message)
             return real(message)
 
-        monkeypatch.setattr(counted_tokens, "size_of_message", watch)
+        monkeypatch.setattr(tokens, "size_of_message", watch)
         seen: list[tuple[int, int, int]] = []
         for number in (10, 1_000):
             storage = Watched()

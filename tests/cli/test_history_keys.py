@@ -7,6 +7,8 @@ import json
 import os
 import sqlite3
 import stat
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -64,21 +66,16 @@ class Safe:
         connection.close()
 
 
-class _history:  # noqa: N801 - a block, as `open_sync` gives one
+@contextmanager
+def _history(url: str, key: bytes, id: str, **config: Any) -> Generator[BlockingChatHistory]:
     """The history in the store, opened with a key; the store is closed with it."""
-
-    def __init__(self, url: str, key: bytes, id: str, **config: Any) -> None:
-        self.config = config
-        inner, _ = storage_at(url, blocking=True)
-        self.storage = SealedStorage(inner, keys={id: key}, current=id, accept_plain=False)
-
-    def __enter__(self) -> BlockingChatHistory:
-        self.history = ChatHistory.open_sync(ANA, self.storage, self.config)
-        return self.history.__enter__()
-
-    def __exit__(self, *error: object) -> None:
-        self.history.__exit__(None, None, None)
-        portal.run_inline(self.storage.close())
+    inner, _ = storage_at(url, blocking=True)
+    storage = SealedStorage(inner, keys={id: key}, current=id, accept_plain=False)
+    try:
+        with ChatHistory.open_sync(ANA, storage, config) as history:
+            yield history
+    finally:
+        portal.run_inline(storage.close())
 
 
 @pytest.fixture
@@ -215,8 +212,8 @@ def test_an_altered_record_is_found_with_the_key(safe: Safe) -> None:
     assert found.exit_code == 1
     named = [each for each in json.loads(found.stdout) if each["seq"] is not None]
     assert {(each["session"], each["seq"]) for each in named} == {(ANA.digest, 1)}
-    with pytest.raises(Corrupt, match="accept_damaged"):
-        _history(safe.url, KEY, "2026").__enter__()
+    with pytest.raises(Corrupt, match="accept_damaged"), _history(safe.url, KEY, "2026"):
+        pass
     assert safe.run("export", *safe.keyed).stdout.count("In Mostar.") == 1
     with _history(safe.url, KEY, "2026", accept_damaged=True) as history:
         assert len(history.messages()) == 1

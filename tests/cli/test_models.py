@@ -10,9 +10,8 @@ from click.testing import CliRunner, Result
 
 from dragoman.cli.commands import dragoman as command
 from dragoman.providers import registry
-from dragoman.transport.local.cache import models_folder
 from dragoman.transport.local.catalogue import PACKAGED
-from dragoman.transport.local.fetching import kept_at
+from dragoman.transport.local.fetching import kept_at, models_folder
 from tests.cli.loopback import acme, listed, refused, serving
 from tests.cli.samples import SECRET
 from tests.transport.package_index import MODEL, packaged, wheel

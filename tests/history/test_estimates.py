@@ -26,11 +26,17 @@ from dragoman import (
     ToolResult,
     Video,
 )
-from dragoman.history.counted_tokens import ALL_REPORTS, Cover
-from dragoman.history.media_tokens import image_tokens, media_tokens
-from dragoman.history.part_tokens import Size, size_of_message, size_of_parts, size_of_tools
-from dragoman.history.text_tokens import json_tokens, text_tokens
-from dragoman.history.tokens import estimate, estimate_tools
+from dragoman.history.part_tokens import (
+    Size,
+    image_tokens,
+    json_tokens,
+    media_tokens,
+    size_of_message,
+    size_of_parts,
+    size_of_tools,
+    text_tokens,
+)
+from dragoman.history.tokens import ALL_REPORTS, Cover, estimate, estimate_tools
 from dragoman.model.parts import Origin
 
 

@@ -24,7 +24,7 @@ from dragoman import (
     Usage,
     Video,
 )
-from dragoman.history.media_tokens import dimensions, image_tokens, media_tokens
+from dragoman.history.part_tokens import dimensions, image_tokens, media_tokens
 from dragoman.history.tokens import Around, Count, count, estimate, estimate_tools
 from dragoman.model.messages import make_message
 from dragoman.model.parts import Opaque, ServerToolCall, ServerToolResult

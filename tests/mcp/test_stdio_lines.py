@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman import Agent
-from dragoman.mcp import stdio_lines
+from dragoman.mcp import transports
 from dragoman.testing import ScriptedModel
 from tests.mcp.servers import calling, process
 
 
 async def test_an_endless_line_closes_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     """The call fails at the limit instead of filling the memory; the next one has a new process."""
-    monkeypatch.setattr(stdio_lines, "MAX_LINE_BYTES", 1_000_000)
+    monkeypatch.setattr(transports, "MAX_LINE_BYTES", 1_000_000)
     async with process(timeout=20.0) as server:
         model = ScriptedModel([calling("drone"), calling("echo", word="back"), "Done."])
         result = await Agent(model, tools=[server]).send("Hi")
@@ -38,7 +38,7 @@ async def test_a_long_line_arrives_whole() -> None:
 )
 def test_complete_lines_are_returned_whatever_the_chunks(text: str, sizes: list[int]) -> None:
     """No text is lost, and each piece except the last ends with a line end."""
-    decoder, data = stdio_lines._Lines(), text.encode()
+    decoder, data = transports._Lines(), text.encode()
     pieces, place = [], 0
     while place < len(data):
         size = sizes[place % len(sizes)]

@@ -271,7 +271,7 @@ def test_a_result_has_a_text_whatever_it_holds(result: ToolResult, text: str, co
 
 @pytest.mark.parametrize(("make", "problem"), [
     (lambda: ToolResult.success("", "x"), "call id of a tool result must not be empty"),
-    (lambda: ToolResult.success(5, "x"), "ToolResult.call_id must be str"),  # type: ignore[arg-type]
+    (lambda: ToolResult.success(5, "x"), "call id of a tool result must be str"),  # type: ignore[arg-type]
     (lambda: ToolResult.success("c", None), "content of a tool result"),  # type: ignore[arg-type]
     (lambda: ToolResult.error("c", None), "content of a tool result"),  # type: ignore[arg-type]
     (lambda: ToolResult.success("c", [Thinking("x")]), "ToolResult.content can't hold a Thinking"),  # type: ignore[list-item]

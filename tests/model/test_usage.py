@@ -82,7 +82,8 @@ def test_a_reported_total_is_an_integer() -> None:
 @pytest.mark.parametrize("reason", FinishReason)
 def test_cut_off_turns_are_known(reason: FinishReason) -> None:
     """The calls of a turn that ended early must not be run."""
-    cut_off = {"length", "context_full", "malformed_call"}
+    cut_off = {"length", "context_full", "malformed_call", "content_filter", "refusal",
+               "cancelled", "error"}  # fmt: skip
     assert reason.is_cut_off is (reason.value in cut_off)
 
 

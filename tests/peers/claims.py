@@ -114,4 +114,5 @@ def is_unfinished(outcome: Outcome) -> None:
     """The client is told that the response is not complete."""
     if outcome.is_complete and outcome.error is None:
         assert outcome.seen is not None
-        assert outcome.seen.finish in {"length", "error"}
+        assert outcome.seen.finish is not None
+        assert outcome.seen.finish.is_cut_off

@@ -51,10 +51,48 @@ def _delta(delta: dict[str, Any], finish: str | None = None) -> dict[str, Any]:
             "choices": [choice]}  # fmt: skip
 
 
+_ARGUMENTS = '{"city": "Basel"}'
+_ITEM: dict[str, Any] = {
+    "type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "weather",
+    "arguments": _ARGUMENTS, "status": "completed",
+}  # fmt: skip
+_ADDED: dict[str, Any] = {
+    "type": "response.output_item.added", "output_index": 0,
+    "item": _ITEM | {"arguments": "", "status": "in_progress"},
+}  # fmt: skip
+_DONE: dict[str, Any] = {"type": "response.output_item.done", "output_index": 0, "item": _ITEM}
+
+
+def _response(*events: dict[str, Any]) -> Stream:
+    """A Responses stream with these events of its only item."""
+    body: dict[str, Any] = {"id": "resp_1", "object": "response", "created_at": 1, "model": "m"}
+    return Stream("openai-responses", (
+        {"type": "response.created", "response": body | {"status": "in_progress", "output": []}},
+        *events,
+        {"type": "response.completed",
+         "response": body | {"status": "completed", "output": [_ITEM]}},
+    ))  # fmt: skip
+
+
+def _piece(**call: Any) -> dict[str, Any]:
+    """A chunk of Gemini's with a piece of a call."""
+    return {"candidates": [{"content": {"role": "model", "parts": [{"functionCall": call}]}}],
+            "modelVersion": "gemini-3-pro", "responseId": "g1"}  # fmt: skip
+
+
+_HEAD: dict[str, Any] = {"tool_calls": [
+    {"index": 0, "id": "call_1", "type": "function",
+     "function": {"name": "weather", "arguments": ""}},
+]}  # fmt: skip
+_MORE: dict[str, Any] = {"tool_calls": [{"index": 0, "function": {"arguments": _ARGUMENTS}}]}
+
+
 def calls_once(outcome: Outcome) -> None:
-    """The client sees one call."""
-    assert outcome.seen is not None
-    assert [call.arguments for call in outcome.seen.message.tool_calls] == [{"city": "Basel"}]
+    """The client sees one call, streamed and whole."""
+    for each in (outcome, outcome.whole):
+        assert each is not None
+        assert each.seen is not None
+        assert [call.arguments for call in each.seen.message.tool_calls] == [{"city": "Basel"}]
 
 
 ROWS = (
@@ -87,6 +125,64 @@ ROWS = (
         "the same, for the next event of the dialect",
         Stream("anthropic", (_BEGUN, _USE, _USE, *_USED, *_ENDED)),
         (calls_once, is_finished),
+    ),
+    Row(
+        "A call whose block is opened again after its end is one call",
+        "the same, for the next place",
+        Stream("anthropic", (_BEGUN, _USE, *_USED, _USE, *_ENDED)),
+        (calls_once, is_finished),
+    ),
+    Row(
+        "A Responses call that is added again after its end is not run twice",
+        "the same, for the next dialect",
+        _response(_ADDED, _DONE, _ADDED),
+        (calls_once, is_finished),
+    ),
+    Row(
+        "A Responses call that ends twice, with other fields, is not run twice",
+        "the same, for the end of the item",
+        _response(_ADDED, _DONE, _DONE | {"item": _ITEM | {"status": None}}),
+        (calls_once, is_finished),
+    ),
+    Row(
+        "A call of Gemini's whose pieces all have its name is one call",
+        "the same, for the next dialect",
+        Stream(
+            "gemini",
+            (
+                _piece(name="weather", willContinue=True),
+                _piece(name="weather", willContinue=True),
+                _piece(
+                    name="weather",
+                    willContinue=True,
+                    partialArgs=[{"jsonPath": "$.city", "stringValue": "Ba", "willContinue": True}],
+                ),
+                _piece(
+                    name="weather",
+                    willContinue=True,
+                    partialArgs=[{"jsonPath": "$.city", "stringValue": "sel"}],
+                ),
+                _piece(),
+                _chunk("", "STOP"),
+            ),
+        ),
+        (calls_once, is_finished),
+    ),
+    Row(
+        "A Chat call whose id and name come again after its end is one call",
+        "the same, for the next dialect",
+        Stream(
+            "openai-chat",
+            (
+                _delta(_HEAD),
+                _delta(_MORE),
+                _delta({}, "tool_calls"),
+                _delta(_HEAD),
+                "[DONE]",
+            ),
+        ),
+        (calls_once, is_finished),
+        ("anthropic", "openai-responses", "gemini", "ollama"),
     ),
     Row(
         "Text that follows Gemini's finish reason is part of a complete answer",

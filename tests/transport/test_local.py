@@ -23,11 +23,9 @@ from dragoman.model.requests import Request, Sampling
 from dragoman.model.tools import ToolChoice, ToolDefinition
 from dragoman.transport.http import HttpTransport
 from dragoman.transport.local import servers
-from dragoman.transport.local.cache import models_folder
-from dragoman.transport.local.fetching import fetch, is_kept, kept_at
-from dragoman.transport.local.model import LocalModel
-from dragoman.transport.local.stream_starts import BegunReply, counted_start
-from dragoman.transport.local.templates import SMOLLM2
+from dragoman.transport.local.catalogue import SMOLLM2_TEMPLATE
+from dragoman.transport.local.fetching import fetch, is_kept, kept_at, models_folder
+from dragoman.transport.local.model import BegunReply, LocalModel, counted_start
 from dragoman.transport.protocol import HttpRequest, Timeouts
 from dragoman.transport.retries import Retries
 from dragoman.wire.dialect import dialect
@@ -256,7 +254,7 @@ def test_models_are_kept_in_the_systems_cache_folder(monkeypatch: pytest.MonkeyP
         "win32": "/home/ada/AppData/Local/dragoman/models",
     }
     for platform, folder in expected.items():
-        monkeypatch.setattr("dragoman.transport.local.cache.sys.platform", platform)
+        monkeypatch.setattr("dragoman.transport.local.fetching.sys.platform", platform)
         assert models_folder().as_posix() == folder
 
 
@@ -571,14 +569,14 @@ def test_a_model_without_tools_in_its_template_gets_our_template(tmp_path: Path)
     (tmp_path / "smollm2.gguf").write_bytes(MODEL)
     for name in ("openai-chat", "openai-responses", "anthropic"):
         ours = LocalModel("smollm2", dialect=name)
-        assert ours._local._settings.template == SMOLLM2.text
-        assert SMOLLM2.call_opening.encode() in _body(ours, request)
+        assert ours._local._settings.template == SMOLLM2_TEMPLATE.text
+        assert SMOLLM2_TEMPLATE.call_opening.encode() in _body(ours, request)
         theirs = LocalModel("smollm2", dialect=name, template="{{ messages }}")
         assert theirs._local._settings.template == "{{ messages }}"
         own = LocalModel(str(tmp_path / "smollm2.gguf"), dialect=name)
         assert own._local._settings.template is None
         for other in (theirs, own):
-            assert SMOLLM2.call_opening.encode() not in _body(other, request)
+            assert SMOLLM2_TEMPLATE.call_opening.encode() not in _body(other, request)
 
 
 # --- streams without a start event

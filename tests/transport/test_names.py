@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dragoman import open_model
 from dragoman.errors import ConfigError, InvalidInputError
-from dragoman.transport.model_names import ModelName, parse_model
+from dragoman.transport.deployments import ModelName, parse_model
 
 
 @pytest.mark.parametrize(

@@ -21,10 +21,9 @@ from dragoman.errors import (
     StreamInterrupted,
 )
 from dragoman.transport.client import Client
-from dragoman.transport.matching import steps_of
 from dragoman.transport.protocol import HttpRequest, Timeouts, read_body
 from dragoman.transport.recordings import Exchange, read_recording
-from dragoman.transport.replay import Mode, ReplayTransport
+from dragoman.transport.replay import Mode, ReplayTransport, steps_of
 from dragoman.transport.retries import Retries
 from tests.transport.vendors import NONE, Came, Goes, failed, said, serving, streamed
 

@@ -58,7 +58,10 @@ def _answers(corpus: Corpus, home: str) -> Iterator[tuple[str, Response, list[Ev
 
 
 def _has_state(message: Message) -> bool:
-    """Whether there is state to return; refusals are not always sent back."""
+    """Whether there is state to return; refusals and cut-off calls are not always sent back."""
+    is_cut_off = message.finish is not None and message.finish.is_cut_off
+    if is_cut_off and message.tool_calls:
+        return False
     return not any(isinstance(part, Refusal) for part in message.parts) and any(
         part.signature or part.item_id or isinstance(part, _WHOLE) for part in message.parts
     )

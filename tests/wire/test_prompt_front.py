@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -363,6 +364,18 @@ def test_an_altered_context_is_harmless(more: list[int], place: int, number: int
     odds: list[Any] = [None, {}, [], ["a"], [True], [14132746, 1], [14132746, 1, -1], 5]
     for odd in odds:
         assert decode_context(odd) is None
+
+
+def test_a_forged_context_has_no_millions_of_turns() -> None:
+    """Some hundred bytes may hold as many; commas and brackets in the texts are none."""
+    assert decode_context(encode_context([("user", "")] * 20_000)) is not None
+    assert decode_context(encode_context([("user", "")] * 20_001)) is None
+    assert decode_context(encode_context([("user", "[],[" * 100_000)])) is not None
+    nested = b"[" * 1_000_000
+    packed = zlib.compress(nested)
+    packed += bytes(-len(packed) % 3)
+    numbers = [int.from_bytes(packed[at : at + 3], "big") for at in range(0, len(packed), 3)]
+    assert decode_context([14132746, 1, len(packed), *numbers]) is None
 
 
 # --- recorded traffic, and hostile input

@@ -18,7 +18,7 @@ from dragoman.model.tools import ToolCall, ToolCallDelta
 from dragoman.model.value import expect
 from dragoman.tracing.spans import UNTRACED, AgentCall, Untraced
 from dragoman.tracing.switch import meter
-from dragoman.transport.fallback_stream import FallbackStream
+from dragoman.transport.fallback import FallbackStream
 from dragoman.transport.model import expect_awaitable, expect_stream
 from dragoman.transport.streaming import ResponseStream
 

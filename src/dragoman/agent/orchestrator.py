@@ -14,7 +14,7 @@ from dragoman.agent.model_request import answered
 from dragoman.agent.runs import Run
 from dragoman.agent.tool_round import CUT_OFF, Round
 from dragoman.errors import LimitExceeded, ProviderError, StreamInterrupted, ToolRetry
-from dragoman.history.sent_window import Window
+from dragoman.history.live_windows import Window
 from dragoman.model.content import AnyPart
 from dragoman.model.derived_ids import Identity, derived_call_id
 from dragoman.model.frozen import EMPTY

@@ -120,7 +120,7 @@ def template_names(folder: Path | None = None) -> list[str]:
 
 def write_template(name: str, text: str, folder: Path | None = None) -> None:
     """Write a template's file, readable only by its owner: a prompt may be private."""
-    from dragoman.history.storage.private_folders import make_private_folder
+    from dragoman.history.storage.places import make_private_folder
     from dragoman.transport.atomic_files import write_atomically
 
     path = template_path(name, folder)

@@ -26,6 +26,7 @@ from dragoman.errors import InvalidInputError, LimitExceeded, Refused, ToolRetry
 from dragoman.model.messages import Message
 from dragoman.model.parts import Text
 from dragoman.model.requests import AnyTool, Request
+from dragoman.model.responses import Response
 from dragoman.model.tools import ToolCall, ToolChoice, ToolDefinition, ToolResult
 from dragoman.model.usage import FinishReason
 
@@ -114,6 +115,7 @@ class TypedOrchestrator(ToolOrchestrator):
         """Refuse the calls of a truncated response; raise if there is no further attempt."""
         await super().refuse(run, calls)
         if run.is_over:
+            _expect_no_refusal(run.response)
             msg = (
                 "the model's answers were cut off, so there is no output of the requested type;"
                 " raise max_tokens"
@@ -134,9 +136,7 @@ class TypedOrchestrator(ToolOrchestrator):
 
     async def conclude(self, run: Run, message: Message) -> None:
         """Handle an answer in words: the value itself, the end of the first phase, or unusable."""
-        if message.finish in _REFUSALS:
-            msg = "the model refused to answer, so there is no output of the requested type"
-            raise Refused(msg)
+        _expect_no_refusal(message)
         asking = _asking(run)
         if asking.mode == "two_phase" and not asking.is_second_phase:
             asking.is_second_phase = True
@@ -221,6 +221,12 @@ def _spec(run: Run) -> TypedOutput:
         msg = "a TypedOrchestrator needs an output type: set output on the agent or the call"
         raise InvalidInputError(msg)
     return spec
+
+
+def _expect_no_refusal(told: Message | Response | None) -> None:
+    if told is not None and told.finish in _REFUSALS:
+        msg = "the model refused to answer, so there is no output of the requested type"
+        raise Refused(msg)
 
 
 def _objection(asking: _Asking, misfit: Misfit) -> str:

@@ -68,7 +68,7 @@ def _expect_free(alias: str) -> None:
 def _expect_model(name: str) -> None:
     """Exit unless the name is a local model or belongs to a known provider."""
     from dragoman.cli.provider_status import named_place, own_model
-    from dragoman.transport.model_names import parse_model
+    from dragoman.transport.deployments import parse_model
 
     if own_model(name) is None:
         parsed = parse_model(name)

@@ -223,6 +223,6 @@ def _remarks(response: Response) -> list[str]:
         found.append(f"the answer has parts that are not text ({len(media)}); --json shows them")
     if response.finish is FinishReason.CONTEXT_FULL:
         found.append("the answer was cut off: the model's context window is full")
-    elif response.finish is not None and response.finish.is_cut_off:
+    elif response.finish in {FinishReason.LENGTH, FinishReason.MALFORMED_CALL}:
         found.append("the answer was cut off; raise --max-tokens")
     return found

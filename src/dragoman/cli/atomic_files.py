@@ -57,7 +57,7 @@ class Output:
 
 def write_private(path: Path, text: str) -> None:
     """Write a text file that only its owner can read, replacing any existing one."""
-    from dragoman.history.storage.private_folders import make_private_folder
+    from dragoman.history.storage.places import make_private_folder
     from dragoman.transport.atomic_files import write_atomically
 
     try:

@@ -15,6 +15,7 @@ _EXTRAS = {
     "encryption": ("cryptography",),
     "gateway": ("uvicorn",),
     "local": ("xllamacpp",),
+    "mariadb": ("asyncmy",),
     "mcp": ("mcp",),
     "otel": ("opentelemetry",),
     "postgres": ("psycopg",),

@@ -65,7 +65,7 @@ def mcp(
 
     async def work(storage: Storage) -> None:
         _expect_sdk()
-        from dragoman.mcp.serving.scope import scope_of
+        from dragoman.mcp.serving.served_sessions import scope_of
         from dragoman.mcp.serving.server import server_of
 
         scope = await scope_of(storage, sessions, filter_of(names))

@@ -46,9 +46,8 @@ def row_of(provider: str, model: ModelInfo) -> Row:
 
 def local_rows() -> list[Row]:
     """The models on this machine, and those that can be downloaded."""
-    from dragoman.transport.local.cache import models_folder
     from dragoman.transport.local.catalogue import PACKAGED
-    from dragoman.transport.local.fetching import kept_at
+    from dragoman.transport.local.fetching import kept_at, models_folder
 
     known = {kept_at(model) for model in PACKAGED.values()}
     rows = [_packaged(model) for model in PACKAGED.values()]

@@ -76,7 +76,7 @@ def _timeouts(seconds: float | None) -> dict[str, Any]:
 
 def _expect_model(model: str, base_url: str | None) -> None:
     """Exit if the provider is unknown or no model is named."""
-    from dragoman.transport.model_names import parse_model
+    from dragoman.transport.deployments import parse_model
 
     name = parse_model(model)
     place = named_place(name.provider, has_model=name.chat is not None, model=name.chat)
@@ -90,7 +90,7 @@ def _expect_model(model: str, base_url: str | None) -> None:
 
 def _ensure_here(own: OwnModel, *, is_allowed: bool) -> None:
     from dragoman.cli.fetching import ensure_fetched
-    from dragoman.transport.local.files import found
+    from dragoman.transport.local.catalogue import found
 
     source = found(own.rest)
     expect_llama()

@@ -21,6 +21,7 @@ from dragoman.gateway.handlers import HANDLERS
 from dragoman.gateway.http import Call, Disconnected, Receive, Scope, Send
 from dragoman.gateway.inbound import InboundRequest
 from dragoman.gateway.large_bodies import LARGE
+from dragoman.gateway.responses.connections import TurnMemory
 from dragoman.gateway.state import Gateway
 from dragoman.wire.front import Front
 
@@ -42,6 +43,7 @@ class App:
 
     def __init__(self, gateway: Gateway) -> None:
         self.gateway = gateway
+        self.turns = TurnMemory()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one ASGI scope: an HTTP request, a WebSocket or the server's lifespan."""

@@ -14,7 +14,7 @@ from dragoman.gateway.config.settings import Hop
 from dragoman.gateway.exchange import Exchange
 from dragoman.gateway.http import as_mapping
 from dragoman.gateway.inbound import InboundRequest
-from dragoman.gateway.large_bodies import aside_if_large
+from dragoman.gateway.large_bodies import aside_if_large, translated_aside
 from dragoman.gateway.middleware import ExchangeFilters, Stopped
 from dragoman.gateway.selection import Selection
 from dragoman.gateway.sessions import join_session
@@ -93,7 +93,8 @@ async def _filters(inbound: InboundRequest, task: UpstreamTask) -> ExchangeFilte
     if task.override is None:
         await task.client_request.decoded()
     front, given = task.client_request.front, task.override or task.client_request.request
-    request, losses = without_lookalikes(given, front)
+    body = task.client_request.body
+    request, losses = await translated_aside(body, without_lookalikes, given, front)
     if losses:  # middleware would not see what a provider does
         task.override, task.ignored = request, (*task.ignored, *losses)
     return middleware.start(inbound, task)

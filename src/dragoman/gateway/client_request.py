@@ -23,6 +23,7 @@ from dragoman.wire.error_reporting import reported
 from dragoman.wire.front import AgentForm, front_form
 from dragoman.wire.known_fields import Accepted, accepted, known_fields
 from dragoman.wire.lane.heads import sample_of
+from dragoman.wire.losses import Loss
 
 _split = msgspec.json.Decoder(dict[str, Raw]).decode
 _value = msgspec.json.Decoder().decode
@@ -52,6 +53,8 @@ class ClientRequest:
         self.path = path
         self.headers = headers or None
         self.body, self.fields, self.losses = accepted_fields(self.front, body)
+        if model is not None and "model" in self.fields:
+            self._drop_model(model)
         if len(body) > 2 * MAX_MESSAGES:
             self._check_messages()
         self.model = model if model is not None else _model(self.fields.get("model"))
@@ -63,6 +66,15 @@ class ClientRequest:
             added = {name: Raw(value) for name, value in agent.stream_fields.items()}
             self.fields = {**added, **self.fields}
             self.body = _encode(self.fields)
+
+    def _drop_model(self, named: str) -> None:
+        """Leave out the field beside a path that names the model: servers may prefer either."""
+        given = _read(self.fields["model"])
+        if not isinstance(given, str) or given.removeprefix("models/") != named:
+            reason = "left out: the path names the model"
+            self.losses = (*self.losses, Loss("model", reason))
+        self.fields = {name: raw for name, raw in self.fields.items() if name != "model"}
+        self.body = _encode(self.fields)
 
     def without(self, names: Collection[str]) -> Self:
         """The same request without some of its fields."""

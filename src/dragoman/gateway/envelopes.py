@@ -15,7 +15,7 @@ from secrets import token_bytes
 from typing import TYPE_CHECKING
 
 from dragoman.errors import ConfigError, DragomanError, InvalidInputError
-from dragoman.history.storage.private_folders import make_private_folder
+from dragoman.history.storage.places import make_private_folder
 from dragoman.history.storage_urls import default_file
 from dragoman.transport.atomic_files import AtomicFile
 from dragoman.wire.envelope import expect_key, signed_with

@@ -39,9 +39,8 @@ from dragoman.model.frozen import EMPTY
 from dragoman.model.requests import Request
 from dragoman.model.responses import Response
 from dragoman.model.usage import Usage
-from dragoman.transport.answers import events_of, read_answer
+from dragoman.transport.answers import events_of, made_at, read_answer
 from dragoman.transport.direct.response import DirectReply
-from dragoman.transport.origins import made_at
 from dragoman.transport.protocol import Reply, Timeouts, read_body
 from dragoman.transport.stream_attempt import Incoming, reported_in_stream
 from dragoman.wire.encoded import Encoded

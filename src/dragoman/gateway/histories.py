@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping
+from contextlib import AsyncExitStack
 
 from dragoman.errors import DragomanError
 from dragoman.history.chat import ChatHistory
 from dragoman.history.identity import SessionIdentity
 from dragoman.history.retention import Retention, sweep
 from dragoman.history.storage.protocol import Storage
-from dragoman.history.storage_urls import storage_at
+from dragoman.history.storage_urls import open_storage
 
 LOG = logging.getLogger("dragoman.gateway")
 RESPONSES, ITEMS, CONVERSATIONS, SESSIONS = (
@@ -46,6 +47,7 @@ class Histories:
         self.url = url
         self.response_ttl = response_ttl
         self._storage: Storage | None = None
+        self._stores = AsyncExitStack()
         self._opening = asyncio.Lock()
         self._sweeper: asyncio.Task[None] | None = None
         self.deleted: set[tuple[str | None, str]] = set()
@@ -68,9 +70,7 @@ class Histories:
         return self._storage
 
     async def _opened(self) -> Storage:
-        found, _ = storage_at(self.url)
-        await found.open()
-        return found
+        return await self._stores.enter_async_context(open_storage(self.url))
 
     async def session(self, identity: SessionIdentity) -> OpenSession:
         """Return a session's history; recently used ones stay open."""
@@ -110,6 +110,5 @@ class Histories:
         """Close the store."""
         if self._sweeper is not None:
             self._sweeper.cancel()
-        storage, self._storage = self._storage, None
-        if storage is not None:
-            await storage.close()
+        self._storage = None
+        await self._stores.aclose()

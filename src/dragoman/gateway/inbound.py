@@ -25,7 +25,7 @@ NOT_CAPTURED = frozenset({"page", "page-api"})
 _FREE = frozenset({"count"})
 _CHARGED = _FREE | {"chat", "responses", "prompt", "embed"}
 """Endpoints whose requests are charged to a key, and those that are free of charge."""
-_SMALL = 16 * 1024
+SMALL = 16 * 1024
 """Bytes of a body that costs too little to ask the key store once more."""
 _CLIENT_CLOSED = 499  # nginx's status for a client that closed its connection
 
@@ -84,7 +84,7 @@ class InboundRequest:
         """Whether the body is read before the reservation, which refuses it just as well."""
         named = self.call.named
         length = named.get(b"content-length", b"")
-        is_small = length.isdigit() and int(length[:20]) <= _SMALL
+        is_small = length.isdigit() and int(length[:20]) <= SMALL
         return is_small and b"content-encoding" not in named and self.connection is None
 
     async def pieces(self, most: int) -> AsyncIterator[bytes]:

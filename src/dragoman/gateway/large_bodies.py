@@ -31,6 +31,10 @@ MAX_MESSAGES = 20_000
 _MAX_SEPARATORS = 1_000_000
 _PER_VALUE = 5
 """How many numbers and literals count as one value: they cost that much less than others."""
+_VALUE, _NUMBER, _INNER_BRACKET, _INNER_COMMA = 50, 10, 5, 2
+"""What is counted, in fiftieths of a value; the inner ones are those of JSON in a string."""
+_BEFORE_INNER = b" \\ntru029adAD"
+"""Of what may stand in front of JSON in a string: white space, also escaped in any way."""
 _DIGITS = 20
 """Digits that cost as much as another number does."""
 _NO_DIGITS = bytes(byte for byte in range(256) if byte not in b"0123456789")
@@ -50,26 +54,34 @@ class ValueCounter:
     one, and twenty of their digits as a further number. A comma or colon outside of strings stands
     for a fifth of the value after it. The first value of an object or array has neither: so the
     count is never too high, and at most a fifth of it is missing.
+
+    A string that begins as JSON does, such as the arguments of a call, may be parsed, too: ten of
+    its brackets count as one, and twenty-five of its commas.
     """
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._left = _PER_VALUE * most - 1  # in fifths; the first value has nothing before it
+        self._left = _VALUE * most - _NUMBER  # the first value has nothing before it
         self._digits = 0
         self._is_in_string = False
         self._is_escaping = False
+        self._is_inner: bool | None = False
+        """Whether the last string is JSON; None: nothing but white space came of it yet."""
 
     def feed(self, piece: bytes) -> None:
         """Count the next bytes; raises an error as soon as there are too many values."""
         piece = self._unescaped(piece)
         quotes = piece.count(b'"')
-        self._left -= (quotes + (not self._is_in_string)) // 2 * (_PER_VALUE - 1)
+        self._left -= (quotes + (not self._is_in_string)) // 2 * (_VALUE - _NUMBER)
         if self._left >= 0:  # otherwise there are too many strings even to split them
-            self._count(b"".join(piece.split(b'"')[self._is_in_string :: 2]))
+            parts = piece.split(b'"')
+            self._count(b"".join(parts[self._is_in_string :: 2]))
+            self._count_inner(parts[not self._is_in_string :: 2])
         if self._left < 0:
             msg = (
                 f"the request body has more than {self._most:,} objects, arrays and strings; five"
-                " numbers count as one (the server's limit `max_values`)"
+                " numbers count as one, ten brackets of JSON in a string, too (the server's limit"
+                " `max_values`)"
             )
             raise InvalidRequest(msg, status=_TOO_LARGE)
         self._is_in_string ^= bool(quotes % 2)
@@ -78,11 +90,22 @@ class ValueCounter:
         """Count what is outside of strings."""
         separators = outside.count(b",") + outside.count(b":")
         opened = outside.count(b"[") + outside.count(b"{")
-        self._left -= separators + opened * (_PER_VALUE - 1)
+        self._left -= separators * _NUMBER + opened * (_VALUE - _NUMBER)
         self._digits += len(outside.translate(None, _NO_DIGITS))
         if self._digits >= _DIGITS:
-            self._left -= self._digits // _DIGITS
+            self._left -= self._digits // _DIGITS * _NUMBER
             self._digits %= _DIGITS
+
+    def _count_inner(self, strings: list[bytes]) -> None:
+        """Count what is in strings; the first may continue that of the last piece."""
+        for number, part in enumerate(strings):
+            if number or not self._is_in_string:
+                self._is_inner = None
+            if self._is_inner is None and (begun := part.lstrip(_BEFORE_INNER)):
+                self._is_inner = begun.startswith((b"{", b"["))
+            if self._is_inner:
+                brackets = part.count(b"{") + part.count(b"[")
+                self._left -= brackets * _INNER_BRACKET + part.count(b",") * _INNER_COMMA
 
     def _unescaped(self, piece: bytes) -> bytes:
         """The bytes with the same strings, in which every quote begins or ends one."""

@@ -13,7 +13,7 @@ from dragoman.model.events import StreamError
 from dragoman.model.jsontext import dumps, loads
 from dragoman.transport.direct.response import DirectReply
 from dragoman.transport.protocol import too_much
-from dragoman.transport.silence import Silence
+from dragoman.transport.stream_attempt import Silence
 from dragoman.wire.error_reporting import provider_sentence, reported
 from dragoman.wire.front import PassingFilter
 from dragoman.wire.lane.passing import PassingStream

@@ -12,8 +12,7 @@ from dragoman.model.requests import Request
 from dragoman.model.responses import Response
 from dragoman.providers.endpoints import USUAL
 from dragoman.tracing.switch import propagated
-from dragoman.transport.accepting import accepted
-from dragoman.transport.client import Client
+from dragoman.transport.client import Client, accepted
 from dragoman.transport.deployments import Deployment
 from dragoman.transport.model import Model, ModelStream, open_model
 from dragoman.transport.protocol import HttpRequest, Reply, Timeouts, Transport

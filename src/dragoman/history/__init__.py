@@ -15,10 +15,11 @@ if TYPE_CHECKING:
     from dragoman.history.chat import ChatHistory
     from dragoman.history.config import ChatHistoryConfig
     from dragoman.history.identity import SessionIdentity
+    from dragoman.history.live_windows import Window
     from dragoman.history.retention import Retention, SweepResult, sweep
-    from dragoman.history.sent_window import Window
     from dragoman.history.storage.chain import ChainStorage
     from dragoman.history.storage.files import FileStorage
+    from dragoman.history.storage.mariadb import MariaDBStorage
     from dragoman.history.storage.memory import MemoryStorage
     from dragoman.history.storage.postgres import PostgresStorage
     from dragoman.history.storage.protocol import Erasure, Filter, Hit, Session, Storage, Total
@@ -37,11 +38,12 @@ _HOMES = {
     "identity": ("SessionIdentity",),
     "stored_session": ("DamagedMessage",),
     "storage_urls": ("open_storage", "storage_at"),
+    "live_windows": ("Window",),
     "retention": ("Retention", "SweepResult", "sweep"),
-    "sent_window": ("Window",),
     "storage.chain": ("ChainStorage",),
     "storage.files": ("FileStorage",),
     "storage.memory": ("MemoryStorage",),
+    "storage.mariadb": ("MariaDBStorage",),
     "storage.postgres": ("PostgresStorage",),
     "storage.protocol": ("Erasure", "Filter", "Hit", "Session", "Storage", "Total"),
     "storage.redis": ("RedisStorage",),
@@ -62,6 +64,7 @@ __all__ = [
     "Filter",
     "Hit",
     "ImportResult",
+    "MariaDBStorage",
     "MemoryStorage",
     "PostgresStorage",
     "RedisStorage",

@@ -11,7 +11,7 @@ from dragoman.history.branches import Branch
 from dragoman.history.chat import ChatHistory
 from dragoman.history.config import ChatHistoryConfig, Hook
 from dragoman.history.identity import SessionIdentity
-from dragoman.history.sent_window import Window
+from dragoman.history.live_windows import Window
 from dragoman.history.storage.protocol import Storage
 from dragoman.history.storage_urls import StoragePlace, storage_at
 from dragoman.history.stored_session import DamagedMessage

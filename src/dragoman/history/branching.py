@@ -9,8 +9,7 @@ from typing import Any
 
 from dragoman.errors import NotFound, StoreError
 from dragoman.history import arguments
-from dragoman.history.branch_paths import read_path, stretches
-from dragoman.history.branches import Branch, branches_of
+from dragoman.history.branches import Branch, branches_of, read_path, stretches
 from dragoman.history.identity import SessionIdentity
 from dragoman.history.storage.protocol import NO_MESSAGE
 from dragoman.history.stored_session import Keeper

@@ -12,18 +12,17 @@ from dragoman.errors import NotFound, StoreError
 from dragoman.history import arguments
 from dragoman.history.branching import Branching
 from dragoman.history.config import ChatHistoryConfig, Hook
+from dragoman.history.hooks import Calls
 from dragoman.history.hooks import with_hooks as joined_hooks
 from dragoman.history.identity import SessionIdentity
+from dragoman.history.live_windows import State
 from dragoman.history.records import message_in
-from dragoman.history.save_lock import SaveLock
 from dragoman.history.sending import Sending
-from dragoman.history.state import State
 from dragoman.history.storage.protocol import NO_MESSAGE, Filter, Storage, conflict
 from dragoman.history.storage_urls import StoragePlace, storage_at
 from dragoman.history.stored_session import PINNED, DamagedMessage, Keeper
 from dragoman.history.trimming import Trimmer
-from dragoman.history.unsaved_changes import Pending
-from dragoman.history.user_callbacks import Calls
+from dragoman.history.unsaved_changes import Pending, SaveLock
 from dragoman.model.collection import Messages
 from dragoman.model.ids import new_id
 from dragoman.model.messages import Message
@@ -310,7 +309,9 @@ class ChatHistory(Branching, Sending):
 
     async def _extended(self, given: list[Message], expected: int | None) -> list[Message]:
         await self._before_add(given)
-        added = await self._added(given, expected)
+        await self._before_adding()
+        added = await self._kept(given, expected)
+        await self._after_adding(added)
         await self._after_add(added)
         return added
 
@@ -318,12 +319,6 @@ class ChatHistory(Branching, Sending):
         if self._config.on_before_add is not None:
             for message in messages:
                 await self._calls.hook(self._config.on_before_add, message)
-
-    async def _added(self, messages: Sequence[Message], expected: int | None) -> list[Message]:
-        await self._before_adding()
-        added = await self._kept(messages, expected)
-        await self._after_adding(added)
-        return added
 
     async def _kept(self, messages: Sequence[Message], expected: int | None) -> list[Message]:
         if self._config.autosave:

@@ -1,17 +1,78 @@
-"""Windows cached between requests: they grow with the history instead of being rebuilt."""
+"""Windows of an open history: what it sends, cached between requests, and its other state."""
 
 from __future__ import annotations
 
 from threading import Lock
+from typing import Any
 
-from dragoman.history.counted_tokens import Measured, Sizes, place_of
-from dragoman.history.sent_window import Window
+from dragoman.history import remembered_cuts
+from dragoman.history.remembered_cuts import Key
 from dragoman.history.storage.protocol import Session
 from dragoman.history.stored_session import Change, Keeper
+from dragoman.history.tokens import Measured, Sizes, place_of
 from dragoman.history.truncation import Cut
-from dragoman.history.truncation.counting import counted, cover_of, reported_since
-from dragoman.history.truncation.strategy import Room
+from dragoman.history.truncation.cut import Room
+from dragoman.history.truncation.window import counted, cover_of, reported_since
+from dragoman.history.unsaved_changes import Pending
 from dragoman.model.collection import Messages
+from dragoman.model.messages import Message
+
+
+class Window(Messages):
+    """The messages to send to a model, and how many of the history's are omitted.
+
+    ```python
+    window = await history.window("anthropic:claude-sonnet-4-5")
+    if window.omitted:
+        print(f"{window.omitted} earlier messages are not sent")
+    ```
+
+    Slices and modified copies are plain `Messages`.
+    """
+
+    __slots__ = ("_omitted", "_omitted_at")
+
+    _omitted: int
+    _omitted_at: int
+
+    @classmethod
+    def showing(cls, messages: Messages, *, omitted: int = 0, omitted_at: int = 0) -> Window:
+        """Wraps messages without copying them."""
+        made = cls.__new__(cls)
+        made._shared, made._length = messages._shared, messages._length
+        made._omitted, made._omitted_at = omitted, omitted_at
+        return made
+
+    @property
+    def omitted(self) -> int:
+        """The number of omitted messages."""
+        return self._omitted
+
+    @property
+    def omitted_at(self) -> int:
+        """The index before which messages are missing; those before it were kept.
+
+        If a marker or a summary replaces them, it is at this index.
+        """
+        return self._omitted_at
+
+    def __init__(self, *messages: Message) -> None:
+        super().__init__(*messages)
+        self._omitted = self._omitted_at = 0
+
+    @classmethod
+    def _view(cls, shared: list[Message], length: int | None = None) -> Any:
+        return Messages._view(shared, length)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _window, (tuple(self), self._omitted, self._omitted_at)
+
+
+def _window(messages: tuple[Message, ...], omitted: int, omitted_at: int) -> Window:
+    return Window.showing(Messages(*messages), omitted=omitted, omitted_at=omitted_at)
+
+
+# --- windows cached between requests
 
 
 class Live:
@@ -78,3 +139,37 @@ class Live:
 def shown(window: Messages, cut: Cut, at: int) -> Window:
     """A `Window`, with the number and position of omitted messages."""
     return Window.showing(window, omitted=cut.left_out, omitted_at=at if cut.left_out else 0)
+
+
+# --- the state of an open history
+
+
+class State:
+    """The unsaved changes and caches of a history, shared with those made by `with_hooks`."""
+
+    def __init__(self, *, owns_storage: bool) -> None:
+        self.pending = Pending()
+        self.has_grown = False
+        """Whether messages were added since the last truncation."""
+        self.cuts: dict[Key, Cut] = {}
+        """Cuts that can't be stored yet, because they cover unsaved messages."""
+        self.live: dict[Key, Live] = {}
+        """The most recently used windows."""
+        self.sizes = Sizes()
+        """The estimated sizes of messages."""
+        self.is_open = False
+        """Whether the store has been opened, for `async with`."""
+        self.owns_storage = owns_storage
+        """Whether the store has to be closed with the history, and has not been yet."""
+        self.known: dict[Key, Cut] = {}
+        """The stored cuts, as last read."""
+        self.written: bytes | None = None
+        """The stored form of the cuts, as last written by this history."""
+        self._read: tuple[bytes | None, bytes | None] = None, None
+
+    def remembered(self, session: Session | None) -> dict[Key, Cut]:
+        """The cuts stored in a session; parsed again only if they have changed."""
+        raw = (None, None) if session is None else (session.windows, session.window)
+        if raw != self._read:
+            self.known, self._read = remembered_cuts.read(session), raw
+        return self.known

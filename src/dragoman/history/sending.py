@@ -9,7 +9,7 @@ from typing import Any
 from dragoman.errors import InvalidInputError
 from dragoman.history import arguments, model_lookups
 from dragoman.history.config import ChatHistoryConfig
-from dragoman.history.sent_window import Window
+from dragoman.history.live_windows import Window
 from dragoman.history.trimming import Trimmer
 from dragoman.history.unsaved_changes import Pending
 from dragoman.model.content import AnyPart

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from dragoman.errors import ConfigError, Corrupt, NotFound
-from dragoman.history.branch_paths import Stretch, read_path, read_tail, stretches
+from dragoman.history.branches import Stretch, read_path, read_tail, stretches
 from dragoman.history.records import is_sealed, message_of
 from dragoman.history.storage.integrity import is_damaged, tally_of
 from dragoman.history.storage.protocol import MAIN, Row, Session, Storage

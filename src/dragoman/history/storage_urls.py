@@ -124,6 +124,12 @@ def _postgres(url: str, _parts: SplitResult, _blocking: bool) -> Storage:  # noq
     return PostgresStorage(url)
 
 
+def _mariadb(url: str, _parts: SplitResult, _blocking: bool) -> Storage:  # noqa: FBT001 - as above
+    from dragoman.history.storage.mariadb import MariaDBStorage
+
+    return MariaDBStorage(url)
+
+
 def _redis(_url: str, parts: SplitResult, _blocking: bool) -> Storage:  # noqa: FBT001 - as above
     from dragoman.history.storage.redis import RedisStorage
 
@@ -147,6 +153,8 @@ _MAKERS: dict[str, Callable[[str, SplitResult, bool], Storage]] = {
     "file": _files,
     "postgres": _postgres,
     "postgresql": _postgres,
+    "mariadb": _mariadb,
+    "mysql": _mariadb,
     "redis": _redis,
     "rediss": _redis,
 }

@@ -8,13 +8,30 @@ from typing import Any, Literal
 
 import msgspec
 
-from dragoman.errors import Conflict, Corrupt, InvalidInputError
-from dragoman.history.branch_paths import is_on, stretches
+from dragoman.errors import ConfigError, Conflict, Corrupt, InvalidInputError
+from dragoman.history.branches import is_on, stretches
 from dragoman.history.identity import SessionIdentity
-from dragoman.history.records import body_of, message_in, read_line, row_line, session_line
+from dragoman.history.records import (
+    body_of,
+    is_sealed,
+    message_in,
+    read_line,
+    row_line,
+    session_line,
+)
 from dragoman.history.reported_tokens import usage_of
 from dragoman.history.storage.integrity import missing_rows, protected, tally_of
-from dragoman.history.storage.protocol import EVERYTHING, MAIN, Filter, Fork, Row, Session, Storage
+from dragoman.history.storage.protocol import (
+    EVERYTHING,
+    MAIN,
+    Filter,
+    Fork,
+    Hit,
+    Row,
+    Session,
+    Storage,
+)
+from dragoman.history.storage.scanning import found, words_of
 from dragoman.model.collection import Messages
 from dragoman.model.ids import new_id
 from dragoman.model.jsontext import JsonText, loads
@@ -287,3 +304,39 @@ def _sound(session: Session, rows: list[Row], report: ImportResult) -> list[Row]
         else:
             report.problems.append("a message has no valid, unique position in its session")
     return sound
+
+
+# --- search in a store without an index, such as an encrypted one
+
+
+_BATCH = 200
+
+
+async def scanned(storage: Storage, text: str, which: Filter, limit: int) -> list[Hit]:
+    """The messages that contain all words, latest first; reads every message."""
+    words_of(text)  # raises if there are no words, before anything is read
+    hits: list[Hit] = []
+    batch: list[tuple[Session, Row]] = []
+    async for session in every_session(storage, which):
+        async for row in every_row(storage, session):
+            batch.append((session, row))
+            if len(batch) == _BATCH:
+                hits, batch = _latest([*hits, *found(text, batch, limit)], limit), []
+    return _latest([*hits, *found(text, batch, limit)], limit)
+
+
+def _latest(hits: list[Hit], limit: int) -> list[Hit]:
+    return sorted(hits, key=lambda hit: (hit.row.at, hit.row.seq), reverse=True)[:limit]
+
+
+async def encrypted_sessions(storage: Storage, which: Filter) -> int:
+    """The number of sessions whose first message is encrypted."""
+    count = 0
+    async for session in every_session(storage, which):
+        try:
+            first = await storage.rows(session.identity, limit=1)
+        except ConfigError:
+            count += 1
+        else:
+            count += any(is_sealed(row.body) for row in first)
+    return count

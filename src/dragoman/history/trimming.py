@@ -8,21 +8,19 @@ from contextlib import suppress
 from typing import Any
 
 from dragoman.errors import Conflict, ContextTooSmall, NotFound, StoreError
-from dragoman.history import remembered_cuts, window_messages
+from dragoman.history import remembered_cuts
 from dragoman.history.config import ChatHistoryConfig
-from dragoman.history.live_windows import Live, shown
+from dragoman.history.hooks import Calls
+from dragoman.history.live_windows import Live, State, Window, shown
 from dragoman.history.remembered_cuts import Key
 from dragoman.history.reported_tokens import usage_of
-from dragoman.history.sent_window import Window
-from dragoman.history.state import State
 from dragoman.history.storage.protocol import Fork, Session
 from dragoman.history.stored_session import Keeper
 from dragoman.history.truncation import NOTHING_CUT, Callback, Cut, FitWindow, Strategy
-from dragoman.history.truncation.enduring import enduring
-from dragoman.history.truncation.strategy import Room
+from dragoman.history.truncation.cut import Room
+from dragoman.history.truncation.groups import enduring
 from dragoman.history.truncation.truncating import acts_when_exceeded, truncate_into
 from dragoman.history.unsaved_changes import Pending
-from dragoman.history.user_callbacks import Calls
 from dragoman.model.collection import Messages
 from dragoman.model.content import AnyPart
 from dragoman.model.messages import Message
@@ -87,7 +85,7 @@ class Trimmer:
         if not own:
             return
         messages = pending.over(await self._keeper.stored(session))
-        new = {key: window_messages.with_pinned(cut, messages) for key, cut in own.items()}
+        new = {key: remembered_cuts.with_pinned(cut, messages) for key, cut in own.items()}
         changed = {key: cut for key, cut in new.items() if cut is not own[key]}
         if changed:
             await self._keep(pending, changed)
@@ -97,9 +95,9 @@ class Trimmer:
         session = await self._keeper.session()
         found = self._cuts(session, pending)
         return {
-            key: window_messages.without_one(cut)
+            key: remembered_cuts.without_one(cut)
             for key, cut in found.items()
-            if await window_messages.hides(self._keeper, session, pending, key, cut, id)
+            if await remembered_cuts.hides(self._keeper, session, pending, key, cut, id)
         }
 
     async def removed(self, pending: Pending, changed: dict[Key, Cut]) -> None:
@@ -199,7 +197,7 @@ class Trimmer:
         remembered = self._cuts(session, pending)
         own = remembered.get(key)
         if own is not None:
-            messages = await window_messages.uncut(self._keeper, session, pending, own)
+            messages = await remembered_cuts.uncut(self._keeper, session, pending, own)
             if own.place_in(messages) is not None:
                 return Messages.wrapping(own.rest_of(messages).messages), own
         messages = pending.over(await self._keeper.stored(session))

@@ -13,8 +13,7 @@ from dragoman.errors import ConfigError
 
 if TYPE_CHECKING:
     from dragoman.mcp.config import mcp_servers
-    from dragoman.mcp.questions import Question
-    from dragoman.mcp.sampling import Sampling
+    from dragoman.mcp.questions import Question, Sampling
     from dragoman.mcp.server import MCPServer, ServerOptions
     from dragoman.mcp.tools import MCPTool
     from dragoman.mcp.values import (
@@ -29,8 +28,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "config": ("mcp_servers",),
-    "questions": ("Question",),
-    "sampling": ("Sampling",),
+    "questions": ("Question", "Sampling"),
     "server": ("MCPServer", "ServerOptions"),
     "tools": ("MCPTool",),
     "values": (

@@ -20,10 +20,8 @@ from dragoman.mcp.connection import Connection, Timer
 from dragoman.mcp.connections import Connections
 from dragoman.mcp.content import error_result, tool_result
 from dragoman.mcp.failures import answer_problem, is_lost, is_refused, status_problem
-from dragoman.mcp.notifications import Notifications, OnChange, OnLog
-from dragoman.mcp.questions import Elicit, Questions, RootLike, root_of
-from dragoman.mcp.sampling import Sampling
-from dragoman.mcp.subscriptions import updates
+from dragoman.mcp.notifications import Notifications, OnChange, OnLog, updates
+from dragoman.mcp.questions import Elicit, Questions, RootLike, Sampling, root_of
 from dragoman.mcp.tools import Approval, MCPTool, Offer, alias, check_approval, offered
 from dragoman.mcp.transports import (
     Custom,

@@ -6,16 +6,19 @@ status of failed HTTP requests.
 
 from __future__ import annotations
 
+import codecs
 import os
 import re
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Mapping
 from contextlib import (
     AbstractAsyncContextManager,
     AsyncExitStack,
     asynccontextmanager,
+    contextmanager,
     suppress,
 )
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Thread
@@ -28,9 +31,73 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
 from dragoman.errors import InvalidInputError
-from dragoman.mcp.stdio_lines import ENCODING, ending
 from dragoman.model.frozen import EMPTY
 from dragoman.model.value import expect
+
+ENCODING = "dragoman_utf8_lines"
+MAX_LINE_BYTES = 64 * 1024 * 1024
+"""Maximum size of a message from a process: twice what an agent accepts as a result."""
+_overflow: ContextVar[Callable[[], None] | None] = ContextVar("dragoman_mcp_line", default=None)
+
+
+@contextmanager
+def ending(end: Callable[[], None]) -> Generator[None]:
+    """Readers that start in the block call this when a line is too long.
+
+    The SDK alone would go on to read, and drop, whatever the process writes.
+    """
+    token = _overflow.set(end)
+    try:
+        yield
+    finally:
+        _overflow.reset(token)
+
+
+class _Lines(codecs.IncrementalDecoder):
+    """Holds back an incomplete line."""
+
+    def __init__(self, errors: str = "strict") -> None:
+        super().__init__(errors)
+        self._end = _overflow.get()
+        self.reset()
+
+    def decode(self, input: Any, final: bool = False) -> str:  # noqa: A002, FBT001, FBT002 - its signature
+        """The lines that this completes; at the end, the rest."""
+        lines, newline, rest = bytes(input).rpartition(b"\n")
+        if final:
+            lines, newline, rest = bytes(input), b"", b""
+        text = ""
+        if newline or final:
+            held = b"".join(self._held)
+            self.reset()
+            text = codecs.decode(held + lines + newline, "utf-8", self.errors)
+        self._held.append(rest)
+        self._size += len(rest)
+        if self._size > MAX_LINE_BYTES:
+            self.reset()
+            if self._end is not None:
+                self._end()
+            msg = f"a message has more than {MAX_LINE_BYTES:,} bytes"
+            raise ConnectionError(msg)  # which the SDK's reader expects
+        return text
+
+    def reset(self) -> None:
+        """Forget what is held back."""
+        self._held: list[bytes] = []
+        self._size = 0
+
+
+def _found(name: str) -> codecs.CodecInfo | None:
+    if name != ENCODING:
+        return None
+    utf8 = codecs.lookup("utf-8")
+    return codecs.CodecInfo(
+        name=ENCODING, encode=utf8.encode, decode=utf8.decode, incrementaldecoder=_Lines
+    )
+
+
+codecs.register(_found)
+
 
 Streams = tuple[Any, Any]
 """The SDK's pair of streams: one to read from, one to write to."""

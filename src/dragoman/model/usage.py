@@ -34,7 +34,13 @@ class FinishReason(StrEnum):
     @property
     def is_cut_off(self) -> bool:
         """Whether the response was cut off: its tool calls must not be run (I7)."""
-        return self in {FinishReason.LENGTH, FinishReason.CONTEXT_FULL, FinishReason.MALFORMED_CALL}
+        return self in _CUT_OFF
+
+
+_CUT_OFF = frozenset({
+    FinishReason.LENGTH, FinishReason.CONTEXT_FULL, FinishReason.MALFORMED_CALL,
+    FinishReason.CONTENT_FILTER, FinishReason.REFUSAL, FinishReason.CANCELLED, FinishReason.ERROR,
+})  # fmt: skip
 
 
 _WHOLE = {int}

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from dragoman.providers import openrouter, vllm
 from dragoman.providers.facts.open_models import TEMPLATES
-from dragoman.providers.openrouter import SELECTORS
 from dragoman.providers.provider import Provider
 from dragoman.wire.flags import IdFlags, MediaFlags, SamplingFlags, ToolFlags, TurnFlags
 from dragoman.wire.target import Target
@@ -30,7 +30,8 @@ PROVIDER = Provider(
     parameters={},
     aliases=("compatible",),
     selectors={
-        **SELECTORS,
+        **openrouter.SELECTORS,
+        **vllm.SELECTORS,
         # LiteLLM's proxy
         "fallbacks": "model",
         "context_window_fallbacks": "model",
@@ -47,5 +48,28 @@ PROVIDER = Provider(
         "organization": "address",
         "extra_headers": "address",
         "headers": "address",
+        "litellm_credential_name": "address",
+        "azure_ad_token": "address",
+        "aws_access_key_id": "address",
+        "aws_bedrock_runtime_endpoint": "address",
+        "aws_profile_name": "address",
+        "aws_region_name": "address",
+        "aws_role_name": "address",
+        "aws_secret_access_key": "address",
+        "aws_session_token": "address",
+        "aws_sts_endpoint": "address",
+        "aws_web_identity_token": "address",
+        "vertex_credentials": "address",
+        "vertex_location": "address",
+        "vertex_project": "address",
+        # Vercel's gateway
+        "providerOptions": "model",
+        # TGI and LoRAX
+        "adapter_id": "model",
+        "adapter_source": "address",
+        # SGLang
+        "bootstrap_host": "address",
+        "bootstrap_port": "address",
+        "lora_path": "model",
     },
 )

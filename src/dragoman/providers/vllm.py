@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dragoman.providers.endpoints import Endpoints, without_counting
 from dragoman.providers.facts.open_models import TEMPLATES
-from dragoman.providers.provider import Provider
+from dragoman.providers.provider import Provider, Selector
 from dragoman.wire.anthropic.dialect import TARGET as ANTHROPIC
 from dragoman.wire.flags import (
     FieldFlags,
@@ -25,6 +25,8 @@ _PARTS = (
 )
 """The part types that it has besides OpenAI's."""
 
+SELECTORS: dict[str, Selector] = {"kv_transfer_params": "address"}
+"""Fields that name hosts from which a server fetches the state of other requests."""
 PROVIDER = Provider(
     "vllm",
     (
@@ -81,4 +83,5 @@ PROVIDER = Provider(
         **without_counting("openai-responses"),  # 405; it only counts in Anthropic's dialect
         "anthropic": Endpoints(generate="/messages", count="/messages/count_tokens"),
     },
+    selectors=SELECTORS,
 )

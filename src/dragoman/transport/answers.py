@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from msgspec.structs import force_setattr
+
 from dragoman.errors import DragomanError, ProviderError, WireError
 from dragoman.model.events import (
     ChoiceFinish,
@@ -14,11 +16,35 @@ from dragoman.model.events import (
     ResponseStart,
     UsageUpdate,
 )
+from dragoman.model.parts import Origin
 from dragoman.model.responses import Choice, Response
 from dragoman.model.usage import FinishReason
 from dragoman.wire.context import Context
 from dragoman.wire.cut_calls import ends_within_part
 from dragoman.wire.dialect import Dialect
+
+
+def made_at(provider: str, response: Response) -> Response:
+    """A newly decoded response, with the provider added to its messages' origins.
+
+    Sealed state is only valid where it was made, and several providers share a dialect.
+    """
+    for choice in response.choices:
+        # Nobody else has it yet, so it can be changed in place.
+        force_setattr(choice.message, "origin", origin_at(provider, choice.message.origin))
+    return response
+
+
+def origin_at(provider: str, origin: Origin | None) -> Origin | None:
+    """The origin with the provider."""
+    if origin is None or origin.provider is not None:
+        return origin
+    return Origin(
+        dialect=origin.dialect,
+        provider=provider,
+        model=origin.model,
+        response_id=origin.response_id,
+    )
 
 
 def read_answer(

@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from dragoman.errors import InvalidInputError, ProviderError, TransportError
+from dragoman.errors import DragomanError, InvalidInputError, ProviderError, TransportError
 from dragoman.interop.reader import read_request
 from dragoman.model.frozen import EMPTY
 from dragoman.model.requests import Request
@@ -18,12 +18,10 @@ from dragoman.providers.prices import LISTED
 from dragoman.providers.provider import Provider
 from dragoman.tracing.spans import ModelCall
 from dragoman.tracing.switch import propagated
-from dragoman.transport.accepting import accepted
-from dragoman.transport.answers import read_answer
+from dragoman.transport.answers import made_at, read_answer
 from dragoman.transport.blocking import BlockingTwins
 from dragoman.transport.deployments import Deployment
 from dragoman.transport.exchanges import Answer, Line
-from dragoman.transport.origins import made_at
 from dragoman.transport.other_endpoints import OtherEndpoints
 from dragoman.transport.protocol import (
     ATTEMPT_LIMIT,
@@ -35,13 +33,41 @@ from dragoman.transport.protocol import (
     within,
 )
 from dragoman.transport.rate_limits import NO_LIMITS, GatedReply, Limits, gate_for
-from dragoman.transport.rejected_reasoning import verified
 from dragoman.transport.retries import Retries, repeated
 from dragoman.transport.stream_attempt import Incoming
-from dragoman.transport.streaming import ResponseStream, Source
-from dragoman.wire.dialect import dialect
+from dragoman.transport.streaming import ResponseStream, Source, verified
+from dragoman.wire.dialect import Dialect, dialect
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.target import Target
+
+_MAX_ERROR_BYTES = 1024 * 1024
+_REDIRECT, _FAILED = 300, 400
+
+
+async def accepted(
+    transport: Transport, message: HttpRequest, timeouts: Timeouts, dialect: Dialect
+) -> Reply:
+    """The reply to a request if its status is a success; otherwise raises the provider's error."""
+    reply = await transport.open(message, timeouts)
+    if reply.status < _REDIRECT:
+        return reply
+    try:
+        refusal = await _refusal(dialect, reply, timeouts.attempt)
+    finally:
+        await reply.close()
+    raise refusal
+
+
+async def _refusal(dialect: Dialect, reply: Reply, seconds: float | None) -> DragomanError:
+    if reply.status < _FAILED:
+        msg = "the server redirects, which is not followed: correct the base_url"
+        return TransportError(msg, sent=True)
+    try:
+        body = await read_body(reply, _MAX_ERROR_BYTES, seconds)
+    except TransportError:
+        body = b""  # the status is enough
+    return dialect.decode_error(reply.status, body, reply.headers)
+
 
 _MAX_BYTES = 256 * 1024 * 1024
 

@@ -9,7 +9,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from copy import copy
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
+
+import msgspec
 
 from dragoman._version import __version__
 from dragoman.errors import (
@@ -31,11 +33,64 @@ from dragoman.providers.readiness import (
     unused_variables,
 )
 from dragoman.providers.registry import provider, suggested_model
-from dragoman.transport.model_names import ModelName, parse_model
 from dragoman.transport.protocol import HttpRequest
 from dragoman.wire.dialect import Dialect, dialect
 from dragoman.wire.key_masking import masked
 from dragoman.wire.target import Target
+
+_KINDS = {"chat": "chat", "embeddings": "embeddings", "embedding": "embeddings"}
+
+
+class ModelName(msgspec.Struct, frozen=True):
+    """A parsed model string."""
+
+    provider: str
+    chat: str | None = None
+    embeddings: str | None = None
+
+    def __str__(self) -> str:
+        return self.provider if self.chat is None else f"{self.provider}:{self.chat}"
+
+
+def parse_model(text: str) -> ModelName:
+    """Parse a model string."""
+    expect(text, str, "the name of a model")
+    head, question, query = text.partition("?")
+    if question and ":" not in head and "/" not in head:
+        return _from_query(head, query)
+    # Whichever comes first: a model's own name may contain the other.
+    colon, slash = head.find(":"), text.find("/")
+    ends = [place for place in (colon, slash) if place >= 0]
+    if not ends:
+        return ModelName(_provider(text))
+    place = min(ends)
+    model = text[place + 1 :]
+    if not model:
+        provider(_provider(text[:place]))  # a misspelled one raises, with the correct name
+        raise ConfigError(_FORMS)
+    return ModelName(_provider(text[:place]), chat=model)
+
+
+def _from_query(provider: str, query: str) -> ModelName:
+    named: dict[str, str] = {}
+    for key, value in parse_qsl(query, keep_blank_values=True):
+        if key not in _KINDS or not value:
+            raise ConfigError(_FORMS)
+        named[_KINDS[key]] = value
+    return ModelName(_provider(provider), **named)
+
+
+def _provider(name: str) -> str:
+    if not name.strip():
+        raise ConfigError(_FORMS)
+    return name
+
+
+_FORMS = (
+    "name a model as provider:model, provider/model, provider, or"
+    " provider?chat=model&embeddings=model"
+)
+
 
 _LOG = logging.getLogger("dragoman.transport")
 _OURS = {"Content-Type": "application/json", "User-Agent": f"dragoman/{__version__}"}

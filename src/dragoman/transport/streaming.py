@@ -3,20 +3,137 @@
 from __future__ import annotations
 
 import asyncio
+from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Awaitable, Callable
 from decimal import Decimal
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
-from dragoman.errors import DragomanError, InvalidInputError, ProviderError
+from dragoman.errors import DragomanError, InvalidInputError, InvalidRequest, ProviderError
+from dragoman.model.content import AnyPart
 from dragoman.model.events import Event
+from dragoman.model.messages import Message
+from dragoman.model.parts import Thinking
 from dragoman.model.requests import Request
 from dragoman.model.responses import Response
 from dragoman.tracing.spans import ModelCall
-from dragoman.transport.event_stream import EventStream
 from dragoman.transport.protocol import within
-from dragoman.transport.rejected_reasoning import verified
 from dragoman.transport.retries import Retries
 from dragoman.transport.stream_attempt import Incoming
+
+_CODES = frozenset({"invalid_encrypted_content", "invalid_thinking_signature"})
+_NOT_FOUND = 404
+
+
+def verified(request: Request, error: ProviderError) -> Request:
+    """The request to send after an error: unchanged, or without the rejected reasoning."""
+    return without_sealed_thinking(request) if is_unverified(error) else request
+
+
+def is_unverified(error: ProviderError) -> bool:
+    """Whether the provider rejected reasoning that it can't verify or find.
+
+    OpenAI stores nothing for some customers, whatever they request: W25's 404.
+    """
+    is_lost = error.status == _NOT_FOUND and error.param == "input"
+    return error.code in _CODES or (is_lost and isinstance(error, InvalidRequest))
+
+
+def without_sealed_thinking(request: Request) -> Request:
+    """The request without thinking and its signatures; unchanged if it has none."""
+    messages = tuple([_spoken(message) for message in request.messages])
+    is_same = all(new is old for new, old in zip(messages, request.messages, strict=True))
+    return request if is_same else request.replace(messages=messages)
+
+
+def _spoken(message: Message) -> Message:
+    if not any(isinstance(part, Thinking) or part.signature for part in message.parts):
+        return message
+    parts = [part for part in message.parts if not isinstance(part, Thinking)]
+    return message.replace_unchecked(parts=tuple(map(_unsealed, parts)))
+
+
+def _unsealed(part: AnyPart) -> AnyPart:
+    # The results of thinking refer to it by ids, so they are sent as new items (W24). Gemini signs
+    # the parts themselves (W86).
+    changes = {name: None for name in ("item_id", "signature") if getattr(part, name)}
+    return part.replace_unchecked(**changes) if changes else part
+
+
+class EventStream(ABC):
+    """A stream of events, usable once. Subclasses read it (`_advance`) and close it.
+
+    A class, not nested generators: most events are already here, and a dropped stream leaves
+    nothing for the loop to finalise.
+    """
+
+    def __init__(self) -> None:
+        self._ready: deque[Event] = deque()
+        self._is_taken = self._is_over = False
+
+    @property
+    @abstractmethod
+    def response(self) -> Response:
+        """The response so far."""
+
+    @property
+    @abstractmethod
+    def is_complete(self) -> bool:
+        """Whether the model has marked the response as complete."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more will come, for whatever reason."""
+        return self._is_over
+
+    @abstractmethod
+    async def _advance(self) -> None:
+        """Read what comes next into `_ready`, or set `_is_over`."""
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Stop reading; the connection is closed. Calling it again has no effect."""
+
+    async def aclose(self) -> None:
+        """The same as `close`, for `contextlib.aclosing`."""
+        await self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_error: object) -> None:
+        await self.close()
+
+    async def collect(self) -> Response:
+        """Read to the end, and return the whole response."""
+        aiter(self)  # raises if it is already being iterated
+        async with self:
+            while await self.batch():
+                pass
+        return self.response
+
+    def __aiter__(self) -> Self:
+        if self._is_taken:
+            msg = "a stream can be iterated only once; `response` has what arrived"
+            raise InvalidInputError(msg)
+        self._is_taken = True
+        return self
+
+    async def batch(self) -> list[Event]:
+        """The next event and those that came with it; empty at the end."""
+        while not self._ready and not self._is_over:
+            await self._advance()
+        events = list(self._ready)
+        self._ready.clear()
+        return events
+
+    async def __anext__(self) -> Event:
+        ready = self._ready
+        while not ready:
+            if self._is_over:
+                raise StopAsyncIteration
+            await self._advance()
+        return ready.popleft()
 
 
 class Source(NamedTuple):

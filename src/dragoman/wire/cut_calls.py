@@ -17,7 +17,13 @@ from dragoman.model.tools import ToolCall
 from dragoman.model.usage import FinishReason
 from dragoman.wire.writing import Writing
 
-_ENDS = (FinishReason.STOP, FinishReason.TOOL_CALLS, FinishReason.OTHER)
+_INSTEAD = {
+    FinishReason.STOP: FinishReason.LENGTH,
+    FinishReason.TOOL_CALLS: FinishReason.LENGTH,
+    FinishReason.PAUSE: FinishReason.LENGTH,
+    FinishReason.OTHER: FinishReason.LENGTH,
+    FinishReason.REFUSAL: FinishReason.CONTENT_FILTER,  # where a refusal is a complete answer
+}
 LEFT_OUT = "a call truncated before its arguments were complete is left out"
 
 
@@ -62,7 +68,7 @@ def finish_beside(finish: FinishReason | None, writing: Writing) -> FinishReason
 
 def cut_finish(finish: FinishReason | None) -> FinishReason:
     """The finish reason of a choice that was cut off within a call, whatever was told."""
-    return FinishReason.LENGTH if finish is None or finish in _ENDS else finish
+    return FinishReason.LENGTH if finish is None else _INSTEAD.get(finish, finish)
 
 
 def ends_within_part(response: Response) -> bool:

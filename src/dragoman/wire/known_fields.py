@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from functools import lru_cache
 from operator import is_
 from typing import Any, NamedTuple, TypeVar
 from unicodedata import normalize
@@ -26,6 +25,7 @@ from dragoman.model.frozen import EMPTY, freeze_mapping
 from dragoman.model.messages import Message
 from dragoman.model.parts import Part
 from dragoman.model.requests import Request
+from dragoman.model.tools import ToolResult
 from dragoman.wire.dialect import Dialect, dialect
 from dragoman.wire.losses import Loss
 from dragoman.wire.overlay import is_spelling
@@ -35,6 +35,9 @@ _NONE: frozenset[str] = frozenset()
 _LONGEST = 256
 """Characters of a name that may fold to a known one."""
 _LIMIT, _ANSWERS = "sampling.max_tokens", "sampling.choices"
+_MAX_FIELDS = 1000
+"""Fields of an object: each has to be compared, and no client has as many."""
+_MAX_FOLDED = 8192
 _MIN_FIELD = 5
 """Bytes of the shortest field with its comma: `"":1,`."""
 _MAX_CACHED, _MAX_CACHED_BYTES = 256, 2048
@@ -91,7 +94,21 @@ class Accepted(NamedTuple):
     losses: tuple[Loss, ...] = ()
 
 
-@lru_cache(maxsize=4096)
+class _Folding(dict[int, str]):
+    """What each character folds to, as far as it was asked for."""
+
+    def __missing__(self, code: int) -> str:
+        # Upper case first: the dotless i and the long s have an ASCII letter there.
+        plain = normalize("NFKD", normalize("NFKC", chr(code)).upper().casefold())
+        if len(self) >= _MAX_FOLDED:
+            self.clear()
+        self[code] = made = "".join(filter(str.isalnum, plain))
+        return made
+
+
+_FOLDING = _Folding()
+
+
 def folded(name: str) -> str:
     r"""A name as the most lenient reader might compare it.
 
@@ -100,9 +117,8 @@ def folded(name: str) -> str:
     >>> {folded(name) for name in ("max_tokens", "MaxTokens", "max-to\u212aen\u017f")}
     {'maxtokens'}
     """
-    # Upper case first: the dotless i and the long s have an ASCII letter there.
-    plain = normalize("NFKD", normalize("NFKC", name).upper().casefold())
-    return "".join(filter(str.isalnum, plain))
+    # One character at a time: normalising some of them in a whole text takes milliseconds.
+    return name.translate(_FOLDING)
 
 
 # --- what is known
@@ -189,6 +205,10 @@ def accepted(body: bytes, fields: dict[str, Raw], known: KnownFields) -> Accepte
 def _checked(
     body: bytes, fields: dict[str, Raw], known: KnownFields, path: str
 ) -> tuple[dict[str, Raw], list[Loss]]:
+    if len(fields) > _MAX_FIELDS:
+        where = f"`{path[:-1]}`" if path else "the request"
+        msg = f"{where} has more than {_MAX_FIELDS:,} fields"
+        raise InvalidRequest(msg, status=400, param=path[:-1] or None)
     names = tuple(fields)
     usual = known.usual.get(names) or _noted(names, known)
     values = fields.values()
@@ -221,7 +241,7 @@ def _noted(names: tuple[str, ...], known: KnownFields) -> _Usual:
             meant = known.folded.get(folded(name))
             if meant is not None:
                 lookalikes[name] = meant
-    twins = (each for each in names if not known.twins.get(each, _NONE).isdisjoint(names))
+    twins = (each for each in known.twins.keys() & names if known.twins[each] & {*names})
     keys = [b'"%b": %%b' % _bytes(name).replace(b"%", b"%%") for name in names]
     made = _Usual(
         1 + sum(map(len, names)) + 4 * len(names),
@@ -337,6 +357,43 @@ def without_fields(request: Request, name: str, fields: Iterable[str]) -> Reques
     return request.replace_unchecked(extras=extras)
 
 
+_INNER = frozenset({
+    "abort_reason", "action", "annotations", "approval_request_id", "approve", "args",
+    "arguments", "cache_control", "call_id", "caller", "citations", "cited_text", "clear_at",
+    "closed", "code", "codeExecutionResult", "commands", "container_id", "content", "context",
+    "custom", "data", "defer_loading", "description", "detail", "diff", "displayName",
+    "document_index", "document_name", "document_title", "document_url", "effort", "enabled",
+    "encrypted_content", "end_block_index", "end_char_index", "endOffset", "error",
+    "executableCode", "execution", "exit_code", "file", "file_data", "file_id", "file_uri",
+    "file_url", "fileData", "filename", "fileUri", "format", "fps", "function", "functionCall",
+    "functionResponse", "id", "image_url", "images", "index", "inline_data", "inlineData",
+    "input", "input_audio", "input_schema", "is_error", "level", "logprobs", "media_type",
+    "mediaResolution", "mime_type", "mimeType", "mode", "name", "namespace", "operation",
+    "outcome", "output", "output_config", "parameters", "path", "payload",
+    "pending_safety_checks", "phase", "prompt_cache_breakpoint", "queries", "query", "reasoning",
+    "reasoning_content", "refusal", "response", "results", "retrieved_at", "return_code", "role",
+    "scope", "server_label", "server_name", "signature", "source", "start_block_index",
+    "start_char_index", "startOffset", "status", "stderr", "stdout", "stop_reason", "strict",
+    "summary", "text", "thinking", "thought", "thoughtSignature", "timeout_ms", "title", "tool",
+    "tool_call_id", "tool_calls", "tool_id", "tool_name", "tool_references", "tool_type",
+    "tool_use_id", "toolCall", "toolResponse", "tools", "ttl", "type", "url", "video_url",
+    "videoMetadata",
+})  # fmt: skip
+"""Fields of messages, of parts, and of the objects in them, in any dialect."""
+_FREE = frozenset({
+    "args", "arguments", "input_schema", "parameters", "properties", "response", "schema",
+})  # fmt: skip
+"""Those whose value has names of the user's own."""
+
+
+def _same_case(name: str) -> str:
+    """A name as Go's decoder compares it."""
+    return name.upper().lower()
+
+
+_INNER_BY_CASE = {_same_case(name): name for name in _INNER}
+
+
 def without_lookalikes(request: Request, speaker: Dialect) -> tuple[Request, tuple[Loss, ...]]:
     """The request without unknown fields of messages and parts that only look like known ones.
 
@@ -353,15 +410,26 @@ def without_lookalikes(request: Request, speaker: Dialect) -> tuple[Request, tup
     for number, message in enumerate(request.messages):
         path = f"messages[{number}]"
         left = _without_lookalikes(message, name, known, path, losses)
-        parts = [
-            _without_lookalikes(part, name, inside, f"{path}.parts[{place}]", losses)
-            for place, part in enumerate(message.parts)
-        ]
-        is_same = all(map(is_, parts, message.parts))
-        messages.append(left if is_same else left.replace_unchecked(parts=tuple(parts)))
+        parts = _parts_without(message.parts, name, inside, path, losses)
+        messages.append(left if parts is message.parts else left.replace_unchecked(parts=parts))
     if not losses:
         return request, ()
     return request.replace_unchecked(messages=tuple(messages)), tuple(losses)
+
+
+def _parts_without(
+    parts: tuple[Any, ...], name: str, known: Mapping[str, str], path: str, losses: list[Loss]
+) -> tuple[Any, ...]:
+    made: list[Any] = []
+    for place, part in enumerate(parts):
+        at = f"{path}.parts[{place}]"
+        left = _without_lookalikes(part, name, known, at, losses)
+        if isinstance(part, ToolResult) and isinstance(part.content, tuple):
+            content = _parts_without(part.content, name, known, at, losses)
+            if content is not part.content:
+                left = left.replace_unchecked(content=content)
+        made.append(left)
+    return parts if all(map(is_, parts, made)) else tuple(made)
 
 
 def _without_lookalikes(
@@ -370,17 +438,38 @@ def _without_lookalikes(
     own = owner.extras.get(name) if owner.extras is not EMPTY else None
     if not isinstance(own, dict):
         return owner
-    found = {
-        each: meant
-        for each in own
-        if len(each) <= _LONGEST and (meant := known.get(folded(each))) not in {None, each}
-    }
-    if not found:
+    left = _fields_without(own, known, path, losses)
+    if left is own:
         return owner
-    losses += [Loss(f"{path}.{meant}", _REASON) for meant in found.values()]
-    left = {key: value for key, value in own.items() if key not in found}
     extras = freeze_mapping({**owner.extras, name: left}, "extras")
     return owner.replace_unchecked(extras=extras)
+
+
+def _fields_without(
+    own: Mapping[str, Any], known: Mapping[str, str], path: str, losses: list[Loss]
+) -> Mapping[str, Any]:
+    left: dict[str, Any] = {}
+    for key, value in own.items():
+        if key in _INNER:
+            left[key] = value if key in _FREE else _value_without(value, f"{path}.{key}", losses)
+            continue
+        meant = None
+        if len(key) <= _LONGEST:
+            meant = known.get(folded(key)) or _INNER_BY_CASE.get(_same_case(key))
+        if meant in {None, key}:
+            left[key] = value
+        else:
+            losses.append(Loss(f"{path}.{meant}", _REASON))
+    return own if all(left.get(key) is own[key] for key in own) else left
+
+
+def _value_without(value: Any, path: str, losses: list[Loss]) -> Any:
+    if isinstance(value, dict):
+        return _fields_without(value, {}, path, losses)
+    if isinstance(value, (list, tuple)):
+        found = [_value_without(each, path, losses) for each in value]
+        return value if all(map(is_, found, value)) else found
+    return value
 
 
 def _speaker(key: str) -> Dialect | None:

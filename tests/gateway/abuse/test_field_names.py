@@ -15,17 +15,24 @@ from typing import Any
 import msgspec
 import pytest
 
-from dragoman.errors import InvalidRequest
+from dragoman.errors import DragomanError, InvalidRequest
 from dragoman.gateway.config.settings import GatewayConfig, Hop, RouteSettings
 from dragoman.gateway.keys import Budget, KeyRecord
 from dragoman.providers.registry import provider, provider_names
 from dragoman.wire.dialect import dialect
-from dragoman.wire.known_fields import KnownFields, accepted, folded, known_fields
+from dragoman.wire.known_fields import (
+    KnownFields,
+    accepted,
+    folded,
+    known_fields,
+    without_lookalikes,
+)
 from tests.corpus import Corpus
 from tests.gateway.answers import KINDS, Provider
 from tests.gateway.client_requests import FRONTS, Answer, ask, body_for, path_for
 from tests.gateway.running import Serving, place, routed, running, upstream
 from tests.gateway.services import test_keys
+from tests.wire.mutations import seeds
 from tests.wire.recorded import bodies
 
 LOOKALIKES = str.maketrans("skiaeo", "\u017f\u212a\u0131\uff41\uff45\uff4f")
@@ -158,6 +165,24 @@ def test_names_that_stand_twice_are_refused(front: str) -> None:
         assert not behind.asked
 
 
+@pytest.mark.parametrize("front", FRONTS)
+def test_an_object_has_a_thousand_fields_at_most(front: str) -> None:
+    """Each of them is compared with the known ones; at the top level and in settings objects."""
+    known = known_fields(dialect(front))
+    inside = next(name for name in known.inside if known.inside[name].exact)
+
+    def asked(count: int, path: str | None) -> None:
+        fields = {f"x{number}": 1 for number in range(count)}
+        body = json.dumps(fields if path is None else {path: fields}).encode()
+        split = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
+        assert not accepted(body, split, known).losses
+
+    for path in (None, inside):
+        asked(1_000, path)
+        with pytest.raises(InvalidRequest, match="more than 1,000 fields"):
+            asked(100_000, path)
+
+
 def test_two_spellings_of_one_field_are_refused() -> None:
     """Gemini's fields have two names: with both, it would be open which one counts."""
     config = {"generationConfig": {"maxOutputTokens": 1}}
@@ -240,6 +265,45 @@ def test_no_recorded_request_loses_a_field(corpus: Corpus) -> None:
         assert seen > 5
 
 
+# --- fields of messages, where middleware reads them
+
+_OF_USERS = {"arguments", "args", "parameters", "properties", "metadata"}
+
+
+def _objects(value: Any, *path: str) -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
+    """The objects in a value, apart from those whose names are the user's."""
+    if isinstance(value, dict):
+        yield path, value
+    for key, each in value.items() if isinstance(value, dict) else ():
+        if key not in _OF_USERS:
+            yield from _objects(each, *path, key)
+    for each in value if isinstance(value, list) else ():
+        yield from _objects(each, *path)
+
+
+@pytest.mark.parametrize("name", ["ollama", "openai-chat"])
+def test_no_field_in_a_message_is_hidden_from_middleware(name: str) -> None:
+    """At any depth of recorded and made messages, in the cases that Go takes for a known name."""
+    speaker, hidden, seen = dialect(name), "zz-hidden", set[tuple[str, ...]]()
+    for seed in (each for each in seeds() if (each.kind, each.dialect) == ("request", name)):
+        for path, found in _objects(seed.value.get("messages")):
+            for key in [*found]:
+                if (*path, key) in seen or path[-1:] == ("thinking",):  # an opaque part
+                    continue
+                seen.add((*path, key))
+                other = key.replace("s", "\u017f") if "s" in key else key.title()
+                found[other] = hidden
+                try:
+                    request, _ = without_lookalikes(speaker.decode_request(seed.value), speaker)
+                    sent = speaker.encode_request(request).to_bytes()
+                except DragomanError:
+                    continue
+                finally:
+                    del found[other]
+                assert hidden.encode() not in sent, (*path, other)
+    assert len(seen) > 10
+
+
 # --- fields that choose a model, a host or an address
 
 _SELECTING = [
@@ -299,6 +363,29 @@ def test_selecting_fields_follow_the_keys_list_and_the_route(
     with _router(name, to="pinned") as (serving, behind):
         for field, _ in fields:
             assert not sent(field, ["m1"], "plain"), field
+
+
+def test_no_name_is_two_models() -> None:
+    """To some routers, commas separate models: a pattern for one doesn't allow the others."""
+    with _gateway("openai-chat") as (serving, behind, _):
+        for name in ("m1,m2", "m1-mini, m2", "m1,"):
+            answer = _post(serving, "openai-chat", body_for("openai-chat", model=name), key="small")
+            assert answer.status == 403, name
+        assert _post(serving, "openai-chat", body_for("openai-chat", model="m2,m3")).status == 200
+    with _gateway("openai-chat", model="m1*") as (serving, behind, _):
+        answer = _post(serving, "openai-chat", body_for("openai-chat", model="m1,m2"))
+        assert (answer.status, behind.asked) == (404, [])
+
+
+@pytest.mark.parametrize("named", ["models/secret", "m1", "models/m1", 5, None, ["secret"]])
+def test_a_model_beside_that_of_the_path_is_left_out(named: Any) -> None:
+    """Gemini's path names the model that was checked; its body has a field for one, too."""
+    with _gateway("gemini") as (serving, behind, _):
+        body = {**body_for("gemini"), "model": named}
+        answer = _post(serving, "gemini", body, key="small", model="m1")
+        assert answer.status == 200, answer.body
+    assert "model" not in behind.asked[-1]
+    assert (LOSSES in answer.headers) is (named not in ["m1", "models/m1"])
 
 
 def test_names_fold_as_lenient_readers_compare_them() -> None:

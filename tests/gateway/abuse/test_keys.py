@@ -16,6 +16,7 @@ from dragoman.gateway.keys import Keys, Spent
 from dragoman.gateway.keys.secret_form import new_id, new_secret
 from dragoman.gateway.keys.urls import store_at
 from tests.gateway.abuse.stage import CANARY, Stage, refused, request, staged
+from tests.gateway.abuse.test_websockets import TEXT, frame, opened
 from tests.gateway.client_requests import FRONTS, body_for
 
 
@@ -132,17 +133,29 @@ SPENT = {
 }
 
 
+async def _spent(url: str) -> str:
+    """A key that has used its one request of this minute."""
+    async with Keys(store_at(url)) as keys:
+        key, secret = await keys.create(requests_per_minute=1)
+        await keys.settle(await keys.reserve(key, "m", 1, None), Spent(tokens_in=1))
+        return secret
+
+
+def test_a_spent_key_is_refused_before_its_message_is_read(locked: Locked) -> None:
+    """On a WebSocket, too: not even whether it is JSON is looked at."""
+    secret = asyncio.run(_spent(locked.url))
+    with opened(locked.stage, x_api_key=secret) as connection:
+        connection.sendall(frame(TEXT, b"[" * 50_000))
+        received = b""
+        while b"}" not in received:
+            received += connection.recv(65536)
+    assert b'"status":429' in received
+
+
 @pytest.mark.parametrize("kind", SPENT)
 def test_a_spent_key_is_refused_before_its_body_is_read(locked: Locked, kind: str) -> None:
     """The rest of a large or compressed body never arrives, and nobody waits for it."""
-
-    async def spend() -> str:
-        async with Keys(store_at(locked.url)) as keys:
-            key, secret = await keys.create(requests_per_minute=1)
-            await keys.settle(await keys.reserve(key, "m", 1, None), Spent(tokens_in=1))
-            return secret
-
-    secret = asyncio.run(spend())
+    secret = asyncio.run(_spent(locked.url))
     for headers in (
         [("content-length", "500000")],
         [("transfer-encoding", "chunked")],

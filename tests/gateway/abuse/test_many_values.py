@@ -271,7 +271,7 @@ def test_too_many_values_are_refused(stage: Stage, front: str) -> None:
 
 def test_the_limit_counts_values_not_what_texts_contain() -> None:
     """Brackets and quotes inside strings don't count; values do, numbers a fifth."""
-    text = json.dumps({"a": '[{"\\,:' * 1000}).encode()
+    text = json.dumps({"a": 'say [{"\\,:' * 1000}).encode()
     check_values(text, 3)
     check_values(b"[" + b"1," * 1000 + b"1]", 212)
     with pytest.raises(InvalidRequest, match="more than 200 objects"):
@@ -280,6 +280,30 @@ def test_the_limit_counts_values_not_what_texts_contain() -> None:
     for number in (1, 2, 3, 4):
         with pytest.raises(InvalidRequest, match=f"more than {number} objects"):
             check_values(b'[[],{"a":""}]' + b" " * 10, number)
+
+
+@pytest.mark.parametrize("inner", ['{"a":[%s]}', "[%s]"])
+@pytest.mark.parametrize("before", ["", " \n", "\r\t"])
+def test_json_in_a_string_counts(inner: str, before: str) -> None:
+    """Arguments of calls are parsed later, however they are escaped and wherever they are cut."""
+    text = json.dumps(before + inner % ",".join(["{}"] * 10_000))
+    spaces = {json.dumps(c)[1:-1]: f"\\u{ord(c):04X}" for c in before}
+    escaped = text
+    for plain, escape in spaces.items():
+        escaped = escaped.replace(plain, escape)
+    assert json.loads(escaped) == json.loads(text)
+    for written in (text, escaped):
+        body = f'{{"arguments":{written}}}'.encode()
+        for size in (1, 7, len(body)):
+            with pytest.raises(InvalidRequest, match="more than 1,000"):
+                _counted(body, size, 1_000)
+            _counted(body, size, 2_000)
+
+
+def _counted(body: bytes, size: int, most: int) -> None:
+    counter = ValueCounter(most)
+    for at in range(0, len(body), size):
+        counter.feed(body[at : at + size])
 
 
 async def test_a_large_body_does_not_block_the_loop() -> None:
@@ -334,11 +358,14 @@ def test_values_are_counted(document: Any, cuts: list[int], is_spaced: bool) -> 
 
     def fifths(value: Any) -> float:
         if isinstance(value, dict):
-            return 5 + 5 * len(value) + sum(map(fifths, value.values()))
+            return 5 + sum(map(fifths, value)) + sum(map(fifths, value.values()))
         if isinstance(value, list):
             return 5 + sum(map(fifths, value))
         if isinstance(value, str):
-            return 5
+            inner = json.dumps(value)[1:-1].replace("\\\\", "").replace('\\"', "")
+            is_json = inner.lstrip("\\a").startswith(("{", "["))
+            marks = sum(map(inner.count, "{[")) / 2 + inner.count(",") / 5
+            return 5 + is_json * marks
         return 1 if value is None or isinstance(value, bool) else 1 + len(str(abs(value))) / 20
 
     body = json.dumps(document, separators=None if is_spaced else (",", ":")).encode()

@@ -41,10 +41,10 @@ def frame(code: int, data: bytes, *, fin: bool = True, mask: bool = True, rsv: i
     return head + (bytes(4) if mask else b"") + data  # a mask of zeros changes nothing
 
 
-def opened(stage: Stage) -> socket.socket:
+def opened(stage: Stage, **headers: str) -> socket.socket:
     """An accepted connection."""
     connection = stage.connect()
-    connection.sendall(handshake())
+    connection.sendall(handshake(**headers))
     received = b""
     while b"\r\n\r\n" not in received:
         received += connection.recv(4096)

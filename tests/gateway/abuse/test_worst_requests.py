@@ -24,13 +24,16 @@ KEPT = 100 * MEBIBYTE
 SAMPLE = (
     "messages, translated", "numbers in a tool", "long numbers", "quotes, translated",
     "compressed", "a bomb of numbers", "counting messages", "Ollama's context",
-    "a context of millions", "a WebSocket's numbers",
+    "a context of millions", "a WebSocket's numbers", "few objects in a call", "names",
+    "names to be folded", "a forged context",
 )  # fmt: skip
 REFUSED = {
     "a bomb of numbers",
     "a bomb of spaces",
     "a context of millions",
     "a WebSocket's numbers",
+    "objects in a call",
+    "numbers in a call",
 }
 
 

@@ -11,6 +11,7 @@ import socket
 import sys
 import tempfile
 import threading
+import zlib
 from collections.abc import Callable, Iterator
 from functools import partial
 from http.client import HTTPConnection
@@ -18,6 +19,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import NamedTuple
 
+from dragoman.wire.ollama.services_context import encode_context
 from tests.gateway.abuse.stage import Stage, request, staged
 from tests.gateway.abuse.test_websockets import TEXT, frame, opened
 
@@ -69,6 +71,22 @@ _USER = b'{"role":"user","content":"x"}'
 _FILL = MAX_BODY - 4096
 _CHAT, _ANTHROPIC, _RESPONSES = "/v1/chat/completions", "/v1/messages", "/v1/responses"
 _GZIP = (("content-encoding", "gzip"),)
+
+
+def _called(unit: bytes) -> bytes:
+    """A call whose arguments are a list of such values, as text."""
+    call = b'{"id":"a","type":"function","function":{"name":"f","arguments":"{\\"a\\":[%b]}"}}'
+    made = call % _text(unit, _FILL)[:-1]
+    result = b'{"role":"tool","tool_call_id":"a","content":""}'
+    return b'[%b,{"role":"assistant","tool_calls":[%b]},%b]' % (_USER, made, result)
+
+
+def _forged_context(turns: int) -> list[int]:
+    """Our own form of Ollama's context, which is not signed."""
+    data = zlib.compress(_joined(b'["user",""]', turns))
+    padded = data + bytes(-len(data) % 3)
+    numbers = [int.from_bytes(padded[at : at + 3], "big") for at in range(0, len(padded), 3)]
+    return [*encode_context([])[:2], len(data), *numbers]
 
 
 def _said(unit: bytes) -> bytes:
@@ -127,6 +145,19 @@ SHAPES: dict[str, Shape] = {
         lambda: _crossed(_joined(_USER, 1), b',"tools":[{"type":"function","function":{"name":"f",'
         b'"parameters":{"enum":%b}}}]' % _joined(b"1.5", _TOKENS)),
     ),
+    "objects in a call": Shape(_CHAT, lambda: _crossed(_called(b"{},"))),
+    "numbers in a call": Shape(_CHAT, lambda: _crossed(_called(b"1,"))),
+    "few objects in a call": Shape(
+        _CHAT, lambda: _crossed(_called(b" " * 46 + b"{},"))
+    ),
+    "names": Shape(
+        _CHAT, lambda: _crossed(_joined(_USER, 1), b"," + b",".join(
+            b'"k%d":1' % each for each in range(80_000))),
+    ),
+    "names to be folded": Shape(
+        _CHAT, lambda: _crossed(_joined(_USER, 1), b"," + b",".join(
+            b'"%b%d":1' % ("\ufdfa".encode() * 250, each) for each in range(900))),
+    ),
     "text": Shape(_CHAT, lambda: _chat(_said(b"word "))),
     "text, translated": Shape(_CHAT, lambda: _crossed(_said(b"word "))),
     "lines, translated": Shape(_CHAT, lambda: _crossed(_said(b"a\\n"))),
@@ -156,6 +187,11 @@ SHAPES: dict[str, Shape] = {
     "Ollama's context": Shape(
         "/api/generate",
         lambda: b'{"model":"ollama.good","prompt":"x","context":%b}' % _joined(b"1", _TOKENS),
+    ),
+    "a forged context": Shape(
+        "/api/generate",
+        lambda: b'{"model":"gemini.good","prompt":"x","context":%b}' % b"".join(
+            str(_forged_context(1_300_000)).encode().split()),
     ),
     "a context of millions": Shape(
         "/api/generate",

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from dragoman.testing.conformance.key_stores import NOON, Clock, Place
+from tests.history.storage.backend_mariadb import database
 from tests.history.storage.backend_postgres import URL as POSTGRES
 from tests.history.storage.backend_postgres import emptied, schema
 from tests.history.storage.backend_redis import URL as REDIS
@@ -35,10 +36,17 @@ def _redis(_folder: Path) -> Generator[str]:
         yield f"{REDIS}?prefix={prefix}"
 
 
+@contextmanager
+def _mariadb(_folder: Path) -> Generator[str]:
+    with database() as url:
+        yield url
+
+
 PLACES: dict[str, Callable[[Path], Any]] = {
     "sqlite": _sqlite,
     "postgres": _postgres,
     "redis": _redis,
+    "mariadb": _mariadb,
 }
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import random
 from decimal import Decimal
+from secrets import token_hex
 
 import msgspec
 import pytest
 
-from dragoman.errors import Corrupt, NotFound, QuotaExceeded, RateLimited
+from dragoman.errors import Corrupt, NotFound, QuotaExceeded, RateLimited, StoreError
 from dragoman.gateway.keys import Budget, KeyRecord, Keys, Spent
 from dragoman.gateway.keys.account import MAX_USAGE
 from dragoman.gateway.keys.store import KeyStore
@@ -18,6 +19,7 @@ from dragoman.history.storage.ledger import Ledger
 from dragoman.history.storage.memory import MemoryShelf
 from dragoman.history.storage.shelf import Change, LostReply
 from tests.gateway.keys.conftest import Clock, Place
+from tests.gateway.keys.test_outages import cut
 
 NANO = Decimal("1e-9")
 _LOST = "the connection broke"
@@ -153,3 +155,55 @@ async def test_lost_replies_charge_once(seed: int) -> None:
     assert (row.requests, row.nanos) == (len(counts), sum(counts))
     for keys in workers:
         await keys.close()
+
+
+async def spending(keys: Keys, key: KeyRecord, draw: random.Random, counts: list[int]) -> None:
+    """A client that goes on until the budget is used up, whatever the store does."""
+    while True:
+        cost = draw.randrange(1, 60)
+        try:
+            held = await keys.reserve(key, "m", 1, cost * NANO)
+        except QuotaExceeded:
+            return
+        except (RateLimited, StoreError):
+            await asyncio.sleep(0.01)
+            continue
+        await keys.settle(held, Spent(tokens_in=2, cost=cost * NANO, model="m", route="r"))
+        counts.append(cost)
+
+
+@pytest.mark.slow
+async def test_connections_that_are_cut_all_the_time_charge_once(place: Place) -> None:
+    """Three workers on one budget: what was acknowledged counts once, and nothing else."""
+    kind = place.url.partition(":")[0]
+    if kind == "sqlite":
+        pytest.skip("a file has no connections")
+    name = f"cut-{token_hex(6)}"
+    if kind == "mariadb":
+        name = place.url.rpartition("/")[2]
+    else:
+        place.url += f"&{'client_name' if kind == 'redis' else 'application_name'}={name}"
+
+    async def cutting() -> None:
+        while True:
+            await asyncio.to_thread(cut, name, kind)
+            await asyncio.sleep(0.05)
+
+    counts: list[int] = []
+    async with place.opened() as one, place.opened() as two, place.opened() as three:
+        key, _ = await one.create(budgets=[Budget("cost", 6000 * NANO)])
+        cutter = asyncio.create_task(cutting())
+        every = (one, two, three) * 8
+        await asyncio.gather(
+            *(spending(each, key, random.Random(n), counts) for n, each in enumerate(every))
+        )
+        cutter.cancel()
+        await asyncio.wait([cutter])
+        for keys in every:
+            while keys._unsettled:
+                await keys._write_pending()
+        spent, _ = await one.standing(key)
+        [row] = await two.usage(key.id)
+    assert spent["total"] == (2 * len(counts), sum(counts))
+    assert (row.requests, row.nanos) == (len(counts), sum(counts))
+    assert sum(counts) <= 6000

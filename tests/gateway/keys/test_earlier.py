@@ -54,6 +54,8 @@ def output(process: subprocess.Popen[bytes]) -> Any:
 
 def test_an_earlier_store_tells_the_same(place: Place, earlier_code: Path) -> None:
     """Four processes may take it over at once; nothing is lost or counted twice."""
+    if place.url.startswith("mariadb"):
+        pytest.skip("that program had no stores in MariaDB")
     now, secrets, expected = output(running(earlier_code, place.url, str(NOON)))
     known = json.dumps(secrets)
     readers = [running(ROOT / "src", place.url, str(now), known) for _ in range(4)]

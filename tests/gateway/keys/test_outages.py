@@ -19,6 +19,7 @@ from dragoman.gateway.keys.store import Bill, Charge, Found, KeyStore
 from dragoman.gateway.keys.urls import store_at
 from dragoman.history.storage.memory import MemoryStorage
 from tests.gateway.keys.conftest import Clock, Place
+from tests.history.storage.backend_mariadb import end_connections
 from tests.history.storage.backend_postgres import URL as POSTGRES
 from tests.history.storage.backend_postgres import schema
 from tests.history.storage.backend_redis import URL as REDIS
@@ -183,16 +184,19 @@ async def test_dropped_connections_are_not_noticed(place: Place) -> None:
     name = f"cut-{token_hex(6)}"
     if place.url.startswith("sqlite"):
         pytest.skip("a file has no connections")
-    is_postgres = place.url.startswith("postgres")
-    place.url += f"&{'application_name' if is_postgres else 'client_name'}={name}"
+    kind = place.url.partition(":")[0]
+    if kind != "mariadb":
+        place.url += f"&{'client_name' if kind == 'redis' else 'application_name'}={name}"
+    else:
+        name = place.url.rpartition("/")[2]
     async with place.opened() as keys:
         key, _ = await keys.create(budgets=[Budget("cost", Decimal(9))])
         for _ in range(3):
             held = await asyncio.gather(*(keys.reserve(key, "m", 1, COST) for _ in range(6)))
-            cut(name, is_postgres=is_postgres)
+            cut(name, kind)
             for each in held[:3]:
                 await keys.settle(each, TOOK)
-            cut(name, is_postgres=is_postgres)
+            cut(name, kind)
             await asyncio.gather(*(keys.settle(each, TOOK) for each in held[3:]))
         assert (await keys.standing(key)).spent["total"] == (18, 18 * 500_000_000)
         assert (await keys.standing(key)).held == []
@@ -210,9 +214,12 @@ async def test_what_postgres_refuses_is_explained_by_its_code() -> None:
                 await keys.create()
 
 
-def cut(name: str, *, is_postgres: bool) -> None:
+def cut(name: str, kind: str) -> None:
     """Close all connections of this name on the server."""
-    if is_postgres:
+    if kind == "mariadb":
+        end_connections(name)
+        return
+    if kind == "postgresql":
         import psycopg
 
         ended = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = %s"

@@ -9,7 +9,7 @@ from time import time
 import pytest
 
 from dragoman.gateway.page.branches import Branches
-from dragoman.history.branch_paths import read_path, stretches
+from dragoman.history.branches import read_path, stretches
 from dragoman.history.identity import SessionIdentity
 from dragoman.history.records import body_of
 from dragoman.history.storage.memory import MemoryStorage

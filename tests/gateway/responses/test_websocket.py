@@ -9,6 +9,7 @@ from typing import Any
 
 import openai
 import pytest
+from msgspec.structs import replace
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
@@ -230,6 +231,19 @@ def test_the_server_stops_with_connections_open(scripted: Model) -> None:
         turn(at, request("Hello"))
     with pytest.raises(ConnectionClosed):
         at.recv(timeout=20)
+
+
+def test_waiting_requests_are_bounded_in_bytes(scripted: Model) -> None:
+    """A client that queues large requests is told to wait, long before there are sixteen."""
+    config = config_for(scripted.url)
+    config = replace(config, server=replace(config.server, max_body=100_000))
+    with running(config) as serving, socket(serving) as at:
+        for _ in range(6):
+            at.send(json.dumps(request("wait" + "x" * 40_000)))
+        first = json.loads(at.recv(timeout=20))
+        while first["type"] != "error":
+            first = json.loads(at.recv(timeout=20))
+    assert (first["status"], "100,000 bytes" in first["error"]["message"]) == (503, True)
 
 
 def test_connections_are_bounded(serving: Serving, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -202,18 +202,6 @@ async def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> No
         await RedisStorage(URL).open()
 
 
-async def test_a_cluster_is_rejected(prefix: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before anything is written."""
-    from redis.asyncio import Redis
-
-    async def info(*_: object) -> dict[str, str]:
-        return {"redis_mode": "cluster"}
-
-    monkeypatch.setattr(Redis, "info", info)
-    with pytest.raises(ConfigError, match="cluster-enabled no"):
-        await RedisStorage(URL, prefix=prefix).open()
-
-
 async def test_a_client_can_be_passed_in(prefix: str) -> None:
     """Such as Sentinel's; it stays open."""
     from redis.asyncio import Redis

@@ -21,7 +21,7 @@ from dragoman.history.records import is_sealed, message_in, message_of
 from dragoman.history.storage.chain import ChainStorage
 from dragoman.history.storage.memory import MemoryStorage
 from dragoman.history.storage.protocol import MAIN, Row
-from dragoman.history.storage.sealed import SealedStorage, rotation
+from dragoman.history.storage.sealed import SealedStorage, repairing
 from dragoman.history.storage.sealed.state import new_state
 from dragoman.history.storage.sqlite import SQLiteStorage
 from dragoman.testing.conformance.stores.data import ONE, TWO, entry, fill, head, texts
@@ -423,7 +423,7 @@ async def test_rotation_gives_up_on_a_session_that_keeps_changing(
         return await rewrite(*args, **kwargs)
 
     inner.rewrite = busy  # type: ignore[method-assign]  # somebody always writes in between
-    monkeypatch.setattr(rotation, "_TRIES", 20)
+    monkeypatch.setattr(repairing, "_ROTATION_TRIES", 20)
     with pytest.raises(StoreError, match="run the rotation again"):
         await sealed(inner).rotate()
 

@@ -8,7 +8,7 @@ import msgspec
 
 from dragoman.history.storage.protocol import Row, Session
 from dragoman.history.storage.sealed import SealedStorage
-from dragoman.history.storage.sealed.binding import message_bound, window_bound
+from dragoman.history.storage.sealed.keyring import message_bound, window_bound
 
 
 def sealed_then(

@@ -18,7 +18,7 @@ from dragoman.history.truncation import (
     fit,
     truncate,
 )
-from dragoman.history.truncation.counting import tallied
+from dragoman.history.truncation.window import tallied
 from dragoman.model.collection import Messages
 from dragoman.model.messages import Message
 from dragoman.model.parts import Text

@@ -11,7 +11,7 @@ from mcp_types import CallToolResult, TextContent
 
 from dragoman import ChatHistory, Message, SessionIdentity
 from dragoman.history.storage.protocol import EVERYTHING, Filter, Storage
-from dragoman.mcp.serving.scope import scope_of
+from dragoman.mcp.serving.served_sessions import scope_of
 from dragoman.mcp.serving.server import server_of
 
 MODES = ("auto", "legacy")

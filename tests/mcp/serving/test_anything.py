@@ -12,7 +12,7 @@ from mcp.client.client import Client
 from dragoman import SessionIdentity
 from dragoman.errors import DragomanError
 from dragoman.history import MemoryStorage
-from dragoman.mcp.serving.scope import scope_of
+from dragoman.mcp.serving.served_sessions import scope_of
 from dragoman.mcp.serving.server import server_of
 from dragoman.mcp.serving.tools import TOOLS
 from dragoman.model import portal

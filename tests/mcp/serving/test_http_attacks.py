@@ -15,7 +15,7 @@ import pytest
 from dragoman.errors import ConfigError
 from dragoman.history.storage.memory import MemoryStorage
 from dragoman.mcp.serving import http
-from dragoman.mcp.serving.scope import scope_of
+from dragoman.mcp.serving.served_sessions import scope_of
 from dragoman.mcp.serving.server import server_of
 from tests.mcp.serving.processes import INITIALIZE
 

@@ -11,7 +11,7 @@ from mcp_types import EmbeddedResource, TextContent, TextResourceContents
 
 from dragoman import ChatHistory, Messages, SessionIdentity
 from dragoman.history import MemoryStorage
-from dragoman.mcp.serving import resources, watching
+from dragoman.mcp.serving import resources, server
 from dragoman.testing.conformance.stores.backends import Backend
 from tests.environment import PATIENCE
 from tests.mcp.serving.clients import MODES, connected, stored
@@ -131,7 +131,7 @@ async def test_listeners_are_notified_of_changes(
     backend: Backend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of subscribed and new sessions; never of sessions out of scope."""
-    monkeypatch.setattr(watching, "INTERVAL", 0.02)
+    monkeypatch.setattr(server, "INTERVAL", 0.02)
     async with backend.opened() as storage, backend.opened() as elsewhere:
         ours, _ = await stored(storage, "x", agent="mine", chat="1")
         theirs, _ = await stored(storage, "x", agent="theirs", chat="1")
@@ -151,18 +151,18 @@ async def test_listeners_are_notified_of_changes(
 
 async def test_nothing_is_polled_without_listeners(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor after the last one has left."""
-    monkeypatch.setattr(watching, "INTERVAL", 0.01)
+    monkeypatch.setattr(server, "INTERVAL", 0.01)
     storage = MemoryStorage()
     identity, _ = await stored(storage, "x", chat="1")
     uri = f"dragoman://session/{identity.digest}"
     looked: list[str] = []
-    look = watching.Watcher._look
+    look = server.Watcher._look
 
-    async def counted(self: watching.Watcher, uri: str) -> None:
+    async def counted(self: server.Watcher, uri: str) -> None:
         looked.append(uri)
         await look(self, uri)
 
-    monkeypatch.setattr(watching.Watcher, "_look", counted)
+    monkeypatch.setattr(server.Watcher, "_look", counted)
     async with connected(storage) as client:
         await asyncio.sleep(0.05)
         assert looked == []

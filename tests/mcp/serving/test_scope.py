@@ -18,7 +18,7 @@ from dragoman import ChatHistory, SessionIdentity
 from dragoman.errors import ConfigError
 from dragoman.history import Filter, MemoryStorage, Storage
 from dragoman.mcp.serving import served_sessions
-from dragoman.mcp.serving.scope import Pattern, Scope, scope_of
+from dragoman.mcp.serving.served_sessions import Pattern, Scope, scope_of
 from dragoman.testing.conformance.stores.backends import Backend
 from tests.mcp.serving.clients import call, connected, refusal, stored
 
@@ -232,7 +232,7 @@ _NAME = st.text(st.sampled_from("ab/*?.7\n"), max_size=6)
 @given(agent=_NAME, chat=_NAME)
 def test_a_session_s_own_name_selects_it(agent: str, chat: str) -> None:
     """Whatever characters it has; other selected sessions have the same name."""
-    from dragoman.mcp.serving.scope import sessions_called
+    from dragoman.mcp.serving.served_sessions import sessions_called
     from dragoman.model import portal
 
     storage = MemoryStorage()

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from dragoman.history.storage.private_folders import make_private_folder
+from dragoman.history.storage.places import make_private_folder
 from dragoman.transport.atomic_files import write_atomically
 
 _MAX_INPUTS = 1000

@@ -115,7 +115,7 @@ async def _problems(
 ) -> AsyncIterator[Problem]:
     """Problems of the messages, then of the sessions, then of the store."""
     from dragoman.errors import NotFound
-    from dragoman.history.branch_paths import stretches
+    from dragoman.history.branches import stretches
     from dragoman.history.storage.sealed.records import PLAIN
     from dragoman.history.transfer import every_session
 

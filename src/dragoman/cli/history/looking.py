@@ -180,7 +180,7 @@ def search(
 
 async def _found(storage: Storage, text: str, which: Filter, limit: int) -> list[Hit]:
     from dragoman.cli.history.keyed import KeyedStorage
-    from dragoman.history.encrypted_search import encrypted_sessions, scanned
+    from dragoman.history.transfer import encrypted_sessions, scanned
 
     if isinstance(storage, KeyedStorage):
         return await scanned(storage, text, which, limit)

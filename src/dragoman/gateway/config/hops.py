@@ -118,7 +118,7 @@ def _problem_of(kind: str, rest: str) -> str | None:
     try:
         if kind == "scripted":
             return None if FilePath(rest).is_file() else "there is no such file"
-        from dragoman.transport.local.files import found
+        from dragoman.transport.local.catalogue import found
 
         found(rest)
     except (DragomanError, OSError, ValueError, RuntimeError):  # RuntimeError: an unknown ~user

@@ -42,6 +42,8 @@ class NamedRoutes:
         found = self._exact.get(model)
         if found is not None or len(model) > _MAX_MATCHED_LENGTH:
             return found
+        if "," in model:  # several models, to some routers
+            return self._default
         return next((route for shape, route in self._patterns if shape.match(model)), None)
 
 

@@ -9,7 +9,7 @@ from dragoman.gateway.config import checks
 from dragoman.gateway.config.document import WRONG, Check, Document
 from dragoman.gateway.config.settings import ServerSettings
 
-_KEY_STORES = ("sqlite", "postgresql", "postgres", "redis", "rediss", "memory")
+_KEY_STORES = ("sqlite", "postgresql", "postgres", "mariadb", "mysql", "redis", "rediss", "memory")
 _STORES = (*_KEY_STORES, "file")
 _CACHES = ("redis", "rediss")
 _MAX_WORKERS = 1024

@@ -1,4 +1,8 @@
-"""The models that a key may use: patterns in which `*` matches any text."""
+"""The models that a key may use: patterns in which `*` matches any text.
+
+Some routers take several models in one name, separated by commas: unless a pattern has commas
+itself, only `*` matches those.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +27,8 @@ def _is_matched(patterns: tuple[str, ...], model: str) -> bool:
 
 def matches(pattern: str, text: str) -> bool:
     """Whether a pattern matches a text; linear, unlike a regular expression."""
+    if "," in text and "," not in pattern:
+        return pattern == "*"
     first, *rest = pattern.split("*")
     if not rest:
         return text == pattern

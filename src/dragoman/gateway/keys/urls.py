@@ -16,7 +16,7 @@ VARIABLE = "DRAGOMAN_KEYS"
 SCHEMA = "dragoman_keys"
 _FORMS = (
     "the URL of a key store must be sqlite:///file, sqlite:////absolute/file, postgresql://…,"
-    " redis://… or memory:"
+    " mariadb://…, redis://… or memory:"
 )
 
 
@@ -47,6 +47,10 @@ def store_at(url: str) -> KeyStore:
                 return _sqlite(Path(path))
         case "redis" | "rediss":
             return _redis(parts)
+        case "mariadb" | "mysql":
+            from dragoman.history.storage.mariadb import MariaDBStorage
+
+            return KeyStore(MariaDBStorage(url, prefix=SCHEMA))
         case "postgres" | "postgresql":
             return _postgres(url, parts)
         case _:

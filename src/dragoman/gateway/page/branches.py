@@ -10,7 +10,7 @@ from collections import OrderedDict
 from typing import NamedTuple
 
 from dragoman.errors import NotFound
-from dragoman.history.branch_paths import Stretch, is_on, read_tail, stretches
+from dragoman.history.branches import Stretch, is_on, read_tail, stretches
 from dragoman.history.storage.protocol import MAIN, NO_BRANCH, NO_MESSAGE, Row, Session, Storage
 
 _MAX_FORKS = 500  # only the latest are considered

@@ -16,7 +16,7 @@ from dragoman.gateway.page.snippets import snippet_of
 from dragoman.gateway.page.tags import note_found, note_tags, set_tags, tagged
 from dragoman.gateway.page.titles_and_pins import MAX_TITLE, entitle, pin, pins
 from dragoman.gateway.page.views import view_of
-from dragoman.history.branch_paths import read_path, stretches
+from dragoman.history.branches import read_path, stretches
 from dragoman.history.chat import ChatHistory
 from dragoman.history.identity import SessionIdentity
 from dragoman.history.records import message_of

@@ -9,7 +9,7 @@ from dragoman.errors import DragomanError
 from dragoman.gateway.page.branches import Branches, BranchPage
 from dragoman.gateway.page.routed import PlacedModel
 from dragoman.gateway.page.views import view_of
-from dragoman.history.branch_paths import read_tail, stretches
+from dragoman.history.branches import read_tail, stretches
 from dragoman.history.identity import SessionIdentity
 from dragoman.history.storage.protocol import Storage
 from dragoman.model.messages import Message

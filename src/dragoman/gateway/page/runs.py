@@ -27,7 +27,7 @@ from dragoman.gateway.page.run_views import Viewer, sent_view
 from dragoman.gateway.page.stream_events import StreamEvents
 from dragoman.gateway.page.views import call_view, usage_view
 from dragoman.history.chat import ChatHistory
-from dragoman.history.sent_window import Window
+from dragoman.history.live_windows import Window
 from dragoman.model.collection import Messages
 from dragoman.model.events import Event
 from dragoman.model.messages import Message, make_message

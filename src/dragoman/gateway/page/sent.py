@@ -14,7 +14,7 @@ from dragoman.gateway.page.run_views import notes_of
 from dragoman.gateway.page.tools import page_tools
 from dragoman.gateway.state import Gateway
 from dragoman.history.chat import ChatHistory
-from dragoman.history.sent_window import Window
+from dragoman.history.live_windows import Window
 from dragoman.history.storage.protocol import NO_MESSAGE
 from dragoman.model.collection import Messages
 from dragoman.model.messages import Message

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ from dragoman.gateway.page.relay import running, stop_elsewhere
 from dragoman.gateway.page.traffic import prepare as prepare_charts
 from dragoman.gateway.state import Gateway
 from dragoman.history.storage.protocol import MAIN, Session, Storage
-from dragoman.history.storage_urls import storage_at
+from dragoman.history.storage_urls import open_storage
 
 if TYPE_CHECKING:
     from dragoman.gateway.page.runs import PageRun
@@ -32,6 +32,7 @@ class Page:
         self._gateway = gateway
         self._lock = asyncio.Lock()
         self._opened: dict[str | None, Storage] = {}  # by URL: a configuration reload may change it
+        self._stores = AsyncExitStack()
         self._listings: dict[str | None, Listing] = {}
         self._preparing: asyncio.Task[None] | None = None
         self._branches: dict[int, Branches] = {}
@@ -75,9 +76,7 @@ class Page:
             return found
         async with self._lock:
             if url not in self._opened:
-                storage, _ = storage_at(url)
-                await storage.open()
-                self._opened[url] = storage
+                self._opened[url] = await self._stores.enter_async_context(open_storage(url))
             return self._opened[url]
 
     async def listing(self) -> Listing:
@@ -145,8 +144,7 @@ class Page:
             await asyncio.wait({self._preparing})
         for run in list(self.runs.values()):
             await run.stop()
-        for storage in self._opened.values():
-            await storage.close()
+        await self._stores.aclose()
 
 
 def page_of(gateway: Gateway) -> Page:

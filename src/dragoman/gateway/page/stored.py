@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from dragoman.errors import Corrupt
 from dragoman.gateway.page.calls import PageCall
-from dragoman.history.branch_paths import read_tail, stretches
+from dragoman.history.branches import read_tail, stretches
 from dragoman.history.records import message_of
 from dragoman.model.collection import Messages
 from dragoman.model.messages import Message

@@ -12,7 +12,7 @@ from dragoman.gateway.page.calls import PageCall
 from dragoman.gateway.page.conversations import found_in
 from dragoman.gateway.page.routed import PlacedModel, RoutedModel
 from dragoman.gateway.page.titles_and_pins import entitle
-from dragoman.history.branch_paths import read_path, stretches
+from dragoman.history.branches import read_path, stretches
 from dragoman.history.records import message_of
 from dragoman.history.session_summaries import looked_at
 from dragoman.history.storage.protocol import Session, Storage

@@ -17,7 +17,7 @@ from dragoman.gateway.page.gateway_info import MARKDOWN
 from dragoman.gateway.page.tags import note_tags
 from dragoman.gateway.page.titles_and_pins import MAX_TITLE
 from dragoman.gateway.reports import report_headers
-from dragoman.history.branch_paths import read_path, stretches
+from dragoman.history.branches import read_path, stretches
 from dragoman.history.records import message_of
 from dragoman.history.session_summaries import TITLE, looked_at
 from dragoman.history.transfer import exported_messages, import_messages

@@ -27,6 +27,7 @@ class TurnInProgress:
         self._socket = socket
         self._stream_id = stream_id
         self._body: bytes | None = body
+        self.size = len(body)
         self._left = asyncio.Event()
         self._status = 0
         self._headers: dict[str, str] = {}

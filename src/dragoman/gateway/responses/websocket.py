@@ -17,6 +17,7 @@ from dragoman.errors import DragomanError, InvalidRequest, Overloaded
 from dragoman.gateway.client_request import accepted_fields
 from dragoman.gateway.endpoints import RESPONSES, endpoint_at
 from dragoman.gateway.http import Call, Receive, Scope, Send
+from dragoman.gateway.inbound import SMALL
 from dragoman.gateway.intake import BodyLimits, Intake
 from dragoman.gateway.large_bodies import LARGE, translated_aside
 from dragoman.gateway.responses.connections import Connection
@@ -26,6 +27,7 @@ from dragoman.wire.front import Front
 
 if TYPE_CHECKING:
     from dragoman.gateway.app import App
+    from dragoman.gateway.keys import KeyRecord
 
 _FRONT = RESPONSES
 _MAX_STREAM_ID = 256
@@ -58,9 +60,12 @@ class Socket:
         server = app.gateway.config.server
         self._most = server.max_body
         self._limits = BodyLimits(server.max_body, server.max_ratio, server.max_values)
-        self.connection = Connection(self._most)
+        self.connection = Connection(app.turns, None, self._most)
+        self._call = Call(scope, receive, send)
         self._waiting: asyncio.Queue[TurnInProgress | None] = asyncio.Queue(_MAX_QUEUED)
         self._now: TurnInProgress | None = None
+        self._queued = 0
+        """Bytes of the requests that wait."""
         self._is_closed = False
         self._was_large = False
 
@@ -82,6 +87,7 @@ class Socket:
             Socket.open_now -= 1
             self._is_closed = True
             self._leave()
+            self.connection.close()
             self._waiting.put_nowait(None)
             if self._was_large:
                 self._app.gateway.memory.soon(is_cyclic=True)
@@ -90,10 +96,9 @@ class Socket:
     # --- the handshake
 
     async def _check(self) -> None:
-        gateway = self._app.gateway
-        call = Call(self._scope, self._receive, self._send)
-        peer = gateway.clients.of((self._scope.get("client") or ("",))[0], call.headers)
-        await self._app.identify(call, self._scope["query_string"], peer)
+        gateway, call = self._app.gateway, self._call
+        key = await self._identified()
+        self.connection.key = None if key is None else key.id
         prefix, path = gateway.config.server.path_prefix, call.path
         if prefix and path.startswith(f"{prefix}/"):
             path = path[len(prefix) :]
@@ -104,6 +109,11 @@ class Socket:
         if Socket.open_now >= self.most_open or gateway.is_draining:
             msg = "the gateway has reached its maximum number of connections; try again later"
             raise Overloaded(msg, status=503, retry_after=5.0)
+
+    async def _identified(self) -> KeyRecord | None:
+        call = self._call
+        peer = self._app.gateway.clients.of((self._scope.get("client") or ("",))[0], call.headers)
+        return await self._app.identify(call, self._scope["query_string"], peer)
 
     async def _refuse(self, error: DragomanError) -> None:
         """Rejects the handshake with an HTTP error; servers without that extension send 403."""
@@ -152,8 +162,9 @@ class Socket:
 
     async def _take(self, text: str) -> None:
         try:
+            await self._expect_open(len(text))
             raw = await self._counted(text)
-        except InvalidRequest as error:
+        except DragomanError as error:
             await self.tell_error(error)
             return
         event = await translated_aside(raw, object_in, raw)
@@ -165,17 +176,30 @@ class Socket:
             try:  # while the text is known: what came twice is not seen in the object
                 await translated_aside(raw, accepted_fields, dialect(_FRONT), raw)
                 body = await translated_aside(raw, turn_body, event)
+                if self._queued and self._queued + len(body) > self._most:
+                    raise asyncio.QueueFull  # noqa: TRY301 - as if there were too many
                 self._waiting.put_nowait(TurnInProgress(self, body, stream_id))
+                self._queued += len(body)
             except DragomanError as error:
                 await self.tell_error(error, stream_id)
             except asyncio.QueueFull:
-                msg = f"at most {_MAX_QUEUED} requests can be queued on a connection"
+                msg = (
+                    f"at most {_MAX_QUEUED} requests can be queued on a connection, with"
+                    f" {self._most:,} bytes"
+                )
                 await self.tell_error(Overloaded(msg, status=503), stream_id)
         elif kind == "response.cancel":
             await self._cancel(event.get("response_id"), stream_id)
         else:
             msg = "a message must be a JSON object of type response.create or response.cancel"
             await self.tell_error(InvalidRequest(msg, status=400, param="type"), stream_id)
+
+    async def _expect_open(self, size: int) -> None:
+        """Raise if the key has nothing left to spend, before anything of a long message is read."""
+        keys = self._app.gateway.keys
+        key = await self._identified() if keys is not None and size > SMALL else None
+        if keys is not None and key is not None:
+            await keys.expect_open(key)
 
     async def _counted(self, text: str) -> bytes:
         """The message as bytes, within the limits of a body."""
@@ -196,6 +220,7 @@ class Socket:
     async def _turn(self) -> None:
         while (turn := await self._waiting.get()) is not None:
             self._now = turn
+            self._queued -= turn.size
             scope = turn.scope(self._scope)
             # An interrupted response raises, to make an HTTP server close the connection.
             with suppress(Exception):

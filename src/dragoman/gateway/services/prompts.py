@@ -30,9 +30,8 @@ from dragoman.model.events import Event, ResponseEnd
 from dragoman.model.requests import Request
 from dragoman.model.responses import Response
 from dragoman.model.usage import Usage
-from dragoman.transport.answers import read_answer
+from dragoman.transport.answers import made_at, read_answer
 from dragoman.transport.model import ModelStream
-from dragoman.transport.origins import made_at
 from dragoman.transport.protocol import Timeouts, read_body
 from dragoman.transport.stream_attempt import Incoming
 from dragoman.wire.encoded import Encoded

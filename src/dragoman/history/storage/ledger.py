@@ -639,10 +639,19 @@ class Ledger:
             try:
                 gone = await self.shelf.remove([(each.digest, each.stamp) for each in page])
             except LostReply:
-                gone = [await self._deleted(each.digest) for each in page]
+                gone = [await self._gone(each) for each in page]
             sessions += sum(each is not None for each in gone)
             messages += sum(each or 0 for each in gone)
         return Erasure(sessions, messages, await self.shelf.scrub(user))
+
+    async def _gone(self, stored: Stored) -> int | None:
+        """Deletes a session that a lost attempt may have deleted; the number of its messages."""
+        deleted = await self._deleted(stored.digest)
+        if deleted is not None:
+            return deleted
+        session = listed(stored)
+        tally = None if session is None or is_damaged(session) else tally_of(session)
+        return 0 if tally is None else tally.rows
 
     async def verify(self) -> list[str]:
         """See `Storage.verify`."""

@@ -7,14 +7,9 @@ metadata) stay. A `Cut` records the position, and is stored with the session.
 
 from __future__ import annotations
 
-from dragoman.history.truncation.callback import Callback, Truncation
-from dragoman.history.truncation.chained import Chained
-from dragoman.history.truncation.cut import NOTHING_CUT, Cut
-from dragoman.history.truncation.fit_window import FitWindow
-from dragoman.history.truncation.last_turns import LastTurns
-from dragoman.history.truncation.strategy import Counter, Room, Strategy
-from dragoman.history.truncation.summarise import Summarise, Summariser
-from dragoman.history.truncation.symbolise import Symbolise
+from dragoman.history.truncation.cut import NOTHING_CUT, Chained, Counter, Cut, Room, Strategy
+from dragoman.history.truncation.strategies import Callback, FitWindow, LastTurns, Truncation
+from dragoman.history.truncation.summaries import Summarise, Summariser, Symbolise
 from dragoman.history.truncation.truncating import fit, truncate
 
 __all__ = [

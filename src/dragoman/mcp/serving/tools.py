@@ -15,8 +15,7 @@ from dragoman.history.session_summaries import Listed
 from dragoman.history.storage.protocol import Hit
 from dragoman.history.storage.scanning import words_of
 from dragoman.mcp.serving import shapes
-from dragoman.mcp.serving.markdown import moment
-from dragoman.mcp.serving.reading import Wanted, read_json, read_markdown
+from dragoman.mcp.serving.reading import Wanted, moment, read_json, read_markdown
 from dragoman.mcp.serving.served_sessions import ServedSessions
 from dragoman.model.jsontext import loads
 from dragoman.model.messages import Message

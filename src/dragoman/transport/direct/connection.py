@@ -3,15 +3,78 @@
 from __future__ import annotations
 
 import asyncio
+import re
+from collections.abc import Mapping
 from time import monotonic
-from typing import Any, Protocol, cast
+from typing import Any, NamedTuple, Protocol, cast
 
 import httptools
+from yarl import URL
 
+from dragoman._version import __version__
 from dragoman.transport import failures
-from dragoman.transport.direct.request_head import Server
-from dragoman.transport.direct.response import Response
-from dragoman.transport.direct.unreadable import Unreadable
+from dragoman.transport.connections import proxy_for
+from dragoman.transport.direct.response import Response, Unreadable
+from dragoman.transport.protocol import HttpRequest
+
+_CONTROL = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
+_NAME = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
+_RESERVED = frozenset({b"host", b"content-length", b"transfer-encoding", b"connection"})
+Server = tuple[str, str, int]
+"""Scheme, host and port."""
+
+
+class RequestHead(NamedTuple):
+    """Where requests to one URL go, and what they begin with."""
+
+    server: Server | None
+    """None: the request needs `HttpTransport`."""
+    start: bytes
+    """Everything before the value of `content-length`, which comes last."""
+
+
+def request_head(request: HttpRequest) -> RequestHead:
+    """Build the head of a request; raises `ConfigError` if it is not valid HTTP."""
+    try:
+        url = URL(request.url)
+        port = url.port
+    except ValueError:
+        raise failures.malformed_request() from None
+    host, query = url.raw_host, url.raw_path_qs
+    if url.scheme not in {"http", "https"} or not host or port is None:
+        raise failures.malformed_request()
+    if request.method not in {"GET", "POST"} or url.raw_user is not None:
+        return RequestHead(None, b"")
+    if proxy_for(request.url) is not None:
+        return RequestHead(None, b"")
+    try:
+        lines = [
+            f"{request.method} {query or '/'} HTTP/1.1".encode("ascii"),
+            f"host: {url.host_port_subcomponent}".encode("ascii"),
+            *_header_lines(request.headers),
+        ]
+    except UnicodeEncodeError:
+        raise failures.malformed_request() from None
+    if any(_CONTROL.search(line) for line in lines):
+        raise failures.malformed_request()
+    head = b"\r\n".join([*lines, b"content-length: "])
+    return RequestHead((url.scheme, host, port), head)
+
+
+def _header_lines(headers: Mapping[str, str]) -> list[bytes]:
+    given: dict[bytes, bytes] = {
+        b"accept": b"*/*",
+        b"accept-encoding": b"identity",  # decompression costs more than it saves
+        b"user-agent": f"dragoman/{__version__}".encode(),
+    }
+    for name, value in headers.items():
+        raw = name.encode("latin-1", "replace").lower()
+        if _NAME.fullmatch(raw) is None:
+            raise failures.malformed_request()
+        if raw not in _RESERVED:
+            given[raw] = value.encode("utf-8", "surrogateescape").strip(b" \t")
+    return [b"%b: %b" % pair for pair in given.items()]
+
 
 _HIGH_WATER = 256 * 1024
 """Bytes of a body that may wait to be read before the connection stops receiving."""

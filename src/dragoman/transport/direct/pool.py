@@ -14,8 +14,7 @@ import aiohappyeyeballs
 
 from dragoman.transport import failures
 from dragoman.transport.connections import trusted_authorities
-from dragoman.transport.direct.connection import Connection
-from dragoman.transport.direct.request_head import RequestHead, Server, request_head
+from dragoman.transport.direct.connection import Connection, RequestHead, Server, request_head
 from dragoman.transport.direct.response import DirectReply
 from dragoman.transport.http import HttpTransport
 from dragoman.transport.protocol import MIN_UPLOAD_RATE, HttpRequest, Reply, Timeouts

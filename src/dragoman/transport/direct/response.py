@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import zlib
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from time import monotonic
@@ -11,8 +12,53 @@ from typing import Any, Protocol, Self
 from multidict import CIMultiDict
 
 from dragoman.transport import failures
-from dragoman.transport.direct.inflating import Inflater
-from dragoman.transport.direct.unreadable import Unreadable
+
+_GZIP = 16 + zlib.MAX_WBITS
+_WINDOW_BITS = {"gzip": _GZIP, "x-gzip": _GZIP, "deflate": zlib.MAX_WBITS}
+_STEP = 256 * 1024
+"""Bytes that are decompressed at a time, so that a reader with a limit can stop in between."""
+
+
+class Inflater:
+    """Decompresses a body that the server compressed without being asked to."""
+
+    def __init__(self, encoding: str) -> None:
+        if encoding not in _WINDOW_BITS:
+            raise Unreadable
+        self._bits = _WINDOW_BITS[encoding]
+        self._zlib: Any = None
+        self._waiting = b""
+
+    def feed(self, data: bytes) -> None:
+        """Take the next compressed bytes."""
+        if self._zlib is None:
+            # Some servers send deflate without its zlib header.
+            is_raw = self._bits == zlib.MAX_WBITS and data[0] & 0xF != zlib.DEFLATED
+            self._zlib = zlib.decompressobj(-zlib.MAX_WBITS if is_raw else self._bits)
+        self._waiting += data
+
+    def unpacked(self) -> bytes:
+        """The next decompressed bytes; empty: more input is needed."""
+        if not self._waiting or self._zlib.eof:
+            return b""
+        try:
+            found: bytes = self._zlib.decompress(self._waiting, _STEP)
+        except zlib.error:
+            problem = failures.incomplete()
+        else:
+            self._waiting = self._zlib.unconsumed_tail
+            return found
+        raise problem
+
+    def expect_end(self) -> None:
+        """Raise if the compressed body is incomplete."""
+        if self._zlib is not None and not self._zlib.eof:
+            raise failures.incomplete()
+
+
+class Unreadable(Exception):  # noqa: N818 - control flow: the connection turns it into an error
+    """The response is not HTTP, or exceeds a limit."""
+
 
 _MAX_HEADERS = 256
 _MAX_HEADER_VALUE = 64 * 1024

@@ -4,18 +4,176 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import os
+import sys
 import zipfile
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import asynccontextmanager, suppress
+from html.parser import HTMLParser
 from pathlib import Path
 from typing import IO, Any, TypeVar
+from urllib.parse import unquote, urljoin, urlsplit
 
-from dragoman.errors import ConfigError, ConnectError, DragomanError, TransportError
+from dragoman.errors import (
+    ConfigError,
+    ConnectError,
+    DragomanError,
+    InvalidInputError,
+    TransportError,
+)
+from dragoman.model.jsontext import loads
 from dragoman.transport.atomic_files import AtomicFile
-from dragoman.transport.local.cache import alone, models_folder
 from dragoman.transport.local.catalogue import Packaged
-from dragoman.transport.local.index import SET_INDEX, file_url, opened
-from dragoman.transport.protocol import Timeouts, Transport
+from dragoman.transport.protocol import HttpRequest, Reply, Timeouts, Transport, read_body
+
+_POLL = 0.1
+
+
+def models_folder() -> Path:
+    """The cache directory for models (under `XDG_CACHE_HOME` or the system's); may not exist."""
+    if named := os.environ.get("XDG_CACHE_HOME"):
+        root = Path(named)
+    elif sys.platform == "darwin":
+        root = _home() / "Library" / "Caches"
+    elif sys.platform == "win32":
+        root = Path(os.environ.get("LOCALAPPDATA") or _home() / "AppData" / "Local")
+    else:
+        root = _home() / ".cache"
+    return root / "dragoman" / "models"
+
+
+def _home() -> Path:
+    try:
+        return Path.home()
+    except RuntimeError:
+        msg = "there is no home directory to store models in; set XDG_CACHE_HOME"
+    raise ConfigError(msg)
+
+
+@asynccontextmanager
+async def alone(path: Path) -> AsyncGenerator[None]:
+    """Hold an exclusive lock on this file, among all processes and tasks; waits for it.
+
+    The system releases the lock when the process dies.
+    """
+    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        while not _taken(handle):  # noqa: ASYNC110 - other processes set no events
+            await asyncio.sleep(_POLL)
+        yield
+    finally:
+        os.close(handle)
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _taken(handle: int) -> bool:
+        try:
+            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+        except OSError:
+            return False
+        return True
+
+else:
+    import fcntl
+
+    def _taken(handle: int) -> bool:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+
+_VARIABLES = ("PIP_INDEX_URL", "UV_DEFAULT_INDEX")
+_PYPI = "https://pypi.org/simple"
+_FORMS = "application/vnd.pypi.simple.v1+json, text/html;q=0.1"
+_MAX_BYTES = 16 * 1024 * 1024
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_MAX_REDIRECTS = 5
+
+
+def index_url() -> str:
+    """The URL of the package index: as configured for pip or uv in the environment, or PyPI."""
+    return next((os.environ[name] for name in _VARIABLES if os.environ.get(name)), _PYPI)
+
+
+async def file_url(transport: Transport, timeouts: Timeouts, project: str, name: str) -> str:
+    """The URL of a project's file."""
+    page = f"{index_url().rstrip('/')}/{project}/"
+    reply, page = await opened(transport, timeouts, page, {"Accept": _FORMS})
+    try:
+        body = await read_body(reply, _MAX_BYTES, None)
+    finally:
+        await reply.close()
+    for link in _links(body):
+        if unquote(urlsplit(link).path).rpartition("/")[2] == name:
+            return urljoin(page, link.partition("#")[0])
+    msg = f"the package index does not have {name}; {SET_INDEX}"
+    raise ConfigError(msg)
+
+
+SET_INDEX = "set PIP_INDEX_URL to use another index"
+
+
+async def opened(
+    transport: Transport, timeouts: Timeouts, url: str, headers: dict[str, str]
+) -> tuple[Reply, str]:
+    """A successful reply, and its URL. No key is sent, so redirects can be followed."""
+    for _ in range(_MAX_REDIRECTS):
+        if not url.startswith(("https://", "http://")):
+            msg = f"the URL of the package index must start with https:// or http://; {SET_INDEX}"
+            raise ConfigError(msg)
+        message = HttpRequest(url=url, method="GET", headers=headers)
+        reply = await transport.open(message, timeouts)
+        if reply.status < min(_REDIRECTS):
+            return reply, url
+        status, place = reply.status, reply.headers.get("Location")
+        await reply.close()
+        if status not in _REDIRECTS or not place:
+            raise _refused(status)
+        url = _next(url, place)
+    msg = f"the package index redirects too many times; {SET_INDEX}"
+    raise TransportError(msg, sent=True)
+
+
+def _next(url: str, place: str) -> str:
+    target = urljoin(url, place)
+    if url.startswith("https://") and not target.startswith("https://"):
+        msg = "the package index redirects to a URL without TLS, which is not followed"
+        raise TransportError(msg, sent=True)
+    return target
+
+
+def _refused(status: int) -> TransportError | ConfigError:
+    msg = f"the package index returned status {status}; {SET_INDEX}"
+    return ConfigError(msg) if status < 500 else TransportError(msg, sent=True)  # noqa: PLR2004
+
+
+def _links(body: bytes) -> Iterator[str]:
+    try:
+        page: Any = loads(body)
+    except InvalidInputError:  # HTML, from an older index
+        page = _Page()
+        page.feed(body.decode("utf-8", "replace"))
+        yield from page.links
+        return
+    files = page.get("files") if isinstance(page, dict) else None
+    for file in files if isinstance(files, list) else ():
+        url = file.get("url") if isinstance(file, dict) else None
+        if isinstance(url, str):
+            yield url
+
+
+class _Page(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.links: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.links += [value for name, value in attrs if tag == "a" and name == "href" and value]
+
 
 T = TypeVar("T")
 

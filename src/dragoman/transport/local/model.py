@@ -3,26 +3,108 @@
 from __future__ import annotations
 
 import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from functools import partial
 from pathlib import Path
 from weakref import finalize
 
 import msgspec
 
-from dragoman.errors import ConfigError, ConnectError, InvalidInputError
+from dragoman.errors import ConfigError, ConnectError, DragomanError, InvalidInputError
+from dragoman.model.jsontext import dumps, loads
 from dragoman.providers.llamacpp import PROVIDER
 from dragoman.providers.provider import Provider
 from dragoman.transport.client import Client
-from dragoman.transport.local.catalogue import Packaged
+from dragoman.transport.deployments import ModelName
+from dragoman.transport.local.catalogue import Packaged, Template, check_file, found
 from dragoman.transport.local.fetching import Progress, fetch, is_kept, kept_at
-from dragoman.transport.local.files import check_file, found
 from dragoman.transport.local.servers import Server, Settings, current, hold, release
-from dragoman.transport.local.stream_starts import MESSAGES, BegunReply, counted_start, is_stream
-from dragoman.transport.local.templates import Template
-from dragoman.transport.model_names import ModelName
-from dragoman.transport.protocol import HttpRequest, Reply, Timeouts
+from dragoman.transport.protocol import HttpRequest, Reply, Timeouts, Transport, read_body
 from dragoman.transport.rate_limits import Limits
 from dragoman.transport.retries import Retries
+
+MESSAGES = "/messages"
+_COUNT = "/count_tokens"
+_OK = 200
+_MAX_BYTES = 64 * 1024
+_EVENT_PREFIX = b"event:"
+_NOT_FIRST = (b"content_block_start", b"message_delta")
+
+
+def is_stream(reply: Reply) -> bool:
+    """Whether a reply is an event stream."""
+    kind = reply.headers.get("Content-Type") or ""
+    return reply.status == _OK and kind.startswith("text/event-stream")
+
+
+class BegunReply:
+    """A message stream that has its start event."""
+
+    def __init__(self, reply: Reply, start: Callable[[], Awaitable[bytes]]) -> None:
+        self._reply = reply
+        self._start = start
+
+    @property
+    def status(self) -> int:
+        """The status code."""
+        return self._reply.status
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """The headers."""
+        return self._reply.headers
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        """The body as it arrives, with a start event if it is missing."""
+        held: bytes | None = b""
+        async for piece in self._reply.chunks():
+            if held is None:
+                yield piece
+                continue
+            held += piece
+            first = _first_event(held)
+            if first is None:
+                continue
+            if first in _NOT_FIRST:
+                yield await self._start()
+            yield held
+            held = None
+        if held:
+            yield held
+
+    async def close(self) -> None:
+        """Close it."""
+        await self._reply.close()
+
+
+def _first_event(data: bytes) -> bytes | None:
+    """The name of the first event; None if it has not arrived yet."""
+    for line in data.split(b"\n")[:-1]:
+        if line.startswith(_EVENT_PREFIX):
+            return line.removeprefix(_EVENT_PREFIX).strip()
+    return None
+
+
+async def counted_start(http: Transport, request: HttpRequest, timeouts: Timeouts) -> bytes:
+    """The start event that the stream for this request should have.
+
+    Empty if the tokens can't be counted: the response matters more than its count.
+    """
+    asked = HttpRequest(url=request.url + _COUNT, headers=request.headers, body=request.body)
+    try:
+        reply = await http.open(asked, timeouts)
+        try:
+            counts = loads(await read_body(reply, _MAX_BYTES, None))
+        finally:
+            await reply.close()
+        model = loads(request.body or b"{}")["model"]
+        usage = {"input_tokens": counts["input_tokens"], "output_tokens": 0}
+    except (DragomanError, LookupError, TypeError):
+        return b""
+    message = {"type": "message", "role": "assistant", "model": model, "usage": usage}
+    event = dumps({"type": "message_start", "message": message})
+    return b"event: message_start\ndata: " + event + b"\n\n"
+
 
 _PLACEHOLDER_URL = "http://local.invalid"  # until there is an address; RFC 6761
 _LOCAL = PROVIDER.replace(name="local", base_url=f"{_PLACEHOLDER_URL}/v1", aliases=())

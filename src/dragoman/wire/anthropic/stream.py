@@ -6,9 +6,12 @@ from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
 from dragoman.model import events
+from dragoman.model.content import AnyPart
 from dragoman.model.derived_ids import UNKNOWN_RESPONSE, response_identity
+from dragoman.model.events import PartDelta
 from dragoman.model.frozen import EMPTY, FrozenDict
-from dragoman.model.parts import Origin, Refusal
+from dragoman.model.parts import Opaque, Origin, Refusal, ServerToolCall
+from dragoman.model.tools import ToolCall
 from dragoman.model.usage import FinishReason, Usage
 from dragoman.wire.anthropic.dialect import NAME, Block
 from dragoman.wire.anthropic.response import (
@@ -17,15 +20,11 @@ from dragoman.wire.anthropic.response import (
     decode_stream_error,
     decode_usage,
 )
-from dragoman.wire.anthropic.stream_blocks import (
-    BARE_DELTA,
-    TEXT_DELTAS,
-    GrowingBlock,
-    unannounced_block,
-)
+from dragoman.wire.anthropic.tables import BLOCKS, decode_part
 from dragoman.wire.call_ids import CallIds
+from dragoman.wire.folding import Folded, Growing, event_fields, piece_in
 from dragoman.wire.framing import SseEvent, SseParser
-from dragoman.wire.lane.templates import ASCII_TEXT, Noises
+from dragoman.wire.lane.templates import ASCII_TEXT, Growth, Noises
 from dragoman.wire.overlay import overlay_of
 from dragoman.wire.reading import Reading
 from dragoman.wire.stream_decoding import DONE, FrameDecoder, PartEvents, Passing, object_in
@@ -37,6 +36,92 @@ _PADDING = "obfuscation"  # W18
 _STOP = frozenset({"type", "index"})
 _START = _STOP | {"content_block"}
 _PIECES = frozenset({"type", "text", "partial_json", "thinking", "signature", "citation"})
+
+
+# --- content blocks between their start and their stop
+
+GROWING = Growing(BLOCKS)
+_BARE_DELTA = frozenset({"type", "index", "delta", _PADDING})
+_BARE_PIECE = 2  # fields of a delta: its type and its value
+
+
+class GrowingBlock:
+    """A block that has started and not stopped yet.
+
+    Most of what comes is only passed on, since the consumer accumulates the events. The folded
+    block is for what the accumulated part would lack: citations, the arguments of server tools, and
+    unknown fields.
+    """
+
+    __slots__ = ("_beginning", "_folded", "index", "is_open", "part")
+
+    def __init__(self, index: int, wire: Any, reading: Reading) -> None:
+        self.index = index
+        self._beginning = wire
+        self._folded = Folded(GROWING.begun(wire))
+        self.part: AnyPart = _unwritten(decode_part(self._folded.wire, reading))
+        self.is_open = True
+
+    def is_begun_by(self, wire: Any) -> bool:
+        """Whether a start is that of this block again, maybe after its end."""
+        return bool(wire == self._beginning)
+
+    @property
+    def may_go_on(self) -> bool:
+        """Whether a repeated start may be followed by the rest of this block."""
+        is_named = isinstance(self._beginning, dict) and self._beginning.get("id") is not None
+        return self.is_open and (is_named or not self._folded.has_grown())
+
+    def grow(self, delta: Block) -> PartDelta | None:
+        """Decode a delta; None if it adds nothing, or only to the part emitted at the stop.
+
+        Raises `LookupError` for a delta that does not fit the block.
+        """
+        growth = GROWING.of(self.part, delta)
+        if growth is not None:
+            piece = piece_in(growth, delta)
+            if piece != "" and not growth.row.is_last:
+                self._folded.add(growth.row, piece)
+            fields = event_fields(growth.row, piece)
+            return PartDelta(self.index, **fields) if fields else None
+        if type(self.part) is not Opaque or not isinstance(self._folded.wire, dict):
+            raise LookupError
+        self._folded.merge(delta)
+        return None
+
+    def growth(self, wire: Block, delta: Block, grown: PartDelta) -> Growth | None:
+        """The growth of a part, if the event was only more text."""
+        field = GROWING.texts.get(delta["type"])
+        if field is None or len(delta) != _BARE_PIECE or type(wire.get("index")) is not int:
+            return None
+        kept = self._folded.pieces(GROWING.text_of[type(self.part)].row)
+        is_bare = wire.keys() <= _BARE_DELTA
+        return Growth(grown, ("delta", field), kept=(kept,)) if is_bare else None
+
+    def stop(self, reading: Reading) -> AnyPart | None:
+        """The whole part, if that is more than the sum of its start and deltas."""
+        self.is_open = False
+        kind, folded = type(self.part), self._folded
+        is_more = kind is ServerToolCall and folded.has_grown("input")
+        if kind is Opaque or is_more or folded.has_grown("citations"):
+            return decode_part(folded.whole(), reading)
+        return None
+
+
+def _unwritten(part: AnyPart) -> AnyPart:
+    """A call as it begins: its empty object stands for arguments that are not yet written."""
+    if type(part) is ToolCall and part.input is not None and not part.input:
+        return part.replace_unchecked(raw="", input=None)
+    return part
+
+
+def unannounced_block(delta: Block) -> Block | None:
+    """The start of a block that a server forgot to announce; None if it can't be guessed."""
+    kind: Any = delta.get("type")
+    if kind not in ("text_delta", "thinking_delta"):
+        return None
+    field = GROWING.texts[kind]
+    return {"type": field, field: ""}
 
 
 class StreamDecoder(FrameDecoder[SseEvent]):
@@ -178,8 +263,9 @@ class StreamDecoder(FrameDecoder[SseEvent]):
     def _block_start(self, wire: Block) -> None:
         index, block = _index(wire), wire.get("content_block")
         known = self._blocks.get(index)
-        if known is not None and known.is_begun_by(block):
-            return  # repeated
+        is_again = known is not None and known.is_begun_by(block)
+        if known is not None and is_again and (known.may_go_on or not self._is_repeated):
+            return  # text that follows the end of its block begins another
         if known is not None and index is not None and self._is_repeated:
             self._start_over(wire)
             return
@@ -218,7 +304,7 @@ class StreamDecoder(FrameDecoder[SseEvent]):
             self._growth = block.growth(wire, delta, grown)
             if self._growth is not None:
                 return
-        self._emit_unknown(wire, BARE_DELTA)
+        self._emit_unknown(wire, _BARE_DELTA)
         self._emit_unknown_piece(delta, is_known=grown is not None)
 
     def _block_stop(self, wire: Block) -> None:
@@ -242,7 +328,7 @@ class StreamDecoder(FrameDecoder[SseEvent]):
     def _emit_unknown_piece(self, delta: Block, *, is_known: bool) -> None:
         """Emit the unknown fields of a delta; those of a text delta with an empty text."""
         kind = delta.get("type")
-        field = TEXT_DELTAS.get(kind) if type(kind) is str else None
+        field = GROWING.texts.get(kind) if type(kind) is str else None
         if field is None or not (is_known or delta.get(field) == ""):
             if is_known:
                 self._emit_unknown(delta, _PIECES)

@@ -11,9 +11,15 @@ from dragoman.model.jsontext import dumps
 from dragoman.model.parts import Citation, ServerToolCall, Text, Thinking
 from dragoman.model.tools import ToolCall
 from dragoman.wire.anthropic.dialect import NAME, TARGET
-from dragoman.wire.anthropic.stream_arguments import Arguments, TextArguments, UntouchedArguments
-from dragoman.wire.anthropic.stream_blocks import BEGUN
+from dragoman.wire.anthropic.stream import GROWING
+from dragoman.wire.anthropic.stream_arguments import (
+    Arguments,
+    JsonObjectPrefix,
+    TextArguments,
+    UntouchedArguments,
+)
 from dragoman.wire.anthropic.tables import NOT_AN_OBJECT, encode_citations, encode_parts, is_plain
+from dragoman.wire.folding import Transitions
 from dragoman.wire.framing import sse
 from dragoman.wire.lane.flows import Delta, Flow, around
 from dragoman.wire.overlay import fields_of
@@ -34,10 +40,11 @@ _TEXT_START = (
     b'{"type":"content_block_start","index":%d,"content_block":{"type":"text","text":""}}\n\n'
 )
 _COMPLETE_TEXT_START = _TEXT_START.replace(b'"text":""', b'"text":"","citations":null')
-_DELTAS = {each.shape.kind: (each.delta.encode(), each.field.encode()) for each in BEGUN}
+_DELTAS = {
+    each.shape.kind: (each.delta.encode(), each.field.encode()) for each in GROWING.begun_with
+}
 """The type of a delta with text and its field, by part class."""
 _SIGNATURE, _CITATION = (b"signature_delta", b"signature"), (b"citations_delta", b"citation")
-MESSAGE_STOP = sse(b'{"type":"message_stop"}', "message_stop")
 
 
 def frame(type: str, **fields: Any) -> bytes:
@@ -45,20 +52,38 @@ def frame(type: str, **fields: Any) -> bytes:
     return sse(dumps({"type": type, **fields}), type)
 
 
-def block_start(index: int, block: Any) -> bytes:
-    """Encode the start of a block."""
-    return frame("content_block_start", index=index, content_block=block)
+_BLOCK_START, _BLOCK_STOP = "content_block_start", "content_block_stop"
+_STREAM = {
+    "before": {"message_start": "between", "error": "over"},
+    "between": {_BLOCK_START: "within", "message_delta": "ending", "error": "over"},
+    "within": {_BLOCK_STOP: "between", "error": "over"},
+    "ending": {"message_stop": "over"},
+    "over": {},
+}
+"""What may follow what (W66): one message, and one block at a time, which deltas don't change."""
 
 
 class BlockWriting(Writing):
     """The blocks of a response as they are written."""
 
-    __slots__ = ("completed",)
+    __slots__ = ("completed", "stream")
 
     def __init__(self, completed: Callable[[Any], Any] | None = None) -> None:
         super().__init__(TARGET, place="choices[0].message.parts[{1}]", is_response=True)
         self.completed = completed
         """Fills in the fields that a client expects; None: nothing."""
+        self.stream = Transitions("before", _STREAM)
+        """Where the stream is."""
+
+    def send(self, type: str, **fields: Any) -> bytes:
+        """Encode a frame that may come now."""
+        self.stream.go(type)
+        return frame(type, **fields)
+
+    def stop(self, index: int) -> bytes:
+        """Encode the stop of a block."""
+        self.stream.go(_BLOCK_STOP)
+        return sse(b'{"type":"content_block_stop","index":%d}' % index, _BLOCK_STOP)
 
 
 def block_delta(index: int, kind: bytes, field: bytes, value: Any) -> bytes:
@@ -70,11 +95,6 @@ def _edges(index: int, kind: bytes, field: bytes) -> tuple[bytes, bytes]:
     """The bytes before and after the text of a delta."""
     before, _, after = (_DELTA % (index, kind, field, b"\n")).rpartition(b"\n}}")
     return before, b"}}" + after
-
-
-def block_stop(index: int) -> bytes:
-    """Encode the stop of a block."""
-    return sse(b'{"type":"content_block_stop","index":%d}' % index, "content_block_stop")
 
 
 # --- blocks
@@ -94,8 +114,7 @@ class BlockWriter(SentPart):
         """Whether the block may be ended without a stop event when another part begins."""
         return True
 
-    @property
-    def waits(self) -> bool:
+    def waits(self, final: AnyPart | None) -> bool:  # noqa: ARG002 - for subclasses
         """Whether the block must not end before another part begins or the response ends."""
         return False
 
@@ -104,7 +123,7 @@ class BlockWriter(SentPart):
         """The number of characters of text written."""
         return sum(map(len, self.pieces))
 
-    def begin(self, index: int) -> bytes:  # noqa: ARG002 - for subclasses
+    def begin(self, index: int) -> bytes:  # noqa: ARG002 - as above
         """The start of the block; empty if it is written later or never."""
         return b""
 
@@ -122,7 +141,8 @@ class BlockWriter(SentPart):
 
     def _start(self, index: int, block: Any) -> bytes:
         completed = self._writing.completed
-        return block_start(index, block if completed is None else completed(block))
+        block = block if completed is None else completed(block)
+        return self._writing.send(_BLOCK_START, index=index, content_block=block)
 
     def _blocks(self, part: AnyPart) -> list[Any]:
         """The part encoded as for a whole response; empty if it is unsupported."""
@@ -150,7 +170,7 @@ class WholeWriter(BlockWriter):
         if not isinstance(block, dict) or not isinstance(block.get("type"), str):
             self._lose("a value that is not a block is left out")
             return b""
-        return self._start(index, block) + block_stop(index)
+        return self._start(index, block) + self._writing.stop(index)
 
 
 class UnknownThinkingWriter(WholeWriter):
@@ -206,6 +226,7 @@ class TextWriter(BlockWriter):
         if is_plain(part):
             completed = self._writing.completed
             start = _TEXT_START if completed is None else _COMPLETE_TEXT_START
+            self._writing.stream.go(_BLOCK_START)
             return start % index + self._grown(index, part.text)
         if isinstance(part, Text):
             (block,) = self._blocks(part.replace_unchecked(text="", citations=()))
@@ -260,7 +281,7 @@ class TextWriter(BlockWriter):
             written = self._grown(index, rest.text)
         if self._signature:
             written += block_delta(index, *_SIGNATURE, self._signature)
-        return written + block_stop(index)
+        return written + self._writing.stop(index)
 
 
 class CallWriter(BlockWriter):
@@ -281,10 +302,21 @@ class CallWriter(BlockWriter):
         """Whether the arguments are complete."""
         return self._arguments.is_complete
 
-    @property
-    def waits(self) -> bool:
-        """Whether only the end of the response tells if it is complete: a free text."""
-        return isinstance(self._arguments, TextArguments)
+    def waits(self, final: AnyPart | None) -> bool:
+        """Whether only the end of the response tells if it is complete.
+
+        Free texts may be, and arguments that are no object: they may be the beginning of anything.
+        """
+        if isinstance(self._arguments, TextArguments):
+            return True
+        part = final if isinstance(final, ToolCall) else self.part
+        if self.may_end or not isinstance(part, ToolCall) or self._writing.is_own(self.part):
+            return False
+        if part.raw is None and not self.pieces:
+            return False  # the wire had an object
+        prefix = JsonObjectPrefix()
+        prefix.feed("".join(self.pieces) if final is None else _written(part))
+        return not prefix.is_closed
 
     @property
     def _is_cut_off(self) -> bool:
@@ -292,7 +324,8 @@ class CallWriter(BlockWriter):
         writing = self._writing
         if not writing.is_cut_off or self.may_end or writing.is_own(self.part):
             return False
-        has_begun = not self.waits and any(piece.strip() for piece in self.pieces)
+        is_text = isinstance(self._arguments, TextArguments)
+        has_begun = not is_text and any(piece.strip() for piece in self.pieces)
         return has_begun or self.number == writing.last
 
     def begin(self, index: int) -> bytes:
@@ -341,7 +374,7 @@ class CallWriter(BlockWriter):
         elif self._arguments.is_changed:
             self._writing.part = self.number
             self._writing.repair_here("I6", "retyped", NOT_AN_OBJECT)
-        return written + block_stop(index)
+        return written + self._writing.stop(index)
 
 
 def _written(part: ToolCall | ServerToolCall) -> str:

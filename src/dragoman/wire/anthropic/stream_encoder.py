@@ -31,17 +31,16 @@ from dragoman.wire.anthropic.response import (
     is_usage,
     report_losses,
 )
-from dragoman.wire.anthropic.stream import EVENTS
+from dragoman.wire.anthropic.stream import EVENTS, GROWING
 from dragoman.wire.anthropic.stream_block_writers import (
-    MESSAGE_STOP,
     BlockWriter,
     BlockWriting,
     TextWriter,
     frame,
     writer_of,
 )
-from dragoman.wire.anthropic.stream_blocks import KNOWN_DELTAS, TEXT_DELTAS
 from dragoman.wire.cut_calls import LEFT_OUT, finish_beside
+from dragoman.wire.fitting.tools import is_blank
 from dragoman.wire.framing import is_event_name
 from dragoman.wire.lane.flows import Delta, Flow
 from dragoman.wire.losses import Loss
@@ -96,7 +95,7 @@ class StreamEncoder(EventEncoder):
         self._begun = body = self._head(_well_formed(body))
         if body["id"] is not self._start.id:
             self._start = self._start.replace(id=body["id"])
-        return frame("message_start", message=body)
+        return self._writing.send("message_start", message=body)
 
     def _head(self, body: Block) -> Block:
         """The message of `message_start`."""
@@ -111,7 +110,7 @@ class StreamEncoder(EventEncoder):
         return super()._choice_finish(event) + self._message_start()
 
     def _end(self) -> bytes:
-        return self._message_start() + self._queue.finish() + self._message_delta() + MESSAGE_STOP
+        return self._message_start() + self._queue.finish() + self._message_delta()
 
     def _message_delta(self) -> bytes:
         choice = self._choice()
@@ -127,7 +126,8 @@ class StreamEncoder(EventEncoder):
         beside = {key: late.pop(key) for key in _BESIDE_DELTA & late.keys()}
         delta = {"stop_reason": sent.get("stop_reason"),
                  "stop_sequence": sent.get("stop_sequence"), **late}  # fmt: skip
-        return frame("message_delta", **self._tail(delta, usage), **beside)
+        end = self._writing.send("message_delta", **self._tail(delta, usage), **beside)
+        return end + self._writing.send("message_stop")
 
     def _choice(self) -> Choice:
         """The choice without its content, but with refusals, which are outside the content."""
@@ -187,7 +187,7 @@ class StreamEncoder(EventEncoder):
     # --- errors and unknown events
 
     def _error(self, error: events.StreamError) -> bytes:
-        return frame("error", **encode_stream_error(error))
+        return self._writing.send("error", **encode_stream_error(error))
 
     def _held_back(self) -> Iterable[Loss]:
         usage = () if self._usage is self._begun_usage else super()._held_back()
@@ -232,7 +232,7 @@ def _is_unknown(payload: Block) -> bool:
     kind = delta.get("type") if isinstance(delta, dict) else None
     if not isinstance(delta, dict) or type(kind) is not str:
         return False
-    return kind not in KNOWN_DELTAS or delta.get(TEXT_DELTAS.get(kind, "")) == ""
+    return kind not in GROWING.deltas or delta.get(GROWING.texts.get(kind, "")) == ""
 
 
 def _is_empty(part: AnyPart) -> bool:
@@ -247,7 +247,6 @@ class _Queued:
 
     writer: BlockWriter | None = None  # set when its turn comes
     final: AnyPart | None = None
-    has_head = True  # False while its id and name may be incomplete
     is_stopped = is_over = False
     is_rest = False  # the rest of a part whose block had to end early
     before = 0  # characters of the part that are in earlier blocks
@@ -259,13 +258,19 @@ class _Queued:
 
     @property
     def is_bare_call(self) -> bool:
-        """Whether it is a call that nothing was sent of, and that has no arguments."""
-        return self.writer is None and not self.waiting and not self.has_head
+        """Whether it is a call that nothing was sent of, and that has no arguments so far.
+
+        Its id and name may be incomplete, and it may have been cut off before its arguments.
+        """
+        part = self.part if self.final is None else self.final
+        if self.writer is not None or not isinstance(part, ToolCall) or part.raw is None:
+            return False
+        return is_blank(part.raw) and all(is_blank(each.text or "") for each in self.waiting)
 
     @property
     def waits(self) -> bool:
         """Whether only another part or the end of the response tells that it is complete."""
-        return self.writer is not None and self.writer.waits
+        return self.writer is not None and self.writer.waits(self.final)
 
     @property
     def may_end(self) -> bool:
@@ -276,7 +281,7 @@ class _Queued:
 class BlockQueue:
     """Writes parts as blocks, one at a time (W66)."""
 
-    __slots__ = ("_index", "_is_finished", "_is_open", "_last", "_number", "_parts", "_queue",
+    __slots__ = ("_index", "_is_finished", "_last", "_number", "_parts", "_queue",
                  "_writing")  # fmt: skip
 
     def __init__(self, writing: BlockWriting) -> None:
@@ -286,12 +291,12 @@ class BlockQueue:
         self._number = 0  # index of the next part
         self._last = -1  # index of the latest part that is content
         self._index = 0  # index of the open or next block
-        self._is_open = self._is_finished = False
+        self._is_finished = False
 
     @property
     def open_index(self) -> int | None:
         """The index of the open block, if there is one."""
-        return self._index if self._is_open else None
+        return self._index if self._writing.stream.state == "within" else None
 
     @property
     def held_back(self) -> list[int]:
@@ -363,11 +368,9 @@ class BlockQueue:
         queued = self._parts.get(key)
         if queued is None:
             queued = self._add(key, head)
-            queued.has_head = False
-        elif not queued.has_head:
+        elif queued.writer is None:
             queued.part = head
         if arguments:
-            queued.has_head = True
             return self.grow(key, PartDelta(0, arguments))
         return self._advance()
 
@@ -375,7 +378,7 @@ class BlockQueue:
         """Write everything that is left."""
         self._is_finished, self._writing.last = True, self._last
         for queued in [each for each in self._queue if each.number == self._last]:
-            if queued.is_bare_call and self._writing.is_cut_off:
+            if self._is_bare_call(queued) and self._writing.is_cut_off:
                 self._writing.has_cut_calls = True
                 self._lose(queued, LEFT_OUT)
                 self._queue.remove(queued)
@@ -400,7 +403,7 @@ class BlockQueue:
             first = self._queue[0]
             is_last = len(self._queue) == 1
             is_latest = first.number == self._last and not self._is_finished
-            if is_latest and not first.has_head and not first.is_stopped:
+            if is_latest and self._is_bare_call(first):
                 break
             written.append(self._write(first))
             if (is_last and not first.is_stopped) or not first.may_end:
@@ -410,13 +413,16 @@ class BlockQueue:
             written.append(self._end(first))
         return b"".join(written)
 
+    def _is_bare_call(self, queued: _Queued) -> bool:
+        """Like `is_bare_call`, for calls of other dialects."""
+        return queued.is_bare_call and not self._writing.is_own(queued.part)
+
     def _write(self, queued: _Queued) -> bytes:
         """Write the buffered deltas of a part."""
         written = b""
         if queued.writer is None:
             queued.writer = writer_of(queued.part, queued.number, self._writing)
             written = queued.writer.begin(self._index)
-            self._is_open = bool(written)
         waiting = queued.waiting
         if not waiting:
             return written
@@ -424,10 +430,9 @@ class BlockQueue:
         return written + b"".join([queued.writer.grow(self._index, delta) for delta in waiting])
 
     def _end(self, queued: _Queued) -> bytes:
+        is_open = self.open_index is not None
         written = b"" if queued.writer is None else queued.writer.end(self._index, queued.final)
-        if self._is_open or written:
-            self._index += 1
-        self._is_open = False
+        self._index += is_open or bool(written)
         self._queue.popleft()  # only the first part in the queue can end
         queued.is_over = True
         return written

@@ -346,7 +346,7 @@ class CandidateDecoder:
             self._grow_text(wire)
             return
         if (call := call_in(wire)) is not None:
-            if self._call is not None and "name" not in call:
+            if self._call is not None and self._continues(call):
                 self._grow_call(self._call, call)
                 return
             if is_piece(call) and self._begin_call(wire, call):
@@ -419,6 +419,15 @@ class CandidateDecoder:
         self._call = GrowingCall()
         self._grow_call(self._call, call)
         return True
+
+    def _continues(self, call: dict[str, Any]) -> bool:
+        """Whether it is more of the growing call: it has no name, or a piece repeats the name."""
+        if "name" not in call:
+            return True
+        known = self._parts[-1]
+        if not isinstance(known, ToolCall) or call["name"] != known.name:
+            return False
+        return call.get("id") in {None, known.id} and is_piece(call)
 
     def _settle_call(self) -> bool:
         """Emit the arguments of the growing call, if there is one."""

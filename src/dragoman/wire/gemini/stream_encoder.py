@@ -198,6 +198,7 @@ class CandidateWriter:
         self._streamed: dict[int, _Streamed] = {}
         self._waiting: dict[int, tuple[int, MessageAccumulator]] = {}
         self._calls: MessageAccumulator | None = None
+        self._sent_calls: set[str] = set()  # the ids of the calls that were sent
         self._call_numbers: list[int] = []  # their indexes in the message
         self._held: list[tuple[int, AnyPart]] = []
         self._last = -1  # index of the latest part that is content
@@ -359,9 +360,8 @@ class CandidateWriter:
 
     def call(self, event: ToolCallDelta) -> Parts:
         """Add a piece of a call; calls may grow in parallel, so all wait for the end (W7, W87)."""
-        if (
-            self._calls is None and not event.name and self._has_calls
-        ):  # of a call that was already sent
+        is_sent = not event.name or event.id in self._sent_calls
+        if self._calls is None and is_sent and self._has_calls:
             if event.arguments_delta:
                 place = f"choices[{self._number}].message.tool_calls"
                 self._writing.lose(place, "content added to a call after its end is left out")
@@ -391,7 +391,8 @@ class CandidateWriter:
         calls, self._calls = self._calls, None
         numbers, self._call_numbers = self._call_numbers, []
         written: Parts = []
-        found = () if calls is None else calls.response.choices[0].message.parts
+        found = () if calls is None else calls.response.choices[0].message.tool_calls
+        self._sent_calls.update(call.id for call in found)
         for number, call in zip(numbers, found, strict=True):
             written += self._encoded(call, number)
         return self._placed(written)

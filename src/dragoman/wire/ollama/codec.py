@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dragoman.wire.codec import Codec, Functions, on_use
 from dragoman.wire.ollama.dialect import DESCRIPTION, TARGET
-from dragoman.wire.ollama.request import PLACES, decode_request, encode_request
+from dragoman.wire.ollama.request import decode_request, encode_request
 from dragoman.wire.ollama.request_repairs import STEPS
+from dragoman.wire.ollama.settings import PLACES
 from dragoman.wire.ollama.tools import OLLAMA
 
 _HOME = "dragoman.wire.ollama"

@@ -59,6 +59,7 @@ DESCRIPTION = Description(
     name="ollama",
     about="Ollama's own API: `/api/chat`. Its `/v1` speaks OpenAI Chat",
     messages_field="messages",
+    writes_settings=True,
     host_settings=HOST_SETTINGS,
     answer_field="message",
     order=10,

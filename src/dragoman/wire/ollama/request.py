@@ -27,18 +27,10 @@ from dragoman.wire.ollama.content import (
     note_written,
 )
 from dragoman.wire.ollama.dialect import NAME, ORIGIN, TARGET, OllamaReading, OllamaWriting
-from dragoman.wire.ollama.settings import (
-    SAMPLING,
-    decode_output,
-    decode_sampling,
-    decode_thinking_config,
-    encode_output,
-    encode_sampling,
-    encode_thinking_config,
-)
+from dragoman.wire.ollama.settings import PLACES, SETTINGS
 from dragoman.wire.ollama.tools import decode_tools, encode_tools
 from dragoman.wire.overlay import overlay_of, spelled, with_overlay
-from dragoman.wire.overlay_edits import Places, with_digests, without_edited
+from dragoman.wire.overlay_edits import with_digests, without_edited
 from dragoman.wire.target import Target
 from dragoman.wire.tolerance import Form, readable_message, with_original
 
@@ -181,69 +173,34 @@ PATH = "/api/chat"
 """The endpoint of requests. The server's `/v1` speaks OpenAI Chat, with similar bodies."""
 
 
-PLACES: Places = {
-    "model": "model",
-    "stream": "stream",
-    "tools": "tools",
-    "format": "output",
-    "think": "thinking",
-    **SAMPLING,
-}
-"""Request fields by wire field."""
-
-
 def decode_request(wire: Mapping[str, Any], _path: str | None = None) -> Request:
     """Decode a request body; a request without messages loads or unloads the model."""
     if wire.get("messages") is not None:
         want(wire, "messages", list, NAME, "$")
+    settings, messages = SETTINGS.read(wire), wire.get("messages")
+    settings.setdefault("stream", True)  # W101: the default
     known, written = set[str](), dict[str, Any]()
-    model, messages, stream = wire.get("model"), wire.get("messages"), wire.get("stream")
-    if isinstance(model, str):
-        known.add("model")
     if is_list(messages):
         known.add("messages")
     else:
         messages, written["messages"] = [], []
-    if isinstance(stream, bool):
-        known.add("stream")
-    else:  # W101: streaming is the default
-        stream = written["stream"] = True
-    output = decode_output(wire.get("format"))
-    if output is not None:
-        known.add("format")
-    thinking = decode_thinking_config(wire.get("think"))
-    if thinking is not None:
-        known.add("think")
-    sampling, options = decode_sampling(wire, known)
-    tools = decode_tools(wire.get("tools"), known)
-    left = {key: value for key, value in wire.items() if key not in known}
-    if options:
-        left["options"] = options
     request = BLANK.replace_trusted(
-        model=model if isinstance(model, str) else None,
-        messages=decode_messages(messages),
-        tools=tools,
-        sampling=sampling,
-        output=output,
-        thinking=thinking,
-        stream=stream,
-        extras=overlay_of(left, (), NAME, written),
+        messages=decode_messages(messages), tools=decode_tools(wire.get("tools"), known), **settings
     )
-    return request if request.extras is EMPTY else with_digests(request, NAME, PLACES)
+    written |= SETTINGS.write(request, OllamaWriting(TARGET))
+    extras = overlay_of(wire, known, NAME, written)
+    if not extras:
+        return request
+    return with_digests(request.replace_trusted(extras=extras), NAME, PLACES)
 
 
 def encode_request(request: Request, target: Target = TARGET) -> Encoded:
     """Encode a request. `stream` is always written: the default differs from other dialects."""
     writing = OllamaWriting(target)
-    body: dict[str, Any] = {} if request.model is None else {"model": request.model}
+    body = SETTINGS.write(request, writing)
     body["messages"] = encode_messages(request, writing)
     if tools := encode_tools(request, writing):
         body["tools"] = tools
-    if request.output is not None:
-        encode_output(request.output, body, writing)
-    if request.thinking is not None:
-        encode_thinking_config(request.thinking, body, writing)
-    encode_sampling(request.sampling, body, writing)
     body["stream"] = request.stream or False  # W101
     if request.extras is not EMPTY:
         body = with_overlay(body, without_edited(request, NAME, PLACES), NAME)

@@ -76,13 +76,10 @@ def _count(wire: Mapping[str, Any], key: str) -> int | None:
 # --- finish reasons: there is none for tool calls, nor for most other reasons (W104)
 
 _STOP, _LENGTH, _CALLS = FinishReason.STOP, FinishReason.LENGTH, FinishReason.TOOL_CALLS
+_REFUSAL = FinishReason.REFUSAL
 _REASONS = {"stop": _STOP, "length": _LENGTH}
-_WORDS = {
-    _STOP: "stop",
-    _CALLS: "stop",
-    _LENGTH: "length",
-    FinishReason.CONTEXT_FULL: "length",
-}
+_CUT = "length"
+_WORDS = {_STOP: "stop", _CALLS: "stop", _LENGTH: _CUT, FinishReason.CONTEXT_FULL: _CUT}
 
 
 def decode_finish(raw: object, *, is_done: bool, has_calls: bool) -> FinishReason | None:
@@ -110,7 +107,7 @@ def encode_finish(
         return None if is_ours else "stop"
     if finish not in _WORDS:
         writing.lose(f"{path}.finish", "this finish reason has no equivalent")
-    return _WORDS.get(finish, "stop")
+    return _WORDS.get(finish, _CUT if finish.is_cut_off and finish is not _REFUSAL else "stop")
 
 
 # --- times as formatted by Go: RFC 3339 with nanoseconds
@@ -235,7 +232,7 @@ def encode_end(choice: Choice | ChoiceFinish, writing: Writing, *, is_ours: bool
     body: dict[str, Any] = {}
     reason = encode_finish(choice.finish, choice.finish_raw, writing, path, is_ours=is_ours)
     if reason is not None:
-        body["done_reason"] = reason
+        body["done_reason"] = _CUT if writing.has_cut_calls else reason
     if choice.logprobs is not None:
         if is_ours:
             body["logprobs"] = choice.logprobs

@@ -10,6 +10,8 @@ import zlib
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
+
 from dragoman.errors import InvalidInputError
 from dragoman.model.jsontext import dumps, loads
 from dragoman.wire.json_values import is_list
@@ -18,6 +20,9 @@ _HEADER = (14132746, 1)  # magic number and version; unlikely as two consecutive
 _BYTES = 3
 _MAX_BYTES = 16 * 1024 * 1024
 """Maximum size of a decompressed conversation: a client can forge a context."""
+_MAX_TURNS = 20_000
+"""Turns of a conversation: a forged context may have millions in a few bytes."""
+_split = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _ROLES = frozenset({"system", "user", "assistant"})
 Turns = Sequence[tuple[str, str]]
 """Pairs of role and text."""
@@ -51,12 +56,23 @@ def decode_context(wire: Any) -> list[tuple[str, str]] | None:
     data = b"".join([number.to_bytes(_BYTES, "big") for number in numbers])
     reader = zlib.decompressobj()
     try:
-        turns = loads(reader.decompress(data[: max(length, 0)], _MAX_BYTES))
+        text = reader.decompress(data[: max(length, 0)], _MAX_BYTES)
+        turns = loads(text) if _has_few_turns(text) else None
     except (zlib.error, InvalidInputError):
         return None
     if not is_list(turns) or not all(map(_is_turn, turns)):
         return None
     return [(role, text) for role, text in turns]
+
+
+def _has_few_turns(text: bytes) -> bool:
+    """Whether it has not too many turns, told before they become values."""
+    if text.count(b"[") <= _MAX_TURNS:
+        return True
+    try:
+        return len(_split(text)) <= _MAX_TURNS
+    except (msgspec.MsgspecError, RecursionError):
+        return False
 
 
 def _is_turn(wire: Any) -> bool:

@@ -1,97 +1,36 @@
-"""Settings: sampling (`options`), output format (`format`) and thinking (`think`)."""
+"""The settings of a request as rows: sampling (`options`), output format, thinking."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
-from dragoman.model.requests import Output, Sampling, ThinkingConfig
-from dragoman.wire.json_values import is_object
+from dragoman.model.requests import Output, ThinkingConfig
 from dragoman.wire.losses import NEAREST_EFFORT
 from dragoman.wire.ollama.dialect import EFFORTS, ORIGIN
-from dragoman.wire.settings_table import (
-    decode_settings,
-    encode_settings,
-    flag,
-    lose_settings,
-    number,
-    setting,
-    texts,
-    whole,
-)
+from dragoman.wire.overlay_edits import Places
+from dragoman.wire.rows import FLAG, NUMBER, TEXTS, WHOLE, Row, Value
+from dragoman.wire.settings_rows import Settings
 from dragoman.wire.writing import Writing
-
-# --- sampling settings, W108
-
-
-def _count(value: Any) -> int | None:
-    """A positive integer. Zero and negative values mean something else: no limit, all tokens."""
-    return found if (found := whole(value)) and found > 0 else None
-
-
-_OPTIONS = (
-    setting("temperature", "temperature", number),
-    setting("top_p", "top_p", number),
-    setting("presence_penalty", "presence_penalty", number),
-    setting("frequency_penalty", "frequency_penalty", number),
-    setting("num_predict", "max_tokens", _count),
-    setting("top_k", "top_k", _count),
-    setting("seed", "seed", whole),
-    setting("stop", "stop", lambda value: texts(value) or None),
-)
-_BESIDE_OPTIONS = (
-    setting("logprobs", "logprobs", flag),
-    setting("top_logprobs", "top_logprobs", whole),
-)
-SAMPLING = {
-    "options": {key: f"sampling.{name}" for key, name, _ in _OPTIONS},
-    **{key: f"sampling.{name}" for key, name, _ in _BESIDE_OPTIONS},
-}
-"""Request settings by wire field."""
-_NAMES = {key: name for key, name, _ in _OPTIONS}
-
-
-def decode_sampling(wire: Mapping[str, Any], known: set[str]) -> tuple[Sampling, dict[str, Any]]:
-    """Decode the sampling settings; also returns the remaining options."""
-    options = wire.get("options")
-    options = options if is_object(options) else {}
-    read = decode_settings(options, _OPTIONS) if options else {}
-    beside = decode_settings(wire, _BESIDE_OPTIONS)
-    known.update(beside, ("options",) if read else ())
-    left = {key: value for key, value in options.items() if _NAMES.get(key) not in read}
-    return Sampling(**read, **beside), left
-
-
-def encode_sampling(sampling: Sampling, body: dict[str, Any], writing: Writing) -> None:
-    """Encode the sampling settings."""
-    if options := encode_settings(sampling, _OPTIONS):
-        body["options"] = options
-    body |= encode_settings(sampling, _BESIDE_OPTIONS)
-    if sampling.choices is not None and sampling.choices > 1:
-        writing.lose("sampling.choices", "only one choice is supported")
-
 
 # --- output format
 
 
-def decode_output(wire: Any) -> Output | None:
-    """Decode `format`; None if it is missing or unknown."""
+def _read_output(wire: Any) -> dict[str, Any]:
     if wire == "json":
-        return Output(format="json")
-    return Output(format="schema", schema=wire, origin=ORIGIN) if is_object(wire) else None
+        return {"format": "json"}
+    return {"format": "schema", "schema": wire, "origin": ORIGIN}
 
 
-def encode_output(output: Output, body: dict[str, Any], writing: Writing) -> None:
+def _write_output(output: Output, writing: Writing) -> Any:
     """Encode `format`; plain text needs none."""
     if output.format == "text":
-        return
+        return None
     if output.format == "schema" and output.schema is not None:
-        body["format"] = writing.schemas.labelled(output.schema, output)
-        return
-    body["format"] = "json"
+        return writing.schemas.labelled(output.schema, output)
     if output.format == "schema":
         writing.lose("output", "no schema is given; any JSON is requested")
     writing.schemas.lose_labels(output)
+    return "json"
 
 
 # --- thinking: W106
@@ -99,25 +38,52 @@ def encode_output(output: Output, body: dict[str, Any], writing: Writing) -> Non
 _NEAREST = {"minimal": "low", "xhigh": "max"}
 
 
-def decode_thinking_config(wire: Any) -> ThinkingConfig | None:
-    """Decode `think`; None if it is missing or unknown."""
+def _read_thinking(wire: Any) -> dict[str, Any] | None:
     if isinstance(wire, bool):
-        return ThinkingConfig(enabled=wire)
-    return ThinkingConfig(effort=wire) if isinstance(wire, str) and wire in EFFORTS else None
+        return {"enabled": wire}
+    return {"effort": wire} if wire in EFFORTS else None
 
 
-def encode_thinking_config(config: ThinkingConfig, body: dict[str, Any], writing: Writing) -> None:
+def _write_thinking(config: ThinkingConfig, writing: Writing) -> Any:
     """Encode `think`, which is a boolean or an effort."""
+    for name in ("budget", "visible", "summary"):
+        if getattr(config, name) is not None:
+            reason = "thinking can only be switched on or off or given an effort"
+            writing.lose(f"thinking.{name}", reason)
     effort = config.effort
     if config.enabled is False or effort == "none":
-        body["think"] = False
-    elif effort is not None and (level := _NEAREST.get(effort, effort)) in EFFORTS:
-        body["think"] = level
+        return False
+    if effort is not None and (level := _NEAREST.get(effort, effort)) in EFFORTS:
         if level != effort:
             writing.repair("thinking.effort", "W106", "retyped", NEAREST_EFFORT)
-    elif config.enabled or config.budget is not None or effort is not None:
-        body["think"] = True
-        if effort is not None:
-            writing.lose("thinking.effort", "this effort is not supported")
-    reason = "thinking can only be switched on or off or given an effort"
-    lose_settings(config, ("budget", "visible", "summary"), writing, "thinking", reason)
+        return level
+    if effort is not None:
+        writing.lose("thinking.effort", "this effort is not supported")
+    return True if config.enabled or config.budget is not None or effort is not None else None
+
+
+# --- all of them
+
+# Zero and negative values mean something else: no limit, all tokens (W108).
+_COUNT = Value("type(v) is int and 0 < v < 1 << 63", about="a positive integer")
+_STOPS = TEXTS._replace(test=f"{TEXTS.test} and len(v) > 0", about="a list of strings")
+SETTINGS = Settings(
+    Row("model", "model"),
+    Row("stream", "stream", FLAG),
+    Row("format", "output", Value("v == 'json' or isinstance(v, dict)", _read_output,
+        _write_output, "'json' or a schema"), reports=True),
+    Row("think", "thinking", Value("isinstance(v, (bool, str))", _read_thinking, _write_thinking,
+        "true, false or an effort"), reports=True),
+    Row("options.temperature", "sampling.temperature", NUMBER),
+    Row("options.top_p", "sampling.top_p", NUMBER),
+    Row("options.presence_penalty", "sampling.presence_penalty", NUMBER),
+    Row("options.frequency_penalty", "sampling.frequency_penalty", NUMBER),
+    Row("options.num_predict", "sampling.max_tokens", _COUNT),
+    Row("options.top_k", "sampling.top_k", _COUNT),
+    Row("options.seed", "sampling.seed", WHOLE),
+    Row("options.stop", "sampling.stop", _STOPS),
+    Row("logprobs", "sampling.logprobs", FLAG),
+    Row("top_logprobs", "sampling.top_logprobs", WHOLE),
+)  # fmt: skip
+PLACES: Places = {**SETTINGS.places, "tools": "tools"}
+"""Request fields by wire field."""

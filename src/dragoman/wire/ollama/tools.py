@@ -144,6 +144,7 @@ OLLAMA = Profile(
 )
 """The server parses tools into typed structs; unknown keywords never reach the model."""
 _PROFILES = Profiles(OLLAMA, OLLAMA)
+_NOTHING = (None, ())
 _KINDS = {"name": str, "description": str, "parameters": dict}
 
 
@@ -233,6 +234,9 @@ def _encode_tool(tool: ToolDefinition, writing: Writing, path: str) -> dict[str,
         writing.lose(
             f"{path}.cache", "cache hints are not supported: the server caches prompts by itself"
         )
+    for name in ("defer_loading", "allowed_callers", "output_schema"):
+        if getattr(tool, name) not in _NOTHING:
+            writing.lose(f"{path}.{name}", "this setting is not supported")
     return with_overlay({"type": "function", "function": function}, tool.extras, NAME)
 
 

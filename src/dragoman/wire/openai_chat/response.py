@@ -54,13 +54,19 @@ _FINISHES = {
     "content_filter": _FILTER,
     # Values of other servers: Together; Mistral; Z.ai; DeepSeek; OpenRouter.
     "eos": _STOP,
-    "end_turn": _STOP,
-    "max_tokens": _LENGTH,
     "model_length": FinishReason.CONTEXT_FULL,
     "sensitive": _FILTER,
     "network_error": _ERROR,
     "insufficient_system_resource": _ERROR,
     "error": _ERROR,
+    # Words of other dialects, which proxies pass on; those of Gemini in capitals.
+    "end_turn": _STOP,
+    "stop_sequence": _STOP,
+    "tool_use": _CALLS,
+    "max_tokens": _LENGTH,
+    "max_output_tokens": _LENGTH,
+    "refusal": _FILTER,
+    "safety": _FILTER,
 }
 _WORDS = {
     _STOP: "stop",
@@ -68,6 +74,7 @@ _WORDS = {
     _CALLS: "tool_calls",
     _FILTER: "content_filter",
     FinishReason.CONTEXT_FULL: "length",
+    FinishReason.MALFORMED_CALL: "length",  # keeps clients from running a call (I7)
     FinishReason.REFUSAL: "content_filter",
 }
 
@@ -76,7 +83,7 @@ def decode_finish(raw: Any) -> FinishReason | None:
     """Decode a `finish_reason`."""
     if not isinstance(raw, str) or not raw:
         return None
-    return _FINISHES.get(raw, _OTHER)
+    return _FINISHES.get(raw) or _FINISHES.get(raw.lower(), _OTHER)
 
 
 def encode_finish(
@@ -97,7 +104,7 @@ def encode_finish(
         return "tool_calls"  # clients run tools only for this value (W11)
     if finish not in _WORDS:
         writing.lose(f"{path}.finish", "this finish reason has no equivalent")
-    return _WORDS.get(finish, "stop")
+    return _WORDS.get(finish, "length" if finish.is_cut_off else "stop")
 
 
 # --- token counts: on the wire they overlap, in the model they don't (W19)

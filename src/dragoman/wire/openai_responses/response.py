@@ -111,7 +111,6 @@ def _filled(**counts: Any) -> dict[str, Any]:
 
 _CUT, _COMPLETED = "incomplete", ("completed", None)
 _WITH_STATUS = frozenset({"message", "function_call"})
-_OTHER = FinishReason.OTHER
 _BY_STATUS = {"failed": FinishReason.ERROR, "cancelled": FinishReason.CANCELLED}
 # Status and reason by finish reason; `incomplete` is not an error (W37).
 _FINISHES: dict[FinishReason, tuple[str, str | None]] = {
@@ -121,11 +120,10 @@ _FINISHES: dict[FinishReason, tuple[str, str | None]] = {
     FinishReason.CONTEXT_FULL: (_CUT, "max_output_tokens"),
     FinishReason.LENGTH: (_CUT, "max_output_tokens"),
     FinishReason.CONTENT_FILTER: (_CUT, "content_filter"),
-    _OTHER: (_CUT, None),
+    FinishReason.OTHER: (_CUT, None),
     **{finish: (status, None) for status, finish in _BY_STATUS.items()},
 }
 _BY_REASON = {reason: finish for finish, (_, reason) in _FINISHES.items() if reason}
-_WORDS = {None, "completed", _CUT, *_BY_REASON, *_BY_STATUS}
 # Fields that client types require, for responses of other dialects.
 _USUAL: Mapping[str, Any] = {
     "object": "response",
@@ -299,6 +297,8 @@ def encode_response(response: Response) -> Encoded:
 
 def _with_cut_items(choice: Choice, items: list[Any]) -> Choice:
     """The choice as it ends, after its items got the status of what was cut off (I7)."""
+    finish = end_beside(choice.finish, choice.message.parts)
+    choice = choice.replace_unchecked(finish=finish)
     unfinished = {call.id for call in choice.message.tool_calls if is_unfinished(call)}
     if unfinished:
         choice = choice.replace_unchecked(finish=cut_finish(choice.finish))
@@ -355,7 +355,8 @@ def decode_finish(
     if status == _CUT:
         details = wire.get("incomplete_details")
         reason = _text(details.get("reason")) if isinstance(details, dict) else None
-        return (_BY_REASON.get(reason, _OTHER), reason) if reason is not None else (_OTHER, _CUT)
+        cut = _BY_REASON.get(reason or "", FinishReason.LENGTH)  # whatever it was, it was cut off
+        return cut, reason or _CUT
     return _BY_STATUS.get(status or ""), status
 
 
@@ -366,9 +367,15 @@ def _completed(parts: tuple[AnyPart, ...]) -> FinishReason:
     return FinishReason.REFUSAL if is_refusal else FinishReason.STOP
 
 
+def end_beside(finish: FinishReason | None, parts: Iterable[AnyPart]) -> FinishReason | None:
+    """The finish reason of another dialect's response: only a refusal in words is complete."""
+    is_silent = finish is FinishReason.REFUSAL and not any(isinstance(p, Refusal) for p in parts)
+    return FinishReason.CONTENT_FILTER if is_silent else finish
+
+
 def has_equivalent(finish: FinishReason) -> bool:
-    """Whether a status or reason exists for a finish reason."""
-    return finish in _FINISHES
+    """Whether a status or reason says this finish reason and no other."""
+    return finish in _FINISHES and finish is not FinishReason.OTHER
 
 
 def is_own(origin: Origin | None) -> bool:
@@ -391,8 +398,8 @@ def encode_finish(finish: FinishReason | None, word: str | None, *, is_own: bool
     if finish is None:
         return {}
     status, reason = _FINISHES.get(finish, (_CUT, None))  # default: a pause, a malformed call
-    if is_own and finish is _OTHER and word not in _WORDS:
-        reason = word
+    if is_own and word is not None and finish is FinishReason.LENGTH and word not in _BY_REASON:
+        reason = None if word == _CUT else word
     if not reason:
         return {"status": status}
     return {"status": status, "incomplete_details": {"reason": reason}}

@@ -26,8 +26,10 @@ from dragoman.wire.losses import Loss, Repair
 from dragoman.wire.openai_responses.dialect import NAME
 from dragoman.wire.openai_responses.response import (
     encode_body,
+    end_beside,
     has_equivalent,
     is_incomplete,
+    is_own,
     put_logprobs,
 )
 from dragoman.wire.openai_responses.stream import EVENTS, encode_failure
@@ -132,6 +134,9 @@ class StreamEncoder(EventEncoder):
         return self._end_of_stopped_item() + self._begun()
 
     def _choice_finish(self, event: events.ChoiceFinish) -> bytes:
+        if not is_own(self._start.origin):
+            finish = end_beside(event.finish, [part.state for part in self._parts.values()])
+            event = event.replace_unchecked(finish=finish)
         super()._choice_finish(event)
         self._writer.is_cut_off = event.finish.is_cut_off
         self._note_cut(event)

@@ -7,6 +7,7 @@ again.
 
 from __future__ import annotations
 
+from collections import deque
 from itertools import pairwise
 from operator import attrgetter
 from typing import Any
@@ -105,11 +106,14 @@ class GrowingItem:
     """An item that has started and not ended yet."""
 
     __slots__ = ("_by_key", "_counts", "_latest", "_output", "_parts", "_pieces", "_settled",
-                 "_wire", "before", "fields", "id", "index", "is_done", "kind")  # fmt: skip
+                 "_wire", "again", "before", "fields", "id", "index", "is_done",
+                 "kind")  # fmt: skip
 
     def __init__(self, index: int, wire: Item, output: OutputParts) -> None:
         self.index = index
         self.is_done = False
+        self.again: Item | None = None
+        """A start with the ids of this item after its end, of which nothing has followed."""
         self.before = output.last
         """The part before the item."""
         self.kind: Any = wire.get("type")
@@ -199,11 +203,19 @@ class GrowingItem:
         return part is not None and growing is not None and part.identical(growing.part)
 
     def repeats(self, wire: Item) -> bool:
-        """Whether this start is that of the item again, or this end."""
-        if self.is_done:
-            return self._settled is not None and dumps(self._settled[2]) == dumps(wire)
+        """Whether this end is that of the item again."""
+        return self._settled is not None and dumps(self._settled[2]) == dumps(wire)
+
+    def is_named_by(self, wire: Item) -> bool:
+        """Whether a start or an end has the type and the ids of the item."""
         is_same = self.kind == wire.get("type") and self.id == wire.get("id")
-        return is_same and type(self.id) is str
+        is_call = self._wire.get("call_id") == wire.get("call_id")
+        return is_same and is_call and type(self.id) is str
+
+    @property
+    def is_call(self) -> bool:
+        """Whether it is a call of the client's tools."""
+        return "call_id" in self._wire
 
     def settle(self, wire: Any, previous: AnyPart | None) -> None:
         """Set the final form of the item, decoded like one of a whole response."""
@@ -314,15 +326,20 @@ class Items:
         """The item that an event refers to: by index, else by id (which may change)."""
         index = wire.get("output_index")
         if type(index) is int:
-            return self._by_index.get(index)
+            known = self._by_index.get(index)
+            return known if known is None or known.again is None else self._begun_again(known)
         item_id = wire.get("item_id")
         found = self._by_id.get(item_id) if type(item_id) is str else None
         return found or (self.latest if item_id is None else None)
 
     def begin(self, index: int | None, wire: Item) -> GrowingItem:
-        """Start an item, once; another unfinished one at the same index is closed."""
+        """Start an item, once; another unfinished one at the same index is closed.
+
+        The start of one that has ended may be another's, with the same ids: its content will tell.
+        """
         known = None if index is None else self._by_index.get(index)
-        if known is not None and known.repeats(wire):
+        if known is not None and known.is_named_by(wire):
+            known.again = wire if known.is_done and not known.is_call else None
             return known
         if known is not None and not known.is_done:
             known.close()
@@ -330,10 +347,23 @@ class Items:
         item.begin(wire)
         return item
 
+    def _begun_again(self, known: GrowingItem) -> GrowingItem:
+        """Another item with the ids of one that has ended."""
+        wire, known.again = known.again or {}, None
+        item = self._add(known.index, wire)
+        item.begin(wire)
+        return item
+
     def end(self, index: int | None, wire: Item) -> None:
-        """End an item."""
+        """End an item; what has the ids of a call is that call again."""
+        known = None if index is None else self._by_index.get(index)
+        if known is not None and known.repeats(wire):
+            known.again = None
+            return
         item = self.of({"output_index": index, "item_id": wire.get("id")})
-        is_over = item is not None and item.is_done and not item.repeats(wire)
+        is_over = item is not None and item.is_done
+        if is_over and item is not None and item.is_call and item.is_named_by(wire):
+            is_over = False
         if item is None or is_over or item.kind != wire.get("type"):
             item = self._add(self._free() if index is None else index, wire)
         item.settle(wire, item.before)
@@ -342,12 +372,16 @@ class Items:
         """Set the final form of all items at the end of the response, which may omit them."""
         ordered = sorted(self._all, key=attrgetter("index"))
         settled: set[GrowingItem] = set()
+        named: dict[Any, deque[GrowingItem]] = {}
+        for each in ordered:
+            named.setdefault(each.id, deque()).append(each)
         previous: AnyPart | None = None
         for index, wire in enumerate(output if isinstance(output, list) else ()):
-            item = ordered[index] if index < len(ordered) else None
+            having_id = named.get(_id_of(wire))
+            item = having_id.popleft() if having_id else None
             if not _is_same(item, wire):  # ids may change from event to event, indexes don't
-                item = self._named(wire)
-            if item is None or item in settled:
+                item = ordered[index] if index < len(ordered) else None
+            if item is None or item in settled or not _is_same(item, wire):
                 item = self._add(index, wire if isinstance(wire, dict) else {})
             settled.add(item)
             item.settle(wire, previous)
@@ -355,11 +389,6 @@ class Items:
         for item in ordered:
             if not item.is_done:
                 item.close()
-
-    def _named(self, wire: Any) -> GrowingItem | None:
-        item_id = wire.get("id") if isinstance(wire, dict) else None
-        found = self._by_id.get(item_id) if type(item_id) is str else None
-        return found if _is_same(found, wire) else None
 
     def _add(self, index: int, wire: Item) -> GrowingItem:
         item = GrowingItem(index, wire, self.output)
@@ -371,6 +400,11 @@ class Items:
 
     def _free(self) -> int:
         return self.latest.index + 1 if self.latest is not None else 0
+
+
+def _id_of(wire: Any) -> str | None:
+    found = wire.get("id") if isinstance(wire, dict) else None
+    return found if type(found) is str else None
 
 
 def _is_same(item: GrowingItem | None, wire: Any) -> bool:

@@ -66,7 +66,7 @@ async function listen(signal, setLive, take) {
   }
 }
 
-function useSeries(range, by, isPaused) {
+function useSeries(range, by, isPaused, hasRequests) { // with the first request there is something to draw
   const [data, setData] = useState(null);
   useEffect(() => {
     const [, , step] = RANGES.find(([value]) => value === range);
@@ -74,7 +74,7 @@ function useSeries(range, by, isPaused) {
     load();
     const timer = isPaused ? null : setInterval(load, Math.max(5, Math.min(step, 60)) * 1000); // more often than once per step would show nothing new
     return () => clearInterval(timer);
-  }, [range, by, isPaused]);
+  }, [range, by, isPaused, hasRequests]);
   return data;
 }
 
@@ -91,7 +91,7 @@ function RecordedTraffic() {
   const choice = { range: RANGES.some(([value]) => value === query.range) ? query.range : '3600', by: query.by ?? 'model', ...Object.fromEntries(FILTERS.map((name) => [name, query[name] ?? ''])) };
   const choose = (change) => restate('traffic', id, { ...choice, ...change });
   const [list, more, isLive] = useTraffic(choice, isPaused);
-  const data = useSeries(choice.range, choice.by, isPaused);
+  const data = useSeries(choice.range, choice.by, isPaused, list.items.length > 0);
   const facet = (name, label, values = []) => html`<${Select} label=${label} hideLabel aria-label=${label} value=${choice[name]} onChange=${(value) => choose({ [name]: value })} options=${[{ value: '', text: `${label}: all` }, ...[...new Set([...values, choice[name]])].filter(Boolean).map((one) => ({ value: one, text: name === 'status' && one === 'left' ? 'aborted' : one }))]} />`;
   return html`<div class="view traffic">
     <div class="toolbar"><h1>Traffic</h1>

@@ -2,19 +2,217 @@
 
 from __future__ import annotations
 
+import logging
+from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
+from time import monotonic, time
 from typing import TypeVar
 
-from dragoman.errors import Conflict, DragomanError, NotFound, StoreError
+import msgspec
+from msgspec import UNSET
+
+from dragoman.errors import (
+    ConfigError,
+    Conflict,
+    DragomanError,
+    InvalidInputError,
+    NotFound,
+    StoreError,
+)
 from dragoman.history.identity import SessionIdentity
-from dragoman.history.storage.chain.catching_up import mend, snapshot
-from dragoman.history.storage.chain.members import Member, Report, Reports
-from dragoman.history.storage.protocol import Row, Session, Storage
+from dragoman.history.storage.protocol import MAIN, Row, Session, Storage, is_proving
 from dragoman.history.storage.session_locks import SessionLocks
 
 T = TypeVar("T")
+_LOG = logging.getLogger("dragoman.history")
+_KEPT = 1000
+
+
+class Report(msgspec.Struct, frozen=True):
+    """A problem with a member, without content, names or ids."""
+
+    at: float
+    member: str
+    doing: str
+    problem: str
+
+
+class Reports:
+    """The latest reports; each is also logged as a warning."""
+
+    def __init__(self) -> None:
+        self._latest: deque[Report] = deque(maxlen=_KEPT)
+
+    def add(self, member: Member, doing: str, problem: DragomanError | str) -> Report:
+        """Adds a report."""
+        report = Report(time(), member.name, doing, str(problem))
+        self._latest.append(report)
+        _LOG.warning("history store %s, %s: %s", report.member, doing, report.problem)
+        return report
+
+    def all(self) -> tuple[Report, ...]:
+        """The reports, oldest first."""
+        return tuple(self._latest)
+
+
+class Member:
+    """One of the storages of a chain."""
+
+    def __init__(self, storage: Storage, retry_after: float) -> None:
+        self.storage = storage
+        self.behind: set[str] = set()
+        """The digests of sessions of which it may not have the latest state."""
+        self._retry_after = retry_after
+        self._wanted = False
+        self._is_open = False
+        self._next_try = 0.0
+
+    @property
+    def name(self) -> str:
+        """The kind of backend and its location."""
+        return self.storage.name
+
+    async def open(self) -> None:
+        """Opens it; if that fails, later calls try again after a while."""
+        self._wanted = True
+        self._next_try = monotonic() + self._retry_after
+        await _explained(self.storage.open)
+        self._is_open = True
+
+    async def close(self) -> None:
+        """Closes it, if it is open."""
+        self._wanted = False
+        if self._is_open:
+            self._is_open = False
+            await _explained(self.storage.close)
+
+    async def run(self, ask: Callable[[Storage], Awaitable[T]]) -> T:
+        """Makes a call; any failure raises `StoreError`."""
+        if self._wanted and not self._is_open:
+            if monotonic() < self._next_try:
+                msg = "it could not be opened; another attempt follows later"
+                raise StoreError(msg)
+            await self.open()
+        return await _explained(lambda: ask(self.storage))
+
+    async def has(self, identity: SessionIdentity) -> bool:
+        """Whether it has the session."""
+        return await self.run(lambda storage: storage.session(identity)) is not None
+
+
+async def _explained(call: Callable[[], Awaitable[T]]) -> T:
+    try:
+        return await call()
+    except (StoreError, InvalidInputError, ConfigError):
+        raise
+    except Exception as error:  # noqa: BLE001 - a member must not affect the others
+        problem = type(error).__name__  # the message may quote stored content
+    msg = f"it failed with {problem}"
+    raise StoreError(msg)
+
+
+# --- catching up
+#
+# Only an older state of the same session is ever overwritten. A copy that is ahead of the primary,
+# or belongs to another session with the same names (created at another time), may be the only copy
+# of its content: it is reported, and left for people to decide.
+
+
+_TRIES = 50  # an attempt fails only if another writer interferes
+_BUSY = "the session is being written to constantly; try again"
+LEFT_OVER = "it has a session that the primary does not have; it was left unchanged"
+_AHEAD = "its session is ahead of the primary's; it was left unchanged"
+ANOTHER = "it has another session with the same names; it was left unchanged"
+
+
+async def mend(primary: Member, member: Member, identity: SessionIdentity) -> bool:
+    """Makes the member's session equal to the primary's; returns whether it had to change."""
+    for _ in range(_TRIES):
+        ours = await primary.run(lambda storage: storage.session(identity))
+        theirs = await member.run(lambda storage: storage.session(identity))
+        if theirs is None or (ours is not None and ours.version > theirs.version):
+            if await _copied(primary, member, ours, theirs):
+                return True
+        elif ours is None:
+            raise StoreError(LEFT_OVER)
+        elif ours.version == theirs.version:
+            return await _aligned(member, ours, theirs)
+        elif await primary.run(lambda storage: storage.session(identity)) == ours:
+            if not await _is_ahead_in_versions_only(primary, member, identity):
+                raise StoreError(_AHEAD)
+            await member.run(lambda storage: storage.delete(identity))
+    raise StoreError(_BUSY)
+
+
+async def _copied(
+    primary: Member, member: Member, ours: Session | None, theirs: Session | None
+) -> bool:
+    """Replaces a missing or older copy; returns whether it is equal now."""
+    if ours is None:
+        return theirs is None
+    if theirs is not None and theirs.created_at != ours.created_at:
+        raise StoreError(ANOTHER)
+    copy = await primary.run(lambda storage: snapshot(storage, ours.identity))
+    if copy is None or not await member.run(lambda storage: storage.restore(*copy)):
+        return False
+    if not await primary.has(ours.identity):
+        # Just deleted, on the members first: the copy must not be left over.
+        await member.run(lambda storage: storage.delete(ours.identity))
+    return True
+
+
+async def _is_ahead_in_versions_only(
+    primary: Member, member: Member, identity: SessionIdentity
+) -> bool:
+    """Whether an encrypted copy is ahead only in version numbers, as encryption adds versions."""
+    if not is_proving(member.storage):
+        return False
+    ours = await primary.run(lambda storage: snapshot(storage, identity))
+    theirs = await member.run(lambda storage: snapshot(storage, identity))
+    if ours is None or theirs is None or ours[0].created_at != theirs[0].created_at:
+        return False
+    return [_content_of(row) for row in ours[1]] == [_content_of(row) for row in theirs[1]]
+
+
+def _content_of(row: Row) -> Row:
+    return msgspec.structs.replace(row, checksum=None, chain=None)
+
+
+async def _aligned(member: Member, ours: Session, theirs: Session) -> bool:
+    """Aligns what has no version, for sessions that are otherwise equal."""
+    alike = (theirs.created_at, theirs.last_seq, theirs.forks)
+    if alike != (ours.created_at, ours.last_seq, ours.forks):
+        raise StoreError(ANOTHER)
+    if (ours.active, ours.seal) != (theirs.active, theirs.seal):
+        seal = UNSET if ours.seal == theirs.seal else ours.seal
+        await member.run(lambda storage: storage.activate(ours.identity, ours.active, seal=seal))
+    if ours.windows != theirs.windows:
+        await member.run(lambda storage: storage.keep_windows(ours.identity, ours.windows))
+    return (ours.active, ours.seal, ours.windows) != (theirs.active, theirs.seal, theirs.windows)
+
+
+async def snapshot(
+    storage: Storage, identity: SessionIdentity
+) -> tuple[Session, Sequence[Row]] | None:
+    """A session with all rows of all branches, in one consistent state."""
+    for _ in range(_TRIES):
+        head = await storage.session(identity)
+        if head is None:
+            return None
+        rows: list[Row] = []
+        for branch in (MAIN, *(fork.number for fork in head.forks)):
+            rows += await storage.rows(identity, branch=branch)
+        after = await storage.session(identity)
+        if after is not None and after.version == head.version:
+            return after, rows
+    raise StoreError(_BUSY)
+
+
+# --- reading and writing
+
+
 Ask = Callable[[Storage], Awaitable[T]]
 _KNOWN = 10_000  # digests, 100 bytes each
 

@@ -23,9 +23,8 @@ from msgspec import UNSET
 
 from dragoman.errors import Conflict, InvalidInputError, StoreError
 from dragoman.history.identity import SessionIdentity
-from dragoman.history.storage.chain.members import Member, Report
 from dragoman.history.storage.chain.repairing import Repair, repair
-from dragoman.history.storage.chain.replicas import Replicas, failure
+from dragoman.history.storage.chain.replicas import Member, Replicas, Report, failure
 from dragoman.history.storage.protocol import (
     EVERYTHING,
     MAIN,

@@ -23,8 +23,7 @@ from pathlib import Path
 from time import monotonic, sleep
 
 from dragoman.errors import ConfigError, StoreError
-from dragoman.history.storage.anchoring import Anchor
-from dragoman.history.storage.private_folders import make_private_folder
+from dragoman.history.storage.places import Anchor, make_private_folder
 
 _LOCK_TIMEOUT = 30.0  # seconds to wait for another process's write: far longer than any takes
 _SHARD = re.compile(r"[0-9a-f]{2}")
@@ -178,6 +177,10 @@ class Directory:
     def opened_in_root(self, name: str, flags: int) -> int | None:
         """Opens a file of the store itself; `None` if it does not exist."""
         return self.opened(name, flags, is_locked=True)
+
+    def has(self, name: str) -> bool:
+        """Whether there is a file of the store itself."""
+        return os.access(name, os.F_OK, dir_fd=self._root)
 
     def is_current(self, name: str, fd: int) -> bool:
         """Whether an open file of the store itself still has its name."""

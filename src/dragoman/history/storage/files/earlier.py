@@ -26,14 +26,13 @@ from msgspec import UNSET
 
 from dragoman.errors import Corrupt, InvalidInputError
 from dragoman.history.identity import FIELDS, SessionIdentity
-from dragoman.history.records import StoredRow, read_line
+from dragoman.history.records import StoredRow, parsed, read_line, refuse_newer
 from dragoman.history.storage.files import writing
 from dragoman.history.storage.files.aside import keep_aside
 from dragoman.history.storage.files.directory import Directory
 from dragoman.history.storage.files.log import Log, is_commit, mark_of, row_line
 from dragoman.history.storage.heads import Head, Stored, plausible, stored_of, without_checksum
 from dragoman.history.storage.integrity import Tally, damage_to, place_of, tally_of
-from dragoman.history.storage.lines import parsed, refuse_newer
 from dragoman.history.storage.protocol import MAIN, Fork, Row, Seal, Session
 
 _SESSION = re.compile(rb'\{"dragoman":[12],"kind":"Session",')

@@ -25,10 +25,9 @@ from zlib import crc32
 
 import msgspec
 
-from dragoman.history.records import StoredRow
+from dragoman.history.records import StoredRow, parsed, refuse_newer
 from dragoman.history.storage.heads import Stored, without_checksum
 from dragoman.history.storage.integrity import checksum_of, damage_to, place_of
-from dragoman.history.storage.lines import parsed, refuse_newer
 from dragoman.history.storage.protocol import MAIN, Row
 from dragoman.model import document
 from dragoman.model.jsontext import dumps, loads

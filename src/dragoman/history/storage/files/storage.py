@@ -20,7 +20,6 @@ from typing import Any, TypeVar, cast
 from zlib import crc32
 
 from dragoman.errors import StoreError
-from dragoman.history.storage.anchoring import moved
 from dragoman.history.storage.files import checking, earlier, feed, writing
 from dragoman.history.storage.files.aside import forget_aside, keep_aside
 from dragoman.history.storage.files.directory import Directory, explanation, place, write_at_end
@@ -37,6 +36,7 @@ from dragoman.history.storage.files.log import (
 from dragoman.history.storage.heads import Stored, identity_of
 from dragoman.history.storage.ledger import Ledger
 from dragoman.history.storage.memory import takes
+from dragoman.history.storage.places import moved
 from dragoman.history.storage.protocol import MAIN, DuplicateIds, Filter, Row
 from dragoman.history.storage.shelf import Change, Record
 from dragoman.history.storage.threaded import Durability, ThreadedShelf, expect_durability

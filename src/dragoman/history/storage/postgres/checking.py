@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from dragoman.history.storage import sql
 from dragoman.history.storage.integrity import damage_to
+from dragoman.history.storage.postgres.schema import row_of
 from dragoman.history.storage.postgres.search import words_in
-from dragoman.history.storage.postgres.values import row_of
 
 if TYPE_CHECKING:
-    from dragoman.history.storage.postgres.link import Link
+    from dragoman.history.storage.postgres.pool import Link
 
 _AT_ONCE = 200
 _INDEXED = f"""

@@ -11,22 +11,22 @@ from dragoman.history.storage import sql
 from dragoman.history.storage.heads import Stored
 from dragoman.history.storage.postgres import search
 from dragoman.history.storage.postgres.failures import DUPLICATE, Refused
-from dragoman.history.storage.postgres.values import TYPES, row_columns, text_of
+from dragoman.history.storage.postgres.schema import TYPES, row_columns, text_of
 from dragoman.history.storage.protocol import DuplicateIds, Row
 from dragoman.history.storage.shelf import Change
 
 if TYPE_CHECKING:
-    from dragoman.history.storage.postgres.link import Link
+    from dragoman.history.storage.postgres.pool import Link
 
 _BATCH = 1000
 _MAKE = f"""
 INSERT INTO our.heads ({sql.HEAD_COLUMNS}, last_seq)
 VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s) ON CONFLICT (digest) DO NOTHING RETURNING id"""
-_MOVE = """
-UPDATE our.heads SET stamp = %s, at = %s, document = %s{} WHERE digest = %s AND stamp = %s
-RETURNING id"""
+_MOVE = f"""
+UPDATE our.heads SET stamp = %s, at = %s, document = %s{{}}
+WHERE digest = %s AND {sql.SAME_STAMP} = %s RETURNING id"""
 _LAST = ", last_seq = %s"
-_LOCK = "SELECT id FROM our.heads WHERE digest = %s AND stamp = %s FOR UPDATE"
+_LOCK = f"SELECT id FROM our.heads WHERE digest = %s AND {sql.SAME_STAMP} = %s FOR UPDATE"
 _NAME = """
 UPDATE our.heads SET agent = %s, chat = %s, "user" = %s, "group" = %s, scope = %s WHERE id = %s"""
 _ARRAYS = ", ".join(f"%s::{kind}[]" for kind in TYPES)

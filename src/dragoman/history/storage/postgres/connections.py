@@ -28,8 +28,7 @@ from dragoman.history.storage.postgres.failures import (
     Refused,
     Unreachable,
 )
-from dragoman.history.storage.postgres.link import Connection, Link
-from dragoman.history.storage.postgres.pool import Closed, Exhausted, Pool
+from dragoman.history.storage.postgres.pool import Closed, Connection, Exhausted, Link, Pool
 from dragoman.history.storage.postgres.settings import Settings
 from dragoman.history.storage.shelf import LostReply
 

@@ -14,12 +14,12 @@ from dragoman.errors import Corrupt
 from dragoman.history.identity import SessionIdentity
 from dragoman.history.storage import sql
 from dragoman.history.storage.heads import head_of
-from dragoman.history.storage.postgres.values import row_of
+from dragoman.history.storage.postgres.schema import row_of
 from dragoman.history.storage.protocol import Hit, Row, branches_of
 from dragoman.history.storage.scanning import searchable
 
 if TYPE_CHECKING:
-    from dragoman.history.storage.postgres.link import Link
+    from dragoman.history.storage.postgres.pool import Link
 
 _BATCH = 1000
 _MAX_WORD_CHARS = 500  # characters of a word; an index entry may have about 2,700 bytes

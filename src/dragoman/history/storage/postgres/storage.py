@@ -19,16 +19,15 @@ from dragoman.history.storage import sql
 from dragoman.history.storage.heads import Stored
 from dragoman.history.storage.ledger import Ledger
 from dragoman.history.storage.postgres import checking, committing, schema, search
-from dragoman.history.storage.postgres.schema import BEGINNING
+from dragoman.history.storage.postgres.schema import BEGINNING, name_of, record_of, row_of, text_of
 from dragoman.history.storage.postgres.settings import Settings, settings
-from dragoman.history.storage.postgres.values import name_of, record_of, row_of, text_of
 from dragoman.history.storage.protocol import Filter, Group, Hit, Row, Total
 from dragoman.history.storage.shelf import Change, Record
 from dragoman.history.storage.threaded import expect_open
 
 if TYPE_CHECKING:
     from dragoman.history.storage.postgres.connections import Connections
-    from dragoman.history.storage.postgres.link import Link
+    from dragoman.history.storage.postgres.pool import Link
 
 _GET = sql.with_percents(sql.GET)
 _NAMED = sql.with_percents(sql.NAMED).replace("m.id = %s", "m.id = ANY (%s::text[])")

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from typing import Any
 
 from dragoman.errors import Corrupt
-from dragoman.history.storage.lines import parsed
+from dragoman.history.records import parsed
 from dragoman.history.storage.redis.fields import place_in
 from dragoman.history.storage.redis.server import PAGE, Server
 
 ASIDES = ("session", "records", "ids", "aside", "asides", "sessions")
 """The keys that may be next to a session's `aside`, as `aside:<name>`: those of a wrong type."""
 _AT_ONCE = 200
+_TAGS_AT_ONCE = 32
 _TRIES = 20
 _LIST = "the list of sessions is damaged: repairing a session adds it again"
 _REPAIR = "run `dragoman history repair` to rebuild it from its messages"
@@ -21,19 +22,27 @@ _REPAIR = "run `dragoman history repair` to rebuild it from its messages"
 
 async def digests_above(server: Server, after: str = "") -> AsyncIterator[list[str]]:
     """The digests of all sessions, in order, page by page."""
-    last = after.encode()
-    while True:
-        low = b"(" + last if last else b"-"
-        found: Any = await server.ask(
-            lambda low=low: server.client.zrangebylex(  # type: ignore[misc]
-                server.keys.sessions, low, "+", start=0, num=_AT_ONCE
-            )
-        )
-        if found:
-            yield [raw.decode("ascii", "replace") for raw in found]
-        if len(found) < _AT_ONCE or found[-1] <= last:  # out of order: `problems` reports it
-            return
-        last = found[-1]
+    tags = [tag for tag in server.keys.tags if tag >= server.keys.tag_of(after)]
+    for start in range(0, len(tags), _TAGS_AT_ONCE):
+        group = tags[start : start + _TAGS_AT_ONCE]
+        for tag, first in zip(group, await _listed(server, group, after.encode()), strict=True):
+            found, last = first, after.encode()
+            while found:
+                yield [raw.decode("ascii", "replace") for raw in found]
+                if len(found) < _AT_ONCE or found[-1] <= last:
+                    break  # out of order: `problems` reports it
+                last = found[-1]
+                [found] = await _listed(server, [tag], last)
+
+
+async def _listed(server: Server, tags: Sequence[str], last: bytes) -> list[list[bytes]]:
+    low = b"(" + last if last else b"-"
+    return await server.each(
+        tags,
+        lambda pipeline, tag: pipeline.zrangebylex(
+            server.keys.shared("sessions", tag), low, "+", start=0, num=_AT_ONCE
+        ),
+    )
 
 
 async def problems(server: Server) -> list[str]:
@@ -86,29 +95,28 @@ async def _lasting(server: Server, digest: str) -> list[str]:
 
 async def _is_out_of_order(server: Server) -> bool:
     """Whether the list of sessions is out of order: all entries must have the same score."""
-    listed = server.keys.sessions
 
-    async def ask() -> list[int]:
-        async with server.client.pipeline(transaction=True) as pipeline:
-            pipeline.zcount(listed, 0, 0)
-            pipeline.zcard(listed)
-            return await pipeline.execute()
+    def count(pipeline: Any, tag: str) -> None:
+        pipeline.zcount(server.keys.shared("sessions", tag), 0, 0)
+        pipeline.zcard(server.keys.shared("sessions", tag))
 
-    sound, all_ = await server.ask(ask)
-    return sound != all_
+    keys = server.keys
+    counts = await server.each(keys.tags, count, is_atomic=not keys.is_cluster)
+    return counts[::2] != counts[1::2]
 
 
 async def _heads(server: Server) -> AsyncIterator[str]:
     keys = server.keys
-    for pattern in keys.heads():
+    pattern = keys.heads()
+    for node in server.nodes():
         cursor = 0
         while True:
             reply: Any = await server.ask(
-                lambda cursor=cursor, pattern=pattern: server.client.scan(  # type: ignore[misc]
-                    cursor, match=pattern, count=PAGE
+                lambda cursor=cursor, node=node: node.execute_command(  # type: ignore[misc]
+                    "SCAN", cursor, "MATCH", pattern, "COUNT", PAGE
                 )
             )
-            cursor, found = reply
+            cursor, found = int(reply[0]), reply[1]
             for head in found:
                 yield keys.digest_of(head.decode("utf-8", "replace"))
             if cursor == 0:

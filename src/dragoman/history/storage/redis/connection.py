@@ -11,6 +11,7 @@ from dragoman.errors import ConfigError, Corrupt, InvalidInputError, StoreError
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
+    from redis.asyncio.cluster import RedisCluster
 
 _MAX_CONNECTIONS = 32  # maximum connections of a storage: each call in progress needs one
 _NUMBERED = re.compile(r"^/?[0-9]*/?$")
@@ -44,6 +45,22 @@ def client_of(url: str) -> Redis:
         )
         raise InvalidInputError(msg)
     return Redis.from_pool(pool)
+
+
+def cluster_of(url: str) -> RedisCluster:
+    """A client for the cluster of a server; never retries by itself."""
+    from redis.asyncio.cluster import RedisCluster
+    from redis.asyncio.retry import Retry
+    from redis.backoff import NoBackoff
+
+    return RedisCluster.from_url(
+        url,
+        max_connections=_MAX_CONNECTIONS,
+        socket_timeout=_TIMEOUT,
+        socket_connect_timeout=10.0,
+        retry=Retry(NoBackoff(), 0),
+        decode_responses=False,
+    )
 
 
 def expect_package() -> None:
@@ -83,10 +100,9 @@ def _reason(error: Exception) -> str:
     return _WORDS.get(word, f"{type(error).__name__}; the write was not acknowledged")
 
 
-CLUSTER = (
-    "it is a cluster, which is not supported because the list of sessions and the sessions are in"
-    " different slots; nothing was written. Use a server without cluster mode (cluster-enabled no),"
-    " or Sentinel"
+_MOVING = (
+    "the cluster is down, or its slots are being moved; nothing was written, try again. A client"
+    " that is passed in for a cluster must be a RedisCluster"
 )
 _REASONS = {
     "AuthenticationError": "user or password is wrong or missing",
@@ -99,19 +115,20 @@ _REASONS = {
     " reload the session",
     "ConnectionError": "the connection was lost or could not be made; it is unknown whether a write"
     " succeeded, reload the session",
+    "RedisClusterException": "no node of the cluster can be reached",
     "OSError": "the connection was lost or could not be made",
-    "ClusterError": CLUSTER,
-    "ClusterDownError": CLUSTER,
-    "ClusterCrossSlotError": CLUSTER,
-    "AskError": CLUSTER,
-    "TryAgainError": CLUSTER,
+    "ClusterError": _MOVING,
+    "ClusterDownError": _MOVING,
+    "ClusterCrossSlotError": _MOVING,
+    "AskError": _MOVING,
+    "TryAgainError": _MOVING,
 }
 _WORDS = {
     "DB": "the server has no database with this number; nothing was written",
     "OOM": _REASONS["OutOfMemoryError"],
-    "CROSSSLOT": CLUSTER,
-    "MOVED": CLUSTER,
-    "CLUSTERDOWN": CLUSTER,
+    "CROSSSLOT": _MOVING,
+    "MOVED": _MOVING,
+    "CLUSTERDOWN": _MOVING,
     "WRONGTYPE": "a key has the wrong type: it is damaged (run `dragoman history repair` to rebuild"
     " the session), or another program uses its keys (choose another prefix); nothing was written",
     "MISCONF": "the server can't save to its disk and rejects writes; nothing was written",
@@ -119,12 +136,13 @@ _WORDS = {
 }
 
 
-async def settings_of(client: Redis) -> dict[str, str]:
+async def settings_of(client: Any) -> dict[str, str]:
     """The server's persistence settings; empty if they may not be queried."""
     from redis.exceptions import ResponseError
 
     try:
-        raw: Any = await client.config_get("appendonly", "appendfsync", "save")
+        one = {"target_nodes": client.get_random_node()} if hasattr(client, "get_nodes") else {}
+        raw = await client.config_get("appendonly", "appendfsync", "save", **one)
     except ResponseError:
         return {}
     return {_text(name): _text(value) for name, value in raw.items()}

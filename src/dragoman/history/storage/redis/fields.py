@@ -9,11 +9,10 @@ from typing import Any
 import msgspec
 
 from dragoman.history.identity import FIELDS
-from dragoman.history.records import row_of
+from dragoman.history.records import parsed, row_of
 from dragoman.history.storage.earlier_heads import Earlier, migrated
 from dragoman.history.storage.heads import Stored
 from dragoman.history.storage.integrity import place_of
-from dragoman.history.storage.lines import parsed
 from dragoman.history.storage.protocol import MAIN, Row, unreadable_row
 
 _DIGITS = re.compile(rb"[0-9]{1,16}")

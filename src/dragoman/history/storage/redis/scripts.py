@@ -10,8 +10,9 @@ The keys of a session are all in one slot (`{digest}`):
 
 There are also `<prefix>:sessions`, a sorted set of all digests, and `<prefix>:asides`, a set of
 those with records set aside; once somebody watches, `<prefix>:feed`, a sorted set of digests by the
-number of their last change, and `<prefix>:feed:last`, that number. Because these are in other
-slots, clusters are not supported.
+number of their last change, and `<prefix>:feed:last`, that number. In a cluster, the first two
+digits of a digest are in the braces (`<prefix>:{ab}:abc…:session`), and each pair of them has these
+four keys for itself (`<prefix>:{ab}:sessions`).
 
 `generation` changes with everything but an append, so that a reader of several pages can tell
 whether they belong together. A script that finds a key of the wrong type fails, because it accesses

@@ -45,6 +45,19 @@ class Server:
 
     # --- calls
 
+    async def each(
+        self, tags: Sequence[str], call: Callable[[Any, str], object], *, is_atomic: bool = False
+    ) -> list[Any]:
+        """The replies to one call for each tag, made in one go."""
+
+        async def ask() -> list[Any]:
+            async with self.client.pipeline(transaction=is_atomic) as pipeline:
+                for tag in tags:
+                    call(pipeline, tag)
+                return await pipeline.execute()
+
+        return await self.ask(ask)
+
     async def ask(self, call: Callable[[], Awaitable[T]]) -> T:
         """Makes a call that may be repeated if the connection is lost."""
         try:
@@ -56,7 +69,7 @@ class Server:
     async def once(self, call: Callable[[], Awaitable[T]]) -> T:
         """Makes a call; translates the client's exceptions."""
         from redis.exceptions import ConnectionError as Broken
-        from redis.exceptions import RedisError
+        from redis.exceptions import RedisClusterException, RedisError
         from redis.exceptions import TimeoutError as Late
 
         try:
@@ -68,8 +81,15 @@ class Server:
                 error, OSError
             )
             is_late = isinstance(error, (Late, TimeoutError))
+        except RedisClusterException as error:  # no node answers
+            raised, is_lost, is_late = explanation(error, self.name), True, False
         except RedisError as error:
             raised, is_lost, is_late = explanation(error, self.name), False, False
+        except AttributeError as error:
+            # After a lost connection, redis-py closes those of a node while others still write.
+            if not self.keys.is_cluster:
+                raise
+            raised, is_lost, is_late = explanation(error, self.name), True, False
         raise Lost(str(raised), is_late=is_late) if is_lost else raised
 
     async def again(self, call: Callable[[], Awaitable[T]], *, is_late: bool = False) -> T:
@@ -84,6 +104,11 @@ class Server:
                 is_late = error.is_late
         await self._afresh(_TRIES[-1])
         return await self.once(call)
+
+    def nodes(self) -> Sequence[Any]:
+        """What has keys: the primaries of a cluster, or the server itself."""
+        client: Any = self.client
+        return client.get_primaries() if self.keys.is_cluster else [client]
 
     async def _afresh(self, pause: float) -> None:
         """Waits, and drops all idle connections: whatever broke one broke them all."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from dragoman.errors import ConfigError, StoreError
+from dragoman.errors import StoreError
 from dragoman.history.identity import escaped
 from dragoman.history.records import row_line
 from dragoman.history.storage.heads import Stored, identity_of
@@ -22,8 +22,8 @@ from dragoman.history.storage.protocol import (
 )
 from dragoman.history.storage.redis import checking, scripts
 from dragoman.history.storage.redis.connection import (
-    CLUSTER,
     client_of,
+    cluster_of,
     place_of,
     promise_of,
     settings_of,
@@ -77,13 +77,19 @@ class RedisShelf:
         return expect_open(self._server, self.name)
 
     async def open(self) -> None:
-        """Connects to the server."""
+        """Connects to the server, or to the cluster that it belongs to."""
         if self._server is not None:
             return
-        client = client_of(self._url) if isinstance(self._url, str) else _given(self._url)
-        server = Server(client, self.keys, self.name)
+        client: Any = client_of(self._url) if isinstance(self._url, str) else self._url
+        self.keys.is_cluster = hasattr(client, "get_nodes")
         try:
-            await self._refuse_cluster(server)
+            server = Server(client, self.keys, self.name)
+            if isinstance(self._url, str) and await self._is_cluster(server):
+                await self._disconnected(client)
+                client, self.keys.is_cluster = cluster_of(self._url), True
+                server = Server(client, self.keys, self.name)
+            if self.keys.is_cluster:
+                await _twice(server, client.initialize)
             self.settings = await server.ask(lambda: settings_of(client))
         except Lost:
             await self._disconnected(client)
@@ -105,21 +111,20 @@ class RedisShelf:
         if server is not None:
             await self._disconnected(server.client)
 
-    async def _disconnected(self, client: Redis) -> None:
+    async def _disconnected(self, client: Any) -> None:
         if isinstance(self._url, str):
             await client.aclose()
-            await client.connection_pool.disconnect()
+            if hasattr(client, "connection_pool"):
+                await client.connection_pool.disconnect()
 
-    async def _refuse_cluster(self, server: Server) -> None:
+    async def _is_cluster(self, server: Server) -> bool:
         try:
             told: Any = await _twice(server, lambda: server.client.info("server"))
         except Lost:
             raise
         except StoreError:
-            return  # it does not tell; scripts would fail on a cluster
-        if told.get("redis_mode") == "cluster":
-            msg = f"the store {self.name} can't be used: {CLUSTER}"
-            raise ConfigError(msg)
+            return False  # it does not tell; scripts fail on a cluster
+        return bool(told.get("redis_mode") == "cluster")
 
     # --- one session
 
@@ -223,13 +228,13 @@ class RedisShelf:
             held: Any = await self.opened.ask(lambda: client.hlen(keys.of(digest, "records")))
             return int(held)
 
-        async def ask() -> list[int]:
-            async with client.pipeline(transaction=True) as pipeline:
-                for branch in branches:
-                    pipeline.zcount(keys.of(digest, f"branch:{branch}"), 1, "+inf")
-                return await pipeline.execute()
-
-        return sum(await self.opened.ask(ask))
+        names = [keys.of(digest, f"branch:{branch}") for branch in branches]
+        counts = await self.opened.each(
+            names,
+            lambda pipeline, name: pipeline.zcount(name, 1, "+inf"),
+            is_atomic=not keys.is_cluster,
+        )
+        return sum(counts)
 
     async def records(self, digest: str) -> list[Record]:
         """See `Shelf.records`; a second record with the same id has no position."""
@@ -312,9 +317,11 @@ class RedisShelf:
         """Removes what was set aside; returns the number of lists whose owner is unknown."""
         server, keys = self.opened, self.keys
         client = server.client
-        found: Any = await server.ask(lambda: client.smembers(keys.asides))  # type: ignore[arg-type, misc, unused-ignore]
+        found = await server.each(
+            keys.tags, lambda pipeline, tag: pipeline.smembers(keys.shared("asides", tag))
+        )
         unknown = 0
-        for digest in sorted(raw.decode("ascii", "replace") for raw in found):
+        for digest in sorted(raw.decode("ascii", "replace") for each in found for raw in each):
             aside = keys.of(digest, "aside")
             first: Any = await server.ask(lambda aside=aside: client.lindex(aside, 0))  # type: ignore[misc]
             owner = names_in(first)
@@ -323,7 +330,8 @@ class RedisShelf:
             elif first is None or owner[2] == user:
                 gone = [aside, *(f"{aside}:{name}" for name in checking.ASIDES)]
                 await server.ask(lambda gone=gone: client.unlink(*gone))  # type: ignore[misc]
-                await server.ask(lambda digest=digest: client.srem(keys.asides, digest))  # type: ignore[misc]
+                asides = keys.shared("asides", keys.tag_of(digest))
+                await server.ask(lambda digest=digest, asides=asides: client.srem(asides, digest))  # type: ignore[misc]
         return unknown
 
     async def _rewritten(self) -> list[str]:
@@ -333,7 +341,7 @@ class RedisShelf:
         remains: list[str] = []
         if self.settings.get("appendonly") == "yes":
             try:
-                await self.opened.ask(self.opened.client.bgrewriteaof)  # type: ignore[arg-type, unused-ignore]
+                await self.opened.ask(self._rewriting)  # type: ignore[arg-type, unused-ignore]
             except StoreError:
                 what = "the append-only file, because it could not be rewritten (BGREWRITEAOF)"
                 remains.append(what)
@@ -343,25 +351,46 @@ class RedisShelf:
             remains.append("the last snapshot (RDB), until the server creates the next one")
         return remains
 
+    async def _rewriting(self) -> None:
+        client: Any = self.opened.client
+        every = {"target_nodes": client.PRIMARIES} if self.keys.is_cluster else {}
+        await client.bgrewriteaof(**every)
+
     async def watch(self) -> None:
         """See `Shelf.watch`."""
-        client = self.opened.client
-        await self.opened.ask(lambda: client.setnx(self.keys.feed_last, 0))
+        keys = self.keys
+        await self.opened.each(
+            keys.tags, lambda pipeline, tag: pipeline.setnx(keys.shared("feed:last", tag), 0)
+        )
 
     async def changes(self, after: str, limit: int) -> tuple[Sequence[str], str]:
-        """See `Shelf.changes`. One script runs at a time, so a later commit has a higher number."""
-        client, low = self.opened.client, f"({after or 0}"
-        found: Any = await self.opened.ask(
-            lambda: client.zrangebyscore(
-                self.keys.feed, low, "+inf", start=0, num=limit, withscores=True
-            )
-        )
-        return [raw.decode() for raw, _ in found], str(int(found[-1][1])) if found else after
+        """See `Shelf.changes`. One script runs at a time, so a later commit has a higher number.
+
+        In a cluster each tag has numbers of its own, and the cursor has one for each.
+        """
+        keys, lows = self.keys, _numbers(after)
+        found = await self.opened.each(
+            keys.tags,
+            lambda pipeline, tag: pipeline.zrangebyscore(
+                keys.shared("feed", tag), f"({lows.get(tag, 0)}", "+inf",
+                start=0, num=limit, withscores=True,
+            ),
+        )  # fmt: skip
+        digests: list[str] = []
+        for tag, listed in zip(keys.tags, found, strict=True):
+            taken = listed[: limit - len(digests)]
+            digests += [raw.decode() for raw, _ in taken]
+            if taken:
+                lows[tag] = int(taken[-1][1])
+        return digests, " ".join(f"{tag}{':' if tag else ''}{low}" for tag, low in lows.items())
 
     async def prune(self, upto: str) -> None:
         """See `Shelf.prune`."""
-        client = self.opened.client
-        await self.opened.ask(lambda: client.zremrangebyscore(self.keys.feed, 0, int(upto or 0)))
+        keys, lows = self.keys, _numbers(upto)
+        await self.opened.each(
+            list(lows),
+            lambda pipeline, tag: pipeline.zremrangebyscore(keys.shared("feed", tag), 0, lows[tag]),
+        )
 
     async def problems(self) -> list[str]:
         """Reports dangling ids, inconsistent counts, and sessions missing in the list."""
@@ -384,10 +413,11 @@ class RedisStorage(Ledger):
     - a replica that takes over (Sentinel) may lack the latest writes; `min-replicas-to-write`
       reduces that risk.
 
-    It supports a single server or Sentinel. For Sentinel, pass a client instead of a URL
-    (`Sentinel(…).master_for("name", retry=Retry(NoBackoff(), 0))`, not decoding responses).
-    Clusters are not supported, because the list of sessions and the sessions are in different
-    slots. Set `maxmemory-policy noeviction`, or Redis drops sessions when its memory is full.
+    It supports a single server, a cluster (the URL of any of its nodes), or Sentinel. For Sentinel,
+    pass a client instead of a URL (`Sentinel(…).master_for("name", retry=Retry(NoBackoff(), 0))`,
+    not decoding responses). In a cluster, the sessions are spread by the first digits of their
+    digests, and a list of all asks all nodes. Set `maxmemory-policy noeviction`, or Redis drops
+    sessions when its memory is full.
 
     Searching reads every message. `restore` is one script: with 100,000 messages, it blocks the
     server for about a second.
@@ -402,6 +432,12 @@ class RedisStorage(Ledger):
     def durability(self) -> str:
         """What the server's settings guarantee for acknowledged messages; known once open."""
         return promise_of(self.shelf.settings)
+
+
+def _numbers(cursor: str) -> dict[str, int]:
+    """The number of each tag in a cursor."""
+    pairs = [each.rpartition(":") for each in cursor.split()]
+    return {tag: int(number) for tag, _, number in pairs}
 
 
 def _stored(digest: str, reply: Sequence[Any]) -> Stored | None:
@@ -428,14 +464,6 @@ def _fields(stored: Stored, *, is_append: bool, has_names: bool) -> list[Any]:
 def _named(id: str, place: bytes, line: bytes) -> Row:
     found = place_in(place)
     return unreadable_row(0, 0, line, id) if found is None else row_at(*found, line, id)
-
-
-def _given(client: Redis) -> Redis:
-    """A client that was passed in; rejects one for a cluster."""
-    if hasattr(client, "get_nodes"):
-        msg = f"the store redis can't be used: {CLUSTER}"
-        raise ConfigError(msg)
-    return client
 
 
 async def _twice(server: Server, call: Callable[[], Any]) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dragoman.history.storage.sealed.rotation import Rotation
+from dragoman.history.storage.sealed.repairing import Rotation
 from dragoman.history.storage.sealed.storage import SealedStorage
 
 __all__ = ["Rotation", "SealedStorage"]

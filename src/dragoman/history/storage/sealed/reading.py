@@ -5,9 +5,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
+import msgspec
+
+from dragoman.errors import ConfigError, Corrupt, InvalidInputError
 from dragoman.history.identity import SessionIdentity
-from dragoman.history.storage.protocol import MAIN, Row, Storage
-from dragoman.history.storage.sealed.examining import Examiner
+from dragoman.history.storage.protocol import MAIN, Row, Session, Storage
+from dragoman.history.storage.sealed.examining import Examiner, Known
+from dragoman.history.storage.sealed.keyring import CHECKPOINT, read_sealed
 from dragoman.history.storage.sealed.records import (
     GONE,
     Opened,
@@ -15,8 +19,9 @@ from dragoman.history.storage.sealed.records import (
     has_place,
     refuse_plain,
 )
-from dragoman.history.storage.sealed.seen_states import Known
 from dragoman.history.storage.sealed.state import State
+from dragoman.history.transfer import every_session
+from dragoman.model.value import expect
 
 _LOG = logging.getLogger("dragoman.history")
 
@@ -110,3 +115,84 @@ class Reader:
         if beyond and self._known.tell_rows(digest, beyond[-1]):
             where = (self._storage.name, digest, beyond[-1])
             _LOG.warning("history store %s, session %s: %s", *where)
+
+
+# --- checkpoints: a store's latest state, kept elsewhere to detect rollback and deletion
+
+
+_OLDER = "it is older than at the checkpoint: an earlier state was restored"
+_GONE = "it was deleted since the checkpoint, by you or by somebody else"
+
+
+class _Mark(msgspec.Struct, frozen=True, array_like=True):
+    """The latest state of a session; without a life, it had no head."""
+
+    life: str = ""
+    made: float = 0.0
+    version: int = 0
+    total: str = ""
+
+
+class Checkpoint(msgspec.Struct, frozen=True):
+    """The latest states of all sessions, by digest."""
+
+    sessions: dict[str, _Mark]
+
+    async def problems(self, storage: Storage, records: Records) -> list[str]:
+        """Reports sessions that were deleted or are older."""
+        told: list[str] = []
+        left = dict(self.sessions)
+        async for session in every_session(storage):
+            mark = left.pop(session.identity.digest, None)
+            if mark is not None and mark.life and _is_older(_state(records, session), mark):
+                told.append(f"session {session.identity.digest}: {_OLDER}")
+        return told + [f"session {digest}: {_GONE}" for digest in left]
+
+
+_CHECKPOINTS = msgspec.json.Decoder(Checkpoint)
+
+
+async def checkpoint(storage: Storage, records: Records, examiner: Examiner) -> bytes:
+    """See `SealedStorage.checkpoint`."""
+    marks: dict[str, _Mark] = {}
+    async for each in every_session(storage):
+        look = await examiner.look(each.identity)
+        if look is None:
+            continue
+        if look.problem is not None:
+            msg = f"session {each.identity.digest}: {look.problem}; run `verify` for details"
+            raise Corrupt(msg)
+        state = look.state
+        marks[each.identity.digest] = (
+            _Mark() if state is None else _Mark(state.life, state.made, state.version, state.total)
+        )
+    raw = msgspec.json.encode(Checkpoint(marks))
+    return records.keyring.seal("SealedCheckpoint", raw, CHECKPOINT)
+
+
+def checked(records: Records, given: bytes) -> Checkpoint:
+    """Decrypts a checkpoint; raises if it does not belong to this store's keys."""
+    expect(given, bytes, "a checkpoint")
+    sealed = read_sealed("SealedCheckpoint", given)
+    raw = None if sealed is None else records.keyring.open(sealed, CHECKPOINT)
+    if raw is None:
+        msg = "not a valid checkpoint, or it was altered; pass what `checkpoint()` returned"
+        raise InvalidInputError(msg)
+    return _CHECKPOINTS.decode(raw)
+
+
+def _state(records: Records, session: Session) -> State | None:
+    try:
+        return records.state_in(session)[0]
+    except ConfigError:  # reported by the examination of the session
+        return None
+
+
+def _is_older(state: State | None, mark: _Mark) -> bool:
+    if state is None:
+        return True
+    if state.made != mark.made:
+        return state.made < mark.made
+    if state.version != mark.version:
+        return state.version < mark.version
+    return (state.life, state.total) != (mark.life, mark.total)

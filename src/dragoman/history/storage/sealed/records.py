@@ -11,14 +11,17 @@ from dragoman.history.identity import SessionIdentity
 from dragoman.history.records import is_sealed
 from dragoman.history.storage.integrity import damage_to, described
 from dragoman.history.storage.protocol import Entry, Row, Session
-from dragoman.history.storage.sealed.binding import (
+from dragoman.history.storage.sealed.keyring import (
+    Keyring,
+    Sealed,
     head_bound,
+    is_sealed_as,
     life_in,
     message_bound,
     place_in,
+    read_sealed,
     window_bound,
 )
-from dragoman.history.storage.sealed.keyring import Keyring, Sealed, is_sealed_as, read_sealed
 from dragoman.history.storage.sealed.state import State, misfit
 from dragoman.model import document
 

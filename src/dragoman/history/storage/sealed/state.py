@@ -17,8 +17,7 @@ from typing import Any
 import msgspec
 
 from dragoman.history.storage.protocol import MAIN, Fork, Row, Session
-from dragoman.history.storage.sealed.binding import weight
-from dragoman.history.storage.sealed.keyring import read_sealed
+from dragoman.history.storage.sealed.keyring import read_sealed, weight
 
 _SUM = 1 << 256
 _STEP = 1e-3  # seconds

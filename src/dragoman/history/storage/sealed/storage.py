@@ -27,14 +27,11 @@ from dragoman.history.storage.protocol import (
     Total,
     expect_query,
 )
-from dragoman.history.storage.sealed.checkpoint import checked, checkpoint
-from dragoman.history.storage.sealed.examining import Examiner
+from dragoman.history.storage.sealed.examining import Examiner, Known
 from dragoman.history.storage.sealed.keyring import Keyring
-from dragoman.history.storage.sealed.reading import Reader
+from dragoman.history.storage.sealed.reading import Reader, checked, checkpoint
 from dragoman.history.storage.sealed.records import Records
-from dragoman.history.storage.sealed.repairing import Repairer
-from dragoman.history.storage.sealed.rotation import Rotating, Rotation
-from dragoman.history.storage.sealed.seen_states import Known
+from dragoman.history.storage.sealed.repairing import Repairer, Rotating, Rotation
 from dragoman.history.storage.sealed.state import State
 from dragoman.history.storage.sealed.writing import Writer
 from dragoman.history.transfer import every_session

@@ -29,9 +29,8 @@ from dragoman.history.storage.protocol import (
     Storage,
     conflict,
 )
-from dragoman.history.storage.sealed.examining import Examiner, Look, refusal
+from dragoman.history.storage.sealed.examining import Examiner, Known, Look, refusal
 from dragoman.history.storage.sealed.records import GONE, PLAIN, Records, has_place
-from dragoman.history.storage.sealed.seen_states import Known
 from dragoman.history.storage.sealed.state import State, forks_of, new_state
 from dragoman.history.storage.session_locks import SessionLocks
 

@@ -11,7 +11,7 @@ from time import monotonic, sleep
 from typing import Any
 
 from dragoman.errors import Corrupt, StoreError
-from dragoman.history.storage.anchoring import Anchor
+from dragoman.history.storage.places import Anchor
 from dragoman.history.storage.sqlite import privacy, schema, shape
 
 _LOCK_TIMEOUT = 30.0  # seconds to wait for another process's write: far longer than any takes

@@ -16,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from dragoman.errors import Corrupt, StoreError
-from dragoman.history.storage.private_folders import make_private_folder
+from dragoman.history.storage.places import make_private_folder
 
 BESIDE = ("-wal", "-shm", "-journal")
 _NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)

@@ -1,16 +1,19 @@
-"""Detects that an open store was moved, removed or replaced by another one.
-
-The operating system lets a process go on reading and writing a file or directory that no longer
-has a name. What it writes there is gone when it closes it, so it must not be acknowledged.
-"""
+"""Where stores are on a disk: directories of their own, and whether one is still there."""
 
 from __future__ import annotations
 
 import errno
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from dragoman.errors import StoreError
+
+# --- a store that was moved, removed or replaced while it was open
+#
+# The operating system lets a process go on reading and writing a file or directory that no longer
+# has a name. What it writes there is gone when it closes it, so it must not be acknowledged.
+
 
 _GONE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 
@@ -45,3 +48,18 @@ def moved(name: str) -> StoreError:
         f"the store {name} failed: it was moved, removed or replaced while it was open; nothing"
         " was written. Put it back, or open it again"
     )
+
+
+# --- directories that only their owner can read, whatever the umask
+
+
+def make_private_folder(folder: Path) -> None:
+    """Creates a directory and its missing parents, accessible to the owner only.
+
+    `Path.mkdir` gives its mode to the last one only; the parents would get the umask's.
+    """
+    missing = [each for each in (folder, *folder.parents) if not each.exists()]
+    for each in reversed(missing):
+        with suppress(FileExistsError):  # another process was faster
+            each.mkdir(mode=0o700)
+    folder.mkdir(exist_ok=True)  # raises if it is not a directory
