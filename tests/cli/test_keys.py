@@ -128,7 +128,7 @@ def test_a_revoked_key_stays_in_the_list() -> None:
         (("create", "--name", "x" * 300), "at most 200 printable"),
         (("create", "--name", "\x1b[31m"), "at most 200 printable"),
         (("create", "--model", ""), "not be empty"),
-        (("create", "--store", "mysql://x"), "sqlite:///file"),
+        (("create", "--store", "oracle://x"), "sqlite:///file"),
         (("list", "--store", "sqlite:///nowhere.db"), "`dragoman keys create` creates one"),
         (("revoke", "nobody"), "`dragoman keys list` shows"),
         (("revoke", ""), "`dragoman keys list` shows"),

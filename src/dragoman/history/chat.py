@@ -309,7 +309,9 @@ class ChatHistory(Branching, Sending):
 
     async def _extended(self, given: list[Message], expected: int | None) -> list[Message]:
         await self._before_add(given)
-        added = await self._added(given, expected)
+        await self._before_adding()
+        added = await self._kept(given, expected)
+        await self._after_adding(added)
         await self._after_add(added)
         return added
 
@@ -317,12 +319,6 @@ class ChatHistory(Branching, Sending):
         if self._config.on_before_add is not None:
             for message in messages:
                 await self._calls.hook(self._config.on_before_add, message)
-
-    async def _added(self, messages: Sequence[Message], expected: int | None) -> list[Message]:
-        await self._before_adding()
-        added = await self._kept(messages, expected)
-        await self._after_adding(added)
-        return added
 
     async def _kept(self, messages: Sequence[Message], expected: int | None) -> list[Message]:
         if self._config.autosave:

@@ -301,8 +301,12 @@ class Keeper:
 
     async def _tried(self, messages: list[Message], expected: int | None) -> set[str] | None:
         """Returns `None` if they were stored, otherwise those ids that already exist."""
+        entries = [self._entry(message) for message in messages]
+        branch = self.branch
         try:
-            await self._append(messages, expected)
+            appended = await self.storage.append(
+                self.identity, entries, branch=branch, expected=expected
+            )
         except DuplicateIds as duplicates:
             known, error = set(duplicates.ids), Conflict(str(duplicates))
         except Conflict as conflict:
@@ -315,39 +319,36 @@ class Keeper:
                 raise
             self.branch = MAIN  # another writer cleared the session: continue on the main branch
             return set()
+        except BaseException:  # also when cancelled: the write may have happened
+            self.doubt(messages)
+            raise
         else:
+            self._take(appended.version, branch, messages)
             return None
-        for message in messages:  # backends may report only one of several duplicates
-            if await self.storage.row(self.identity, message.id) is not None:
-                known.add(message.id)
+        known |= await self._stored_of(messages)
         if not known:
             raise error
         return known
 
-    async def _append(self, messages: Sequence[Message], expected: int | None) -> None:
-        entries = [self._entry(message) for message in messages]
-        branch = self.branch
-        try:
-            appended = await self.storage.append(
-                self.identity, entries, branch=branch, expected=expected
-            )
-        except (Conflict, NotFound):
-            raise  # nothing was written
-        except BaseException:  # also when cancelled: the write may have happened
-            self.doubt(messages)
-            raise
-        self._changed(appended.version, Change(branch, added=tuple(messages)))
+    async def _stored_of(self, messages: Iterable[Message]) -> set[str]:
+        """The ids that are stored: backends may report only one of several duplicates."""
+        ids = [message.id for message in messages]
+        return {id for id in ids if await self.storage.row(self.identity, id) is not None}
+
+    def _take(self, version: int, branch: int, messages: Sequence[Message]) -> None:
+        """Takes into account that these messages were stored at the end of a branch."""
+        self._changed(version, Change(branch, added=tuple(messages)))
         if self._witness is None:
             self._witness = messages[0].id
         held = self._loaded
         if (
             held is not None
-            and held.version == appended.version - 1 == self.version
+            and held.version == version - 1 == self.version
             and held.branch == branch
         ):
-            held.version, held.messages = appended.version, held.messages.extend(messages)
+            held.version, held.messages = version, held.messages.extend(messages)
         # With several tasks, the last reply is not always the latest version.
-        self.version = max(self.version, appended.version)
+        self.version = max(self.version, version)
 
     def doubt(self, messages: Iterable[Message]) -> None:
         """Marks writes as uncertain: adding these messages again must not store them twice."""

@@ -9,7 +9,7 @@ from dragoman.gateway.config import checks
 from dragoman.gateway.config.document import WRONG, Check, Document
 from dragoman.gateway.config.settings import ServerSettings
 
-_KEY_STORES = ("sqlite", "postgresql", "postgres", "redis", "rediss", "memory")
+_KEY_STORES = ("sqlite", "postgresql", "postgres", "mariadb", "mysql", "redis", "rediss", "memory")
 _STORES = (*_KEY_STORES, "file")
 _CACHES = ("redis", "rediss")
 _MAX_WORKERS = 1024
@@ -27,6 +27,7 @@ FIELDS: Mapping[str, Check] = {
     "max_body": checks.size,
     "max_values": checks.whole(100, _MAX_VALUES),
     "max_ratio": checks.whole(2, _MAX_RATIO),
+    "body_memory": checks.size,
     "max_concurrent": checks.whole(1, _MAX_CONCURRENT),
     "header_timeout": checks.seconds,
     "body_timeout": checks.seconds,

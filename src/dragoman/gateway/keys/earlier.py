@@ -13,7 +13,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -22,10 +22,13 @@ from dragoman.gateway.keys.account import Account
 from dragoman.gateway.keys.records import SUMS
 from dragoman.gateway.keys.store import KeyStore, Payer
 from dragoman.history.storage.heads import Stored
-from dragoman.history.storage.postgres.storage import PostgresShelf
-from dragoman.history.storage.redis.storage import RedisShelf
 from dragoman.history.storage.sql import HEAD_COLUMNS
 from dragoman.history.storage.sqlite import schema
+
+if TYPE_CHECKING:
+    from dragoman.history.storage.postgres.pool import Link
+    from dragoman.history.storage.postgres.storage import PostgresShelf
+    from dragoman.history.storage.redis.storage import RedisShelf
 
 APPLICATION = 0x4472674B  # "DrgK", in the header of a file of keys
 _VERSION = 1
@@ -156,7 +159,7 @@ async def move_schema(shelf: PostgresShelf, store: KeyStore) -> None:
     await shelf.connections.write_slowly(_moved, store)
 
 
-async def _moved(link: Any, store: KeyStore) -> None:
+async def _moved(link: Link, store: KeyStore) -> None:
     if not await link.fetch(_IS_THERE, (link.schema,)):
         return
     await link.fetch("SELECT pg_advisory_xact_lock(4946170)")

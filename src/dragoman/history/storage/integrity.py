@@ -13,7 +13,6 @@ and ignored; values of another form are damaged.
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, NamedTuple
 from zlib import crc32
 
@@ -22,14 +21,13 @@ import msgspec
 from dragoman.errors import Corrupt
 
 if TYPE_CHECKING:
-    from dragoman.history.storage.protocol import Entry, Row, Session, Storage
+    from dragoman.history.storage.protocol import Entry, Row, Session
     from dragoman.model.usage import Usage
 
 _ALTERED = "the stored message was altered: its checksum does not match"
 _MOVED = "the stored message was moved: its branch or sequence number does not match"
 _CHECKSUM, _PLACE, _NUMBERS = "c1-", "p1-", "n1-"
 _FORM = re.compile(r"[a-z][0-9]+(-|$)")
-_PAGE = 500
 
 
 def described(entry: Entry) -> bytes:
@@ -180,30 +178,3 @@ def missing_rows(session: Session, found: int) -> str | None:
     if found < tally.rows:
         return f"{tally.rows - found} of its {tally.rows} messages are missing"
     return f"it has {found - tally.rows} messages more than were written to it"
-
-
-async def damage_in(storage: Storage, session: Session) -> AsyncIterator[str]:
-    """Checks the rows and the record of a session; for `Storage.verify`."""
-    from dragoman.history.storage.plausibility import Overview
-
-    held, overview = 0, Overview()
-    for branch in (0, *(fork.number for fork in session.forks)):
-        after = 0
-        while rows := await storage.rows(session.identity, branch=branch, after=after, limit=_PAGE):
-            for row in rows:
-                problem = problem_with(row)
-                if problem is not None:
-                    yield f"message {row.seq}: {problem}"
-                else:
-                    overview.add(row)
-            held += sum(row.seq <= session.last_seq for row in rows)
-            if rows[-1].seq <= after:  # damaged: unordered numbers must not cause an endless loop
-                yield "its messages are out of order"
-                break
-            after = rows[-1].seq
-    problem = missing_rows(session, held)
-    now = await storage.session(session.identity) if problem else None
-    if problem and now is not None and now.version == session.version:  # not changed meanwhile
-        yield problem
-    for problem in overview.problems(session):
-        yield problem

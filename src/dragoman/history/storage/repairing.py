@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from time import time
 from typing import Any
 
@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from dragoman.errors import Corrupt
 from dragoman.history.identity import SessionIdentity
+from dragoman.history.records import is_sealed
 from dragoman.history.storage.heads import (
     Head,
     Stored,
@@ -19,8 +20,7 @@ from dragoman.history.storage.heads import (
     plausible,
     readable_in,
 )
-from dragoman.history.storage.integrity import Tally, damage_in, place_of, problem_with
-from dragoman.history.storage.plausibility import is_plain, mended
+from dragoman.history.storage.integrity import Tally, missing_rows, place_of, problem_with
 from dragoman.history.storage.protocol import (
     EVERYTHING,
     MAIN,
@@ -32,6 +32,7 @@ from dragoman.history.storage.protocol import (
     branches_of,
 )
 from dragoman.history.storage.shelf import Change, Record, Shelf
+from dragoman.model import document
 
 _PAGE = 500
 _MISPLACED = (
@@ -134,7 +135,7 @@ async def _problems_with(storage: Storage, shelf: Shelf, stored: Stored) -> list
         return [f"{where}: {error}"]
     found: list[str] = []
     try:
-        found += [f"{where}: {each}" async for each in damage_in(storage, session)]
+        found += [f"{where}: {each}" async for each in _damage_in(storage, session)]
         lost = await _without_place(storage, shelf, session)
     except Corrupt as error:
         found.append(f"{where}: {error}")
@@ -153,3 +154,106 @@ async def _without_place(storage: Storage, shelf: Shelf, session: Session) -> in
         return 0
     now = await storage.session(session.identity)
     return lost if now is not None and now.version == session.version else 0
+
+
+async def _damage_in(storage: Storage, session: Session) -> AsyncIterator[str]:
+    """Checks the rows and the record of a session; for `Storage.verify`."""
+    held, overview = 0, Overview()
+    for branch in (0, *(fork.number for fork in session.forks)):
+        after = 0
+        while rows := await storage.rows(session.identity, branch=branch, after=after, limit=_PAGE):
+            for row in rows:
+                problem = problem_with(row)
+                if problem is not None:
+                    yield f"message {row.seq}: {problem}"
+                else:
+                    overview.add(row)
+            held += sum(row.seq <= session.last_seq for row in rows)
+            if rows[-1].seq <= after:  # damaged: unordered numbers must not cause an endless loop
+                yield "its messages are out of order"
+                break
+            after = rows[-1].seq
+    problem = missing_rows(session, held)
+    now = await storage.session(session.identity) if problem else None
+    if problem and now is not None and now.version == session.version:  # not changed meanwhile
+        yield problem
+    for problem in overview.problems(session):
+        yield problem
+
+
+# --- a session's times, windows and seal
+#
+# A head's checksum says that it is what was written. These can be wrong all the same: copied from a
+# damaged store, or written by a wrong clock. Times are compared with those of the messages; clocks
+# differ, and are set right: only what no clock explains is a problem.
+
+_DAY = 86_400.0  # seconds that clocks may differ by
+_TIMES = (
+    "its times are in the future, or before its last message was written; run `dragoman history"
+    " repair` to correct them, unless the clock was wrong"
+)
+_WINDOWS = (
+    "its windows can't be read, and will be computed again; run `dragoman history repair` to remove"
+    " them"
+)
+_SEAL = (
+    "it has a seal, but none of its messages is encrypted; rotate the keys to encrypt them, or run"
+    " `dragoman history repair` without keys to remove the seal"
+)
+
+
+class Overview:
+    """What the messages of a session say about its record; takes them in any order."""
+
+    def __init__(self) -> None:
+        self._last: Row | None = None
+        self._has_sealed = False
+
+    def add(self, row: Row) -> None:
+        """Takes an intact message into account."""
+        if self._last is None or row.seq > self._last.seq:
+            self._last = row
+        self._has_sealed = self._has_sealed or is_sealed(row.body)
+
+    def problems(self, session: Session) -> Iterator[str]:
+        """What is wrong with a session's times, windows and seal."""
+        last = self._last
+        latest = time() + _DAY
+        times = (session.created_at, session.updated_at)
+        is_late = last is not None and session.updated_at + _DAY < last.at <= latest
+        if is_late or not all(0 <= each <= latest for each in times):
+            yield _TIMES
+        if not are_readable(session):
+            yield _WINDOWS
+        if session.seal is not None and last is not None and not self._has_sealed:
+            yield _SEAL
+
+
+def are_readable(session: Session) -> bool:
+    """Whether a session's windows can be read, or are encrypted."""
+    from dragoman.history.remembered_cuts import is_readable
+
+    return all(
+        raw is None or document.is_of_kind(raw, "SealedWindow") or is_readable(raw)
+        for raw in (session.window, session.windows)
+    )
+
+
+def is_plain(bodies: Iterable[bytes]) -> bool:
+    """Whether there are messages, and none of them is encrypted."""
+    are_there = False
+    for body in bodies:
+        if is_sealed(body):
+            return False
+        are_there = True
+    return are_there
+
+
+def mended(session: Session, *, is_plain: bool) -> Session:
+    """A session that is repaired, without what `Overview` would report; that is its last write."""
+    changes: dict[str, Any] = {"created_at": min(max(session.created_at, 0.0), session.updated_at)}
+    if not are_readable(session):
+        changes |= {"window": None, "windows": None}
+    if is_plain:
+        changes["seal"] = None
+    return replace(session, **changes)

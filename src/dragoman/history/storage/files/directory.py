@@ -178,6 +178,10 @@ class Directory:
         """Opens a file of the store itself; `None` if it does not exist."""
         return self.opened(name, flags, is_locked=True)
 
+    def has(self, name: str) -> bool:
+        """Whether there is a file of the store itself."""
+        return os.access(name, os.F_OK, dir_fd=self._root)
+
     def is_current(self, name: str, fd: int) -> bool:
         """Whether an open file of the store itself still has its name."""
         try:

@@ -28,6 +28,8 @@ def watch(directory: Directory) -> None:
 
 def tell(directory: Directory, digest: str) -> None:
     """Adds a session, if anybody watches."""
+    if not directory.has(_NAME):
+        return
     with _locked(directory) as fd:
         if fd is None:
             return
