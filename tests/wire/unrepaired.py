@@ -17,8 +17,10 @@ def unrepaired(dialect: Dialect, default: Target | None = None) -> Callable[...,
     module = import_module(f"dragoman.wire.{dialect.name.replace('-', '_')}.request")
 
     def encode_request(request: Request, target: Target | None = default) -> Encoded:
-        shared = without_shared_settings(request, dialect.description, [])
-        encoded: Encoded = module.encode_request(shared, *([target] if target else []))
+        described = dialect.description
+        if not described.writes_settings:
+            request = without_shared_settings(request, described, [])
+        encoded: Encoded = module.encode_request(request, *([target] if target else []))
         return encoded
 
     return encode_request

@@ -90,6 +90,8 @@ class Functions(NamedTuple):
     """Fitting steps for this dialect only, run before a request is encoded."""
     places: Places = EMPTY
     """What each request field stands for in the model: the names that `known_fields` guards."""
+    unsupported: tuple[str, ...] = ()
+    """The fields of parts that it has no rows for (`Union.unsupported`), such as `Image.name`."""
     further_fields: frozenset[str] = frozenset()
     """Request fields that stand for nothing in the model, but decide what a server does."""
     front_form: str | None = None
@@ -168,6 +170,11 @@ class Codec:
     def places(self) -> Places:
         """What each known field of its requests stands for in the model."""
         return self._functions.places
+
+    @property
+    def unsupported(self) -> tuple[str, ...]:
+        """The fields of parts that its requests can't have, unless its target lists them."""
+        return self._functions.unsupported
 
     @property
     def further_fields(self) -> frozenset[str]:

@@ -122,20 +122,6 @@ def with_guesses(extras: Mapping[str, Any], dialect: str, guesses: Iterable[Any]
     return freeze_mapping(changed, "the wire")
 
 
-def residue(wire: Mapping[str, Any], written: Mapping[str, Any], dialect: str) -> FrozenDict:
-    """Like `overlay_of`; fast where the wire object only has more than what is written of it."""
-    left: dict[str, Any] = {}
-    for key, value in wire.items():
-        ours = written.get(key, _ABSENT)
-        if ours is _ABSENT:
-            left[key] = value
-        elif ours is not value and not (type(value) is str and ours == value):
-            return overlay_of(wire, (), dialect, written)
-    if len(wire) - len(left) != len(written):
-        return overlay_of(wire, (), dialect, written)
-    return extras_of(left, dialect)
-
-
 def merged(one: Mapping[str, Any], other: Mapping[str, Any]) -> FrozenDict:
     """Two overlays of one object as one."""
     return freeze_mapping(_merged(one, other), "the wire")

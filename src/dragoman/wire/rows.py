@@ -36,9 +36,17 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from msgspec import NODEFAULT, UNSET
 from msgspec.structs import fields as fields_of_struct
 
-from dragoman.model.frozen import EMPTY
+from dragoman.model.frozen import EMPTY, FrozenDict
 from dragoman.model.parts import Opaque
-from dragoman.wire.overlay import Overlay, are_same, merged, residue, with_note, with_overlay
+from dragoman.wire.overlay import (
+    Overlay,
+    are_same,
+    extras_of,
+    merged,
+    overlay_of,
+    with_note,
+    with_overlay,
+)
 
 OwnerT = TypeVar("OwnerT")
 Reader = Callable[[dict[str, Any], Any], Any]
@@ -231,6 +239,7 @@ class Shape(Generic[OwnerT]):
             "make": self.make or self.kind, "usual": dict(self.usual), "same": are_same,
             "with_overlay": with_overlay, "allows": self.allows, "writes": self.writes,
             "own": {row.wire for row in self.rows} | {*self.usual, "type"},
+            "known": {row.wire for row in self.rows} | ({"type"} if self.tag else set()),
         }  # fmt: skip
         for number, row in enumerate(self.rows):
             names[f"read{number}"], names[f"write{number}"] = row.value.read, row.value.write
@@ -283,7 +292,11 @@ class Shape(Generic[OwnerT]):
         for number, row in rows:
             if not row.value.is_exact:
                 yield f"    n += {self._is_restored(number, row)}"
-        yield f"    return made if n == {size} and not x else shape.kept(made, w, r)"
+        yield f"    if n == {size} and not x: return made"
+        if not (self._groups or self.names):
+            yield "    more = {k: v for k, v in w.items() if v is None or k not in known}"
+            yield "    if n + len(more) == len(w) and not x: return shape.beside(made, more)"
+        yield "    return shape.kept(made, w, r)"
 
     def _inside(self) -> Iterator[str]:
         """The source that takes the objects that rows reach into."""
@@ -429,12 +442,11 @@ class Shape(Generic[OwnerT]):
         """The value with what of the wire the writer would not restore by itself."""
         if made is None or (self.names and self._renamed(wire)[1]):
             return self.unread(wire, reading)
-        extras = residue(wire, self.body(made, SILENT), self.dialect)
-        if not extras:
-            return made
-        if made.extras is not EMPTY:  # noted by its maker
-            extras = merged(made.extras, extras)
-        return made.replace_unchecked(extras=extras)
+        return _noted(made, overlay_of(wire, (), self.dialect, self.body(made, SILENT)))
+
+    def beside(self, made: Any, more: dict[str, Any]) -> Any:
+        """The value with fields that have no row, or null."""
+        return _noted(made, extras_of(more, self.dialect))
 
     def _renamed(self, wire: dict[str, Any]) -> tuple[dict[str, Any], list[Any]]:
         overlay = Overlay(self.dialect)
@@ -467,6 +479,14 @@ class Shape(Generic[OwnerT]):
         for row in self.rows:
             named = f"{self.kind.__name__}.{row.field or '…'}"
             yield f"{self.tag or self.key}.{row.wire}".lstrip("."), named, row.value.about
+
+
+def _noted(made: Any, extras: FrozenDict) -> Any:
+    """The value with more extras, beside those that its maker noted."""
+    if not extras:
+        return made
+    found = extras if made.extras is EMPTY else merged(made.extras, extras)
+    return made.replace_unchecked(extras=found)
 
 
 _APART = frozenset({"origin", "extras", "item_id", "type"})

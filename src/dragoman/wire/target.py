@@ -55,7 +55,8 @@ class Target(Flags, frozen=True, kw_only=True):
     """Whether messages that came in this dialect are kept unchanged among others that are fitted,
     because the host is not known to refuse them."""
     unsupported_part_fields: tuple[str, ...] = ()
-    """The fields of parts that the wire doesn't have, such as `Image.name`."""
+    """The fields of parts that the wire doesn't have, such as `Image.name`; empty: those that no
+    row of its dialect is about."""
     ids: IdFlags = IdFlags()
     tools: ToolFlags = ToolFlags()
     turns: TurnFlags = TurnFlags()

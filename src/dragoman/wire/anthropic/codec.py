@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dragoman.model.requests import Request
 from dragoman.model.tools import ServerTool
 from dragoman.wire.anthropic.dialect import DESCRIPTION, NAME, STATE_FIELDS, TARGET
-from dragoman.wire.anthropic.request import decode_request, encode_request
-from dragoman.wire.anthropic.request_repairs import STEPS
+from dragoman.wire.anthropic.request import STEPS, decode_request, encode_request
 from dragoman.wire.anthropic.settings import PLACES
+from dragoman.wire.anthropic.tables import BLOCKS
+from dragoman.wire.anthropic.tools import ANTHROPIC, ANTHROPIC_STRICT
 from dragoman.wire.anthropic.tools_provider import betas_of
-from dragoman.wire.anthropic.tools_schemas import ANTHROPIC, ANTHROPIC_STRICT
 from dragoman.wire.codec import Codec, Functions, on_use
 from dragoman.wire.dialect import Body
 from dragoman.wire.encoded import Encoded
@@ -80,6 +80,7 @@ DIALECT = Anthropic(
         rulebook=f"{_HOME}.rules",
         steps=STEPS,
         places=PLACES,
+        unsupported=BLOCKS.unsupported,
         front_form=f"{_HOME}.response_front",
         lane=f"{_HOME}.lane",
     ),

@@ -99,7 +99,7 @@ DESCRIPTION = Description(
     readable=_readable,
     writes_settings=True,
     provider_tools=FORMS,
-    tool_offers="dragoman.wire.anthropic.tools_offers",
+    tool_offers="dragoman.wire.anthropic.tools",
     provider_calls=CALLS,
     messages=MessageForm(
         fields=frozenset({"role", "content"}),
@@ -125,21 +125,6 @@ RANGES = {"temperature": (0, 1)}
 TARGET = Target(
     dialect=NAME,
     provider="anthropic",
-    unsupported_part_fields=(
-        "Image.signature",
-        "Image.name",
-        "Image.mime",
-        "File.signature",
-        "File.detail",
-        "File.mime",
-        "Thinking.cache",
-        "ToolResult.signature",
-        "ToolResult.tool_name",
-        "ServerToolCall.signature",
-        "ServerToolResult.signature",
-        "Opaque.signature",
-        "Opaque.cache",
-    ),
     ids=IdFlags(
         pattern=WORDS,  # W44
         must_be_unique=True,  # W43

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from msgspec import UNSET, Struct, UnsetType
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType
 from msgspec.json import Decoder
 
-from dragoman.wire.anthropic.summary import summary
+from dragoman.model.usage import Usage
 from dragoman.wire.envelope import PREFIX
 from dragoman.wire.lane.attachments import attachment, inlined, linked
 from dragoman.wire.lane.plain import (
@@ -38,6 +39,7 @@ from dragoman.wire.lane.plain import (
     Names,
     NotPlain,
     Result,
+    Summary,
     Text,
     Turns,
     User,
@@ -290,6 +292,51 @@ def _mark(items: list[Any], mark: Mark) -> None:
         message["content"][place] |= {"cache_control": None, "citations": None}
     elif kind != FAILED_RESULT:  # `_write` already handles it
         raise NotPlain
+
+
+# --- what a response that is passed through unchanged says of itself
+
+
+class _Written(Struct, forbid_unknown_fields=True, gc=False):
+    ephemeral_5m_input_tokens: int = 0
+    ephemeral_1h_input_tokens: Literal[0] = 0
+
+
+class _Counts(Struct, forbid_unknown_fields=True, gc=False):
+    """Usage with known fields only: an unknown one might affect the price."""
+
+    input_tokens: int
+    output_tokens: int
+    cache_read_input_tokens: int | None = None
+    cache_creation_input_tokens: int | None = None
+    cache_creation: _Written | None = None
+    server_tool_use: None = None
+    service_tier: Literal["standard"] | None = None
+
+
+class _ResponseHead(Struct, gc=False):
+    content: Raw
+    usage: _Counts
+    model: str
+    id: str | None = None
+    type: Literal["message"] = "message"
+
+
+_read_head = msgspec.json.Decoder(_ResponseHead).decode
+
+
+def summary(body: bytes) -> Summary | None:
+    """The summary of a response body; None if the body has to be decoded in full."""
+    try:
+        head = _read_head(body)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+    counts = head.usage
+    read, written = counts.cache_read_input_tokens or 0, counts.cache_creation_input_tokens or 0
+    if min(counts.input_tokens, counts.output_tokens, read, written) < 0:
+        return None
+    usage = Usage(counts.input_tokens, counts.output_tokens, read, written)
+    return Summary(head.model, usage, head.id)
 
 
 LANE = Lane(

@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dragoman.model import events
 from dragoman.model.content import AnyPart
-from dragoman.model.events import PartDelta
+from dragoman.model.events import Event, PartDelta
+from dragoman.model.jsontext import loads
 from dragoman.model.media import Media
 from dragoman.model.parts import Text, Thinking
 from dragoman.model.responses import Response
 from dragoman.model.usage import Usage
 from dragoman.wire.anthropic.dialect import LAST_TEXT_FIELDS, is_own
 from dragoman.wire.anthropic.response import decode_usage, encode_usage
-from dragoman.wire.anthropic.response_fields import (
-    completed_block,
-    completed_delta,
-    completed_message,
-    completed_usage,
-)
 from dragoman.wire.anthropic.stream_encoder import StreamEncoder
-from dragoman.wire.anthropic.stream_stops import TextStopsLast
 from dragoman.wire.encoded import Encoded
+from dragoman.wire.envelope import PREFIX
 from dragoman.wire.front import AgentForm, Front, FrontForm
-from dragoman.wire.losses import Loss
+from dragoman.wire.lane.flows import Delta, Flow, FlowingEncoder, general_path, inner_flow
+from dragoman.wire.losses import Loss, Repair
+from dragoman.wire.streams import StreamEncoder as AnyEncoder
 
 _NO_MEDIA = "responses can't contain images or files"
 _MEDIA = frozenset({"image", "document"})
@@ -134,3 +132,130 @@ FRONT_FORM = FrontForm(
         **{b"ai-sdk/provider-utils/%d." % version: _OLD_AI_SDK for version in (2, 3, 4)},
     },
 )
+
+
+# --- fields that the newest API always sends and its specification requires
+
+_DIRECT = {"caller": {"type": "direct"}}
+_OF_BLOCKS: dict[str, dict[str, Any]] = {
+    "text": {"citations": None},
+    "thinking": {"signature": ""},
+    "tool_use": _DIRECT,
+    "server_tool_use": _DIRECT,
+    "web_search_tool_result": _DIRECT,
+    "web_fetch_tool_result": _DIRECT,
+}
+_OF_DELTAS: dict[str, Any] = {"stop_details": None, "container": None}
+_OF_MESSAGES: dict[str, Any] = {"stop_reason": None, "stop_sequence": None, **_OF_DELTAS}
+_COUNTS: dict[str, Any] = {
+    "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0, "output_tokens_details": None,
+    "server_tool_use": None,
+}  # fmt: skip
+_OF_USAGE: dict[str, Any] = {
+    **_COUNTS, "cache_creation": None, "inference_geo": None, "service_tier": None,
+}  # fmt: skip
+_TOOL_COUNTS = {"web_fetch_requests": 0, "web_search_requests": 0}
+
+
+def completed_block(block: Any) -> Any:
+    """A content block with all of its fields."""
+    kind = block.get("type") if isinstance(block, Mapping) else None
+    return _with(block, _OF_BLOCKS[kind]) if isinstance(kind, str) and kind in _OF_BLOCKS else block
+
+
+def completed_message(body: dict[str, Any]) -> dict[str, Any]:
+    """A message with all of its fields but those of its blocks."""
+    return {**_with(body, _OF_MESSAGES), "usage": completed_usage(body["usage"])}
+
+
+def completed_delta(delta: dict[str, Any], begun: Mapping[str, Any]) -> dict[str, Any]:
+    """The delta that ends a message, with all of its fields; others are as the message began."""
+    return {**delta, **{name: delta.get(name, begun.get(name)) for name in _OF_DELTAS}}
+
+
+def completed_usage(usage: Mapping[str, Any], *, is_late: bool = False) -> dict[str, Any]:
+    """Token counts with all of their fields; at the end of a stream (`is_late`) there are fewer."""
+    made = _with(usage, _COUNTS if is_late else _OF_USAGE)
+    counts = made["server_tool_use"]
+    if isinstance(counts, Mapping):
+        made["server_tool_use"] = {**_TOOL_COUNTS, **counts}
+    return made
+
+
+def _with(wire: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The object, and these fields if it lacks them."""
+    return {**wire, **{name: value for name, value in fields.items() if name not in wire}}
+
+
+# --- streams whose text stops last: for Claude Code
+
+_START, _STOP, _END = "content_block_start", "content_block_stop", "message_delta"
+_EITHER = b"event: content_block_st"
+_FRAME_END = b"\n\n"
+
+
+class TextStopsLast(FlowingEncoder):
+    """Delays the stop of the last text until after the blocks with state that follow it."""
+
+    def __init__(self, encoder: AnyEncoder) -> None:
+        self._encoder = encoder
+        self._write = general_path(encoder)
+        self._text: int | None = None  # index of the latest text block
+        self._stop = b""  # the delayed stop
+        self._carriers: list[bytes] = []  # the frames of blocks with state since then
+
+    @property
+    def losses(self) -> Sequence[Loss]:
+        """What could not be expressed so far."""
+        return self._encoder.losses
+
+    @property
+    def repairs(self) -> Sequence[Repair]:
+        """What was repaired so far."""
+        return self._encoder.repairs
+
+    def write(self, event: Event) -> bytes:
+        """The bytes to send for an event, in the general way."""
+        return self._ordered(self._write(event))
+
+    def flow_after(self, event: Delta) -> Flow | None:
+        """How to write deltas like the plain one that was just written."""
+        return inner_flow(self._encoder, event)
+
+    def _close(self) -> bytes:
+        return self._ordered(self._encoder.close()) + self._released()
+
+    def _ordered(self, written: bytes) -> bytes:
+        if not written or not (self._stop or _EITHER in written):
+            return written
+        frames = written.split(_FRAME_END)[:-1]
+        return b"".join([self._frame(frame + _FRAME_END) for frame in frames])
+
+    def _frame(self, frame: bytes) -> bytes:
+        """The bytes to send for a frame, now that it is known what follows the text."""
+        head, _, data = frame.partition(b"\ndata: ")
+        name = head.removeprefix(b"event: ").decode()
+        event: Any = loads(data) if name in (_START, _STOP) else {}
+        is_carrier = name == _START and _is_carrier(event["content_block"])
+        if self._stop and (is_carrier or (name == _STOP and event["index"] != self._text)):
+            self._carriers.append(frame)
+            return b""
+        if name == _STOP and event["index"] == self._text:
+            self._stop = frame
+            return b""
+        if name == _START and event["content_block"]["type"] == "text":
+            self._text = event["index"]
+        return self._released(is_last=name == _END) + frame
+
+    def _released(self, *, is_last: bool = False) -> bytes:
+        """The delayed stop and the frames since then; in their own order unless it is the last."""
+        stop, self._stop = self._stop, b""
+        carriers, self._carriers = b"".join(self._carriers), []
+        return carriers + stop if is_last else stop + carriers
+
+
+def _is_carrier(block: dict[str, Any]) -> bool:
+    """Whether a block has nothing but state that a front sealed."""
+    data = block.get("data")
+    is_hidden = block.get("type") == "redacted_thinking" and isinstance(data, str)
+    return is_hidden and str(data).startswith(PREFIX)

@@ -10,7 +10,7 @@ from itertools import chain
 from dragoman.model.media import sniff_base64
 from dragoman.wire.anthropic.dialect import RANGES
 from dragoman.wire.anthropic.rules_view import THINKING, View
-from dragoman.wire.anthropic.tools_schemas import MAX_OPTIONAL, MAX_STRICT_TOOLS, MAX_UNIONS
+from dragoman.wire.anthropic.tools import MAX_OPTIONAL, MAX_STRICT_TOOLS, MAX_UNIONS
 from dragoman.wire.shared_rules import (
     missing_model,
     orphaned_choice,

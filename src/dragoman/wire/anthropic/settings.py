@@ -8,7 +8,7 @@ from typing import Any
 
 from dragoman.model.requests import Output, ThinkingConfig
 from dragoman.wire.anthropic.dialect import NAME, ORIGIN, Block, is_own
-from dragoman.wire.anthropic.tools_schemas import ANTHROPIC_STRICT, MAX_OPTIONAL, MAX_UNIONS
+from dragoman.wire.anthropic.tools import ANTHROPIC_STRICT, MAX_OPTIONAL, MAX_UNIONS
 from dragoman.wire.losses import NEAREST_EFFORT
 from dragoman.wire.overlay import fields_of, overlay_of, with_overlay
 from dragoman.wire.overlay_edits import PartlyRead, Places
@@ -116,9 +116,10 @@ def _write_output(place: str, output: Output, writing: Writing) -> Block | None:
     """Encode the schema; plain text needs no field."""
     if (place == _LEGACY) is not (_LEGACY in fields_of(output.extras, NAME)):
         return None
-    if output.schema is None:
-        if output.format != "text":
-            writing.lose("output", "JSON output without a schema is not supported")
+    if output.format == "text":
+        return None
+    if output.format == "json" or output.schema is None:
+        writing.lose("output", "JSON output without a schema is not supported")
         return None
     schema = output.schema if is_own(output.origin) else _accepted(output.schema, writing)
     if schema is None:

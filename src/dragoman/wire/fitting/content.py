@@ -15,6 +15,7 @@ from dragoman.wire.fitting.steps import (
     unless_same,
     with_changed_content_too,
 )
+from dragoman.wire.fitting.unsupported_fields import unsupported_by
 from dragoman.wire.foreign_extras import has_content
 from dragoman.wire.losses import Loss, Note, Repair
 from dragoman.wire.overlay import fields_of
@@ -172,7 +173,7 @@ def with_known_details(messages: Messages, target: Target, notes: list[Note]) ->
     def fitted(part: AnyPart, path: str) -> AnyPart:
         if not isinstance(part, Media) or part.detail is None or part.detail in known:
             return part
-        if f"{type(part).__name__}.detail" in target.unsupported_part_fields:
+        if f"{type(part).__name__}.detail" in unsupported_by(target):
             return part  # there is no such field, which is reported with the others
         nearest = _nearest_detail(part.detail, known)
         if nearest is None:

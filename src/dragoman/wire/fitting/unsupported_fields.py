@@ -1,7 +1,8 @@
 """Reports fields of parts that a dialect doesn't have as losses.
 
-A dialect lists them by kind of part (`Target.unsupported_part_fields`), unless its encoder reports
-them itself: support may depend on more than the kind of part.
+They are those that none of its rows is about (`Functions.unsupported`), or that its target lists
+by kind of part (`Target.unsupported_part_fields`), unless its encoder reports them itself: support
+may depend on more than the kind of part.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import msgspec
 from dragoman.model.messages import Message
 from dragoman.model.parts import Part
 from dragoman.model.tools import ToolCall, ToolResult
+from dragoman.wire.dialect import dialect, is_dialect
 from dragoman.wire.losses import Loss
 from dragoman.wire.target import Target
 
@@ -25,7 +27,7 @@ def unsupported_field_losses(
     system: tuple[Part, ...], messages: tuple[Message, ...], target: Target, told: Iterable[Loss]
 ) -> tuple[Loss, ...]:
     """The lost fields, unless that, or the loss of their part, is already reported."""
-    if not target.unsupported_part_fields:
+    if not unsupported_by(target):
         return ()
     found = [
         loss
@@ -45,10 +47,18 @@ def unsupported_field_losses(
     )
 
 
+def unsupported_by(target: Target) -> tuple[str, ...]:
+    """The fields of parts that a target doesn't have, such as `Image.name`."""
+    if target.unsupported_part_fields or not is_dialect(target.dialect):
+        return target.unsupported_part_fields
+    found: tuple[str, ...] = getattr(dialect(target.dialect), "unsupported", ())
+    return found
+
+
 def _unsaid(parts: Iterable[Part], path: str, target: Target) -> Iterator[Loss]:
     for index, part in enumerate(parts):
         where = f"{path}[{index}]"
-        for name in _by_kind(target.unsupported_part_fields).get(type(part).__name__, ()):
+        for name in _by_kind(unsupported_by(target)).get(type(part).__name__, ()):
             value = getattr(part, name)
             # A default is not a value: neither what decoders leave, nor a flag that is off.
             if value is None or value is False or value in ((), _defaults(type(part))[name]):
@@ -69,7 +79,7 @@ def unsupported_name_losses(parts: Iterable[Part], path: str, target: Target) ->
     """
     named: dict[str, str] | None = None
     for index, part in enumerate(parts):
-        for name in _by_kind(target.unsupported_part_fields).get(type(part).__name__, ()):
+        for name in _by_kind(unsupported_by(target)).get(type(part).__name__, ()):
             if name == "name" and part.name is not None:  # type: ignore[attr-defined]  # media
                 yield Loss(f"{path}[{index}].name", _REASON)
             elif name == "tool_name" and type(part) is ToolResult and part.tool_name is not None:

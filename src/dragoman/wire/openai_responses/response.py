@@ -373,7 +373,7 @@ def end_beside(finish: FinishReason | None, parts: Iterable[AnyPart]) -> FinishR
 
 
 def has_equivalent(finish: FinishReason) -> bool:
-    """Whether a status or reason exists for a finish reason."""
+    """Whether a status or reason says this finish reason and no other."""
     return finish in _FINISHES
 
 
