@@ -44,6 +44,15 @@ def test_links_work(page: Path) -> None:
     assert [link for link in links(page.read_text()) if not is_there(page, link)] == []
 
 
+@pytest.mark.parametrize("page", ["SECURITY.md", "docs/operations/web-page-attacks.md"])
+def test_promises_name_files_that_exist(page: str) -> None:
+    """Tests from the root, modules from `src/dragoman`: what shows a promise, and what keeps it."""
+    named = re.findall(r"`((?:[\w-]+/)+(?:[\w-]+\.py)?|[\w]+\.py)`", (ROOT / page).read_text())
+    roots = (ROOT, ROOT / "src" / "dragoman")
+    assert [each for each in named if not any((root / each).exists() for root in roots)] == []
+    assert any(each.startswith("tests/") for each in named)
+
+
 def test_every_page_is_in_the_navigation() -> None:
     """By name or with its folder."""
     nav = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")[2]

@@ -34,21 +34,18 @@ class Counting:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, storage: Any) -> None:
         self.bodies: list[bytes] = []
         self.rewritten = 0
-        kind = type(storage)
-        append, rewrite = kind.append, kind.rewrite
+        append, rewrite = storage.append, storage.rewrite
 
-        async def counted(this: Any, identity: Any, entries: Sequence[Entry], **rest: Any) -> Any:
-            if this is storage:
-                self.bodies += [entry.body for entry in entries]
-            return await append(this, identity, entries, **rest)
+        async def counted(identity: Any, entries: Sequence[Entry], **rest: Any) -> Any:
+            self.bodies += [entry.body for entry in entries]
+            return await append(identity, entries, **rest)
 
-        async def counted_rewrite(this: Any, *arguments: Any, **rest: Any) -> Any:
-            if this is storage:
-                self.rewritten += 1
-            return await rewrite(this, *arguments, **rest)
+        async def counted_rewrite(*arguments: Any, **rest: Any) -> Any:
+            self.rewritten += 1
+            return await rewrite(*arguments, **rest)
 
-        monkeypatch.setattr(kind, "append", counted)
-        monkeypatch.setattr(kind, "rewrite", counted_rewrite)
+        monkeypatch.setattr(storage, "append", counted)
+        monkeypatch.setattr(storage, "rewrite", counted_rewrite)
 
 
 async def test_a_round_that_is_saved_later_is_not_read_again(

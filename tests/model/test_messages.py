@@ -186,7 +186,6 @@ class Place:
     ({"text": "hi"}, Message.user("hi")),
     ({"type": "text", "text": "hi"}, Message.user("hi")),
     ({"role": "assistant", "content": "hi"}, Message.assistant("hi")),
-    ({"content": "hi"}, Message.user("hi")),
     (Message.system("hi"), Message.system("hi")),
     (Speaker("hi"), Message.developer("hi")),
     (("human", "hi"), Message.user("hi")),

@@ -13,6 +13,7 @@ import msgspec
 
 import dragoman
 from dragoman import DragomanError
+from dragoman.errors import InvalidInputError
 from dragoman.model.events import StreamError
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.envelope import PREFIX, unwrap
@@ -121,6 +122,9 @@ def silent(body: Body, target: str) -> list[str]:
     given = read(body)
     try:
         encoded = given.written(target)
+    except InvalidInputError as error:
+        told = "whole conversation is stored" in str(error)  # nothing but references and summaries
+        return [] if told else [f"{type(error).__name__}: {error}"]
     except DragomanError as error:
         return [f"{type(error).__name__}: {error}"]
     return unaccounted(

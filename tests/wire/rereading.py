@@ -240,6 +240,8 @@ def _end(finish: FinishReason | None, dialect: str) -> FinishReason | None:
         return FinishReason.CONTENT_FILTER
     if finish is FinishReason.CONTEXT_FULL:
         return FinishReason.LENGTH
+    if finish is FinishReason.MALFORMED_CALL and dialect.startswith("openai-"):
+        return FinishReason.LENGTH  # of which clients know that no call may be run (I7)
     is_stop = finish in {FinishReason.TOOL_CALLS, FinishReason.REFUSAL}
     return FinishReason.STOP if is_stop or (finish is None and dialect == "ollama") else finish
 

@@ -10,7 +10,7 @@ import pytest
 import dragoman
 from dragoman.model.messages import Message
 from dragoman.model.roles import Role
-from tests.wire.clients import FRONTS, seals, sent, streamed
+from tests.wire.clients import FRONTS, needed, seals, sent, streamed
 from tests.wire.loopback import Answers, answering
 from tests.wire.test_fronts import ANSWERS, decoded, direct, events_of
 
@@ -106,7 +106,7 @@ LOOPS = [
 def test_sealed_state_round_trips_through_an_sdk(
     gateway: Answers, name: str, front: str, is_stream: bool
 ) -> None:
-    """Each seal and item id returns to its position."""
+    """Each seal, and each item id that is needed, returns to its position."""
     home, body = ANSWERS[name]
     response = decoded(home, body)
     gateway.came.clear()
@@ -116,6 +116,6 @@ def test_sealed_state_round_trips_through_an_sdk(
     second = gateway.came[1]
     messages = dragoman.dialect(front).decode_request(second.json, path=second.path).messages
     answers = [Message(m.role, m.parts) for m in messages if m.role is Role.ASSISTANT]
-    found, wanted = sent(home, answers).body, sent(home, direct(response)).body
+    found, wanted = (needed(sent(home, turns).body) for turns in (answers, direct(response)))
     assert seals(home, found) == seals(home, wanted)
     assert seals(home, found)

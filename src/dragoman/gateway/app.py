@@ -89,6 +89,7 @@ class App:
                 await self._serve(inbound)
         finally:
             gateway.in_flight.discard(inbound)
+            inbound.release()
             call.unwatch()
             gateway.notify(inbound.record())
             exchange = inbound.exchange

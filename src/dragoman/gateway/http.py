@@ -72,7 +72,9 @@ class Call:
         value = self.named.get(name)
         return None if value is None else value.decode("latin-1")
 
-    async def body(self, limits: BodyLimits, seconds: float | None) -> bytes:
+    async def body(
+        self, limits: BodyLimits, seconds: float | None, grown: Callable[[int], None] | None = None
+    ) -> bytes:
         """Read and decompress the body, within limits that are checked while it arrives."""
         self._expect_length(limits.size)
         raw, more = None if self._cycle is None else self._cycle.take_body(), False
@@ -85,7 +87,7 @@ class Call:
             encodings = b",".join(named).decode("latin-1")
         elif not more and len(raw) <= min(limits.size, limits.values or limits.size):
             return raw  # too small for too many values
-        intake = Intake(limits, encodings)
+        intake = Intake(limits, encodings, grown)
         try:
             await intake.take(raw)
             if more:

@@ -50,6 +50,8 @@ class InboundRequest:
     """When the body was complete; `routed`: when the route was known."""
     routed: float | None = None
     request_body: bytes | None = None
+    _held = 0
+    """Bytes of its body that count as held by the worker."""
 
     def __init__(self, gateway: Gateway, call: Call, endpoint: Endpoint, method: str) -> None:
         self.gateway = gateway
@@ -71,13 +73,26 @@ class InboundRequest:
         limits = BodyLimits(
             server.max_body, server.max_ratio, server.max_values if is_json else None
         )
-        body = await self.call.body(limits, server.body_timeout)
+        body = await self.call.body(limits, server.body_timeout, self._hold)
         self.call.watch(self._on_disconnect)
         self.received = perf_counter()
         if server.keep_bodies and self.endpoint.kind not in NOT_CAPTURED:
             self.request_body = body[: server.keep_bodies]
             self.call.keep(server.keep_bodies)
         return body
+
+    def _hold(self, size: int) -> None:
+        """Count a large body among those that the worker holds, until `release`."""
+        key = None if self.key is None else self.key.id
+        most = self.gateway.config.server.body_memory
+        self.gateway.bodies.take(key, size - self._held, most)
+        self._held = size
+
+    def release(self) -> None:
+        """The request is over: its body is not held any longer."""
+        if self._held:
+            self.gateway.bodies.give(None if self.key is None else self.key.id, self._held)
+            self._held = 0
 
     @property
     def _has_small_body(self) -> bool:

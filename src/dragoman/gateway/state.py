@@ -13,6 +13,7 @@ from dragoman.gateway.config.settings import GatewayConfig, Place, RouteSettings
 from dragoman.gateway.envelopes import EnvelopeKeys
 from dragoman.gateway.guard import OriginGuard
 from dragoman.gateway.histories import Histories
+from dragoman.gateway.intake import BodyRoom
 from dragoman.gateway.memory import MemoryReturn
 from dragoman.gateway.middleware import load_middleware
 from dragoman.gateway.pricing import PricedModels
@@ -53,6 +54,8 @@ class Gateway:
         """Called with the record of every completed request."""
         self.in_flight: set[InboundRequest] = set()
         """Requests in progress."""
+        self.bodies = BodyRoom()
+        """What their bodies take."""
         self.exposition: Callable[[], Awaitable[bytes]] | None = None
         """Renders the metrics of all workers for Prometheus; None: metrics are off."""
         self.is_draining = False

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from dragoman.errors import Overloaded
+from dragoman.gateway.intake import BodyRoom
 from tests.environment import PATIENCE
 from tests.gateway.abuse.stage import CANARY, Stage, read_raw, refused, request, staged
 from tests.gateway.client_requests import body_for, path_for
@@ -107,3 +109,41 @@ def _until(is_so: object) -> None:
     while not is_so():
         assert time.monotonic() < ends
         time.sleep(0.05)
+
+
+def test_large_bodies_have_a_limit_together(tmp_path: Path) -> None:
+    """While some are held, others are refused; once they are given back, they are served."""
+    mebibyte = 1024 * 1024
+    with staged(tmp_path, max_body=4 * mebibyte, body_memory=6 * mebibyte) as stage:
+        text = "x" * (3 * mebibyte + mebibyte // 2)
+        body = json.dumps(body_for("openai-chat", text, model="openai-chat.good")).encode()
+        whole = request("/v1/chat/completions", body)
+        with stage.connect() as first:
+            first.sendall(whole[:-1])
+            refusal = stage.post("openai-chat", body)
+            deadline = time.monotonic() + PATIENCE
+            while refusal.status == 200 and time.monotonic() < deadline:  # it was read first
+                refusal = stage.post("openai-chat", body)
+            assert "body_memory" in refused("openai-chat", refusal, 503)
+            assert refusal.headers["retry-after"]
+            stage.serves()  # a small one
+            first.sendall(whole[-1:])
+            assert first.recv(64).startswith(b"HTTP/1.1 200 ")
+        assert stage.post("openai-chat", body).status == 200
+
+
+def test_a_key_has_half_of_the_memory_for_bodies() -> None:
+    """The rest is for others; what is given back can be held again."""
+    room = BodyRoom()
+    room.take("a", 500, 1000)
+    with pytest.raises(Overloaded):
+        room.take("a", 1, 1000)
+    room.take("b", 400, 1000)
+    with pytest.raises(Overloaded):
+        room.take(None, 101, 1000)
+    room.give("a", 500)
+    room.take(None, 600, 1000)
+    room.give(None, 600)
+    room.give("b", 400)
+    room.take("a", 500, 1000)
+    assert room.held == 500

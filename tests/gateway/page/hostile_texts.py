@@ -97,6 +97,8 @@ def shaped() -> Iterator[str]:
     yield "\n\n".join(f"Paragraph {number} " + "word " * 50 for number in range(1_000))
     yield "\n\n".join(f"# {number}\n\n```js\nlet a = {number};\n```" for number in range(6_000))
     yield "\n\n".join(f"$$\\sum_{{i={number}}}^n \\frac{{i}}{{2}}$$" for number in range(5_000))
+    yield "```mermaid\ngraph TD\nA-->B\n```\n" * 2_000
+    yield "\n".join(f"```mermaid\ngraph TD\nA-->B{number}\n```" for number in range(2_000))
     yield "$" + "{" * 2_400 + "}" * 2_400 + "$"
     yield "$$" + "\\frac{" * 1_500 + "}{1}" * 1_500 + "$$"
     yield "$$" + "x^" * 2_000 + "x$$"

@@ -27,6 +27,7 @@ FIELDS: Mapping[str, Check] = {
     "max_body": checks.size,
     "max_values": checks.whole(100, _MAX_VALUES),
     "max_ratio": checks.whole(2, _MAX_RATIO),
+    "body_memory": checks.size,
     "max_concurrent": checks.whole(1, _MAX_CONCURRENT),
     "header_timeout": checks.seconds,
     "body_timeout": checks.seconds,

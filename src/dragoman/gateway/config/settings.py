@@ -51,6 +51,8 @@ class ServerSettings(_Settings, frozen=True, kw_only=True):
     """Maximum values in a JSON body, whose cost grows with them: five numbers count as one."""
     max_ratio: int = 100
     """How many times its compressed size a body of more than 1 MiB may have."""
+    body_memory: int = 2048 * _MEBIBYTE
+    """Maximum bytes of all bodies of more than 1 MiB in a worker; of a key's, half of it."""
     max_concurrent: int = 1000
     """Maximum concurrent requests per worker."""
     header_timeout: float = 10.0

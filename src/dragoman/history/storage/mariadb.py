@@ -56,8 +56,8 @@ _HAS_TABLES = """SELECT 1 FROM information_schema.tables
 WHERE table_schema = database() AND table_name = 'our.aside'"""
 _HAS_FEED = """SELECT 1 FROM information_schema.triggers
 WHERE trigger_schema = database() AND trigger_name = 'our.feed_delete'"""
-_MOVE = """UPDATE our.heads SET stamp = ?, at = ?, document = ?, id = last_insert_id(id)
-WHERE digest = ? AND stamp = ?"""
+_MOVE = f"""UPDATE our.heads SET stamp = ?, at = ?, document = ?, id = last_insert_id(id)
+WHERE digest = ? AND {sql.SAME_STAMP} = ?"""
 _NAMED = 'UPDATE our.heads SET agent = ?, chat = ?, "user" = ?, "group" = ?, scope = ? WHERE id = ?'
 _PUT = f"INSERT INTO our.messages (session, {sql.ROW_COLUMNS}) VALUES ({', '.join('?' * 15)})"
 _EMPTY, _PLACE = "DELETE FROM our.messages WHERE session = ?", " AND branch = ? AND seq = ?"
@@ -66,7 +66,7 @@ FROM our.messages m JOIN our.heads s ON s.id = m.session WHERE m.session = ?{_PL
 _RECORDS = (
     f"SELECT {sql.ROW} FROM our.messages m JOIN our.heads s ON s.id = session WHERE digest = ?"
 )
-_LOCK = "SELECT id FROM our.heads WHERE digest = ? AND stamp = ? FOR UPDATE"
+_LOCK = f"SELECT id FROM our.heads WHERE digest = ? AND {sql.SAME_STAMP} = ? FOR UPDATE"
 _CHANGES = "SELECT digest, number FROM our.feed WHERE number > ? ORDER BY number LIMIT ?"
 _DUPLICATE, _AGAIN = 1062, {1205, 1213}  # the latter: a lock took too long, or a deadlock
 _LOST = {0, 1053, 1927, 2003, 2006, 2013, 2014, 2055, 4031}

@@ -140,9 +140,16 @@ def in_order(totals: Sequence[Total]) -> list[Total]:
     return sorted(totals, key=lambda total: (total.key is not None, total.key or ""))
 
 
+UNREADABLE = -1
+"""Stands for a stamp that can't be ours; 0 would be that of a session that does not exist."""
+SAME_STAMP = f"coalesce(nullif(stamp, 0), {UNREADABLE})"
+"""A stored stamp as it is read, for servers that check its type."""
+
+
 def stored_of_columns(found: Sequence[Any]) -> Stored:
     """A head from the columns of `HEAD`."""
     digest, *names, stamp, at, document = found
+    stamp = stamp if type(stamp) is int and stamp else UNREADABLE
     return Stored(digest, tuple(names), stamp, at, document)
 
 

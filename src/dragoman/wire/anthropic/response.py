@@ -55,7 +55,6 @@ _STOP_REASON: dict[FinishReason, str] = {
     FinishReason.REFUSAL: "refusal",
     FinishReason.CONTENT_FILTER: "refusal",
     FinishReason.CONTEXT_FULL: "model_context_window_exceeded",
-    FinishReason.MALFORMED_CALL: "max_tokens",  # keeps clients from running a call (I7)
 }
 
 
@@ -66,7 +65,8 @@ def decode_finish(stop_reason: Any) -> FinishReason | None:
 
 def encode_finish(finish: FinishReason) -> str:
     """The nearest `stop_reason`."""
-    return _STOP_REASON.get(finish, "end_turn")
+    # A client must not run the calls of a response that was cut off, however that was (I7).
+    return _STOP_REASON.get(finish, "max_tokens" if finish.is_cut_off else "end_turn")
 
 
 DETAILS = UsageDetails(

@@ -116,9 +116,10 @@ def _write_output(place: str, output: Output, writing: Writing) -> Block | None:
     """Encode the schema; plain text needs no field."""
     if (place == _LEGACY) is not (_LEGACY in fields_of(output.extras, NAME)):
         return None
-    if output.schema is None:
-        if output.format != "text":
-            writing.lose("output", "JSON output without a schema is not supported")
+    if output.format == "text":
+        return None
+    if output.format == "json" or output.schema is None:
+        writing.lose("output", "JSON output without a schema is not supported")
         return None
     schema = output.schema if is_own(output.origin) else _accepted(output.schema, writing)
     if schema is None:

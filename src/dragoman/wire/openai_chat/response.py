@@ -104,7 +104,7 @@ def encode_finish(
         return "tool_calls"  # clients run tools only for this value (W11)
     if finish not in _WORDS:
         writing.lose(f"{path}.finish", "this finish reason has no equivalent")
-    return _WORDS.get(finish, "stop")
+    return _WORDS.get(finish, "length" if finish.is_cut_off else "stop")
 
 
 # --- token counts: on the wire they overlap, in the model they don't (W19)

@@ -263,6 +263,13 @@ RULES: tuple[Rule[View], ...] = (
     Rule[View](w15_strict_schemas_keep_to_the_subset, "error", "DET", OPENAI, STRICT),
     Rule(hosts.w17_extensions_are_not_openais, "warning", "R"),
     Rule(
+        w121_choices_need_tools,
+        "error",
+        "E",
+        (*OPENAI, "vllm"),
+        ("tools.choice_needs_tools",),
+    ),
+    Rule(
         hosts.w58_thinking_forces_no_tool,
         "error",
         "ET",
@@ -296,13 +303,6 @@ RULES: tuple[Rule[View], ...] = (
     ),
     Rule(hosts.c4_forced_tools_drop_thinking, "warning", "R"),
     Rule(hosts.c5_answers_say_something, "warning", "E", (), ("turns.refuses_empty_answers",)),
-    Rule(
-        w121_choices_need_tools,
-        "error",
-        "E",
-        (*OPENAI, "vllm"),
-        ("tools.choice_needs_tools",),
-    ),
 )
 
 RULEBOOK = Rulebook(RULES, lambda body, target, _path, _headers: View(body, target))

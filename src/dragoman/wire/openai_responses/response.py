@@ -374,8 +374,8 @@ def end_beside(finish: FinishReason | None, parts: Iterable[AnyPart]) -> FinishR
 
 
 def has_equivalent(finish: FinishReason) -> bool:
-    """Whether a status or reason exists for a finish reason."""
-    return finish in _FINISHES
+    """Whether a status or reason says this finish reason and no other."""
+    return finish in _FINISHES and finish is not FinishReason.OTHER
 
 
 def is_own(origin: Origin | None) -> bool:

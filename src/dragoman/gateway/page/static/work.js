@@ -55,8 +55,8 @@ export function work(task, text, option) {
   });
 }
 
-/** Resolves once everything that was asked for is done. */
-export async function idle() { while (current || waiting.length) await new Promise((done) => { setTimeout(done, 20); }); }
+/** Resolves once everything that was asked for is done, and drawn. */
+export async function idle() { while (current || waiting.length || drawing.length) await new Promise((done) => { setTimeout(done, 20); }); }
 
 // --- results that are kept
 
@@ -91,6 +91,30 @@ export function read(task, text, option) {
   return Promise.resolve(all.get(text));
 }
 
+// --- what waits for the same result is drawn in turns: a text may have thousands of the same diagram
+
+const BRIEF = 30, LONG = 60; // milliseconds between two turns
+const drawing = [];
+let turn = 16; // how many are drawn in one
+
+function later(draw) {
+  drawing.push(draw);
+  if (drawing.length === 1) setTimeout(drawSome);
+}
+
+function drawSome() {
+  const began = performance.now();
+  const some = drawing.slice(0, turn);
+  for (const draw of some) draw();
+  requestAnimationFrame(() => setTimeout(() => {
+    drawing.splice(0, some.length);
+    const took = performance.now() - began;
+    if (took < BRIEF) turn = Math.min(2 * turn, 1024);
+    if (took > LONG) turn = Math.max(turn >> 1, 4);
+    if (drawing.length) drawSome();
+  }));
+}
+
 /** The result once it is there; until then undefined. */
 export function useRead(task, text, option, skip = false) {
   const [, draw] = useState({});
@@ -98,7 +122,7 @@ export function useRead(task, text, option, skip = false) {
   useEffect(() => {
     if (skip || known(task, text, option) !== undefined) return undefined;
     let gone = false;
-    read(task, text, option).then(() => { if (!gone) draw({}); });
+    read(task, text, option).then(() => { if (!gone) later(() => { if (!gone) draw({}); }); });
     return () => { gone = true; };
   }, [task, text, option, skip]);
   return found;

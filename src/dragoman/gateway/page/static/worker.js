@@ -52,5 +52,5 @@ addEventListener('message', async ({ data: { number, task, text, option } }) => 
     postMessage({ begun: number });
     result = TASKS[task].do(loaded, text, option);
   } catch { /* malformed, or nested too deeply: shown as its source */ }
-  postMessage({ done: number, result });
+  try { postMessage({ done: number, result }); } catch { postMessage({ done: number, result: null }); } // too deep to be copied
 });

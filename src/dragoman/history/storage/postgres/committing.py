@@ -22,11 +22,11 @@ _BATCH = 1000
 _MAKE = f"""
 INSERT INTO our.heads ({sql.HEAD_COLUMNS}, last_seq)
 VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s) ON CONFLICT (digest) DO NOTHING RETURNING id"""
-_MOVE = """
-UPDATE our.heads SET stamp = %s, at = %s, document = %s{} WHERE digest = %s AND stamp = %s
-RETURNING id"""
+_MOVE = f"""
+UPDATE our.heads SET stamp = %s, at = %s, document = %s{{}}
+WHERE digest = %s AND {sql.SAME_STAMP} = %s RETURNING id"""
 _LAST = ", last_seq = %s"
-_LOCK = "SELECT id FROM our.heads WHERE digest = %s AND stamp = %s FOR UPDATE"
+_LOCK = f"SELECT id FROM our.heads WHERE digest = %s AND {sql.SAME_STAMP} = %s FOR UPDATE"
 _NAME = """
 UPDATE our.heads SET agent = %s, chat = %s, "user" = %s, "group" = %s, scope = %s WHERE id = %s"""
 _ARRAYS = ", ".join(f"%s::{kind}[]" for kind in TYPES)

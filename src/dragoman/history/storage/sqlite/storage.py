@@ -53,8 +53,6 @@ _MAKE = (
     " ON CONFLICT (digest) DO NOTHING"
 )
 _ID = "SELECT id FROM heads WHERE digest = ?"
-# A stamp that was altered so that it can't be ours is read as -1, and compared as such.
-_UNREADABLE = -1
 _SAME, _SAME_ODD = "stamp = ?", "(stamp IN (0, ?) OR typeof(stamp) <> 'integer')"
 _MOVE = "UPDATE heads SET stamp = ?, at = ?, document = ? WHERE id = ? AND digest = ? AND {}"
 _MOVE_ON, _MOVE_ODD = _MOVE.format(_SAME), _MOVE.format(_SAME_ODD)
@@ -168,7 +166,7 @@ class SQLiteShelf(ThreadedShelf[Connection]):
     async def get(self, digest: str) -> Stored | None:
         """See `Shelf.get`."""
         found = await self.read(_fetched, _GET, (digest,))
-        return _stored(found[0]) if found else None
+        return sql.stored_of_columns(found[0]) if found else None
 
     async def commit(self, before: int, stored: Stored, change: Change | None) -> bool:
         """See `Shelf.commit`."""
@@ -214,7 +212,7 @@ class SQLiteShelf(ThreadedShelf[Connection]):
         statement = _ours(sql.list_query(clause, limit))
         tail = [] if limit is None else [limit]
         found = await self.read(_fetched, statement, (after, *values, *tail))
-        return [_stored(each) for each in found]
+        return [sql.stored_of_columns(each) for each in found]
 
     async def by_time(
         self, limit: int, before: tuple[float, str] | None, without: Sequence[str]
@@ -230,7 +228,7 @@ class SQLiteShelf(ThreadedShelf[Connection]):
             " ORDER BY time DESC, s.digest LIMIT ?",
             (*values, limit),
         )
-        return [(at, _stored(head)) for at, *head in found]
+        return [(at, sql.stored_of_columns(head)) for at, *head in found]
 
     async def number(self, without: Sequence[str]) -> int:
         """The number of sessions."""
@@ -325,13 +323,6 @@ def _fetched(
     return connection.execute(statement, values).fetchall()
 
 
-def _stored(found: Sequence[Any]) -> Stored:
-    stored = sql.stored_of_columns(found)
-    if type(stored.stamp) is not int or not stored.stamp:
-        return stored._replace(stamp=_UNREADABLE)
-    return stored
-
-
 def _committed(connection: Connection, before: int, stored: Stored, change: Change | None) -> bool:
     session = _head_written(connection, before, stored)
     if session is None:
@@ -362,7 +353,7 @@ def _head_written(connection: Connection, before: int, stored: Stored) -> int | 
     digest, names, stamp, at, document = stored
     if before:
         session = connection.numbers.get(digest) or _number(connection, digest)
-        move = _MOVE_ODD if before == _UNREADABLE else _MOVE_ON
+        move = _MOVE_ODD if before == sql.UNREADABLE else _MOVE_ON
         done = connection.execute(move, (stamp, at, document, session, digest, before))
     else:
         done = connection.execute(_MAKE, (digest, *names, stamp, at, document))
@@ -419,7 +410,7 @@ def _removed(connection: Connection, which: Sequence[tuple[str, int]]) -> list[i
 
 
 def _removed_one(connection: Connection, digest: str, stamp: int) -> int | None:
-    same = _SAME_ODD if stamp == _UNREADABLE else _SAME
+    same = _SAME_ODD if stamp == sql.UNREADABLE else _SAME
     found = connection.execute(
         f"SELECT id FROM heads WHERE digest = ? AND {same}", (digest, stamp)
     ).fetchone()
