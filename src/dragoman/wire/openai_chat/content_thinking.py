@@ -82,7 +82,7 @@ def encode_reasoning(parts: list[Thinking], body: dict[str, Any]) -> None:
             fields.append("reasoning" if "reasoning" in words else "reasoning_content")
         for field in fields:
             texts.setdefault(field, []).append(part.text)
-    body.update({field: "\n".join(pieces) for field, pieces in texts.items()})
+    body.update({field: "\n".join(those) for field, those in texts.items()})
     if details:
         body[DETAILS] = [encode_detail(piece) for part in details for piece in pieces(part)]
         if shown := [
