@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from dragoman.history.storage.protocol import Filter, Group, Row, Session, Storage, Total
     from dragoman.model.messages import Message
 
-_VENDORS = {"chatgpt": "openai", "claude": "anthropic"}
-"""Whose models answered in the conversations that these export."""
+_VENDORS = {"chatgpt": "openai"}
+"""Whose models answered in the conversations that these export (those of Claude name no model)."""
 
 
 class Spent(NamedTuple):
