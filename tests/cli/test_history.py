@@ -15,12 +15,13 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from dragoman import ChatHistory, Message, SessionIdentity, Usage
+from dragoman import ChatHistory, Message, SessionIdentity, Usage, estimate_tokens
 from dragoman.cli.commands import dragoman as command
 from dragoman.cli.exit_codes import Ending
 from dragoman.cli.history import changing
 from dragoman.history import SealedStorage, storage_at
 from dragoman.model import Origin, portal
+from dragoman.providers import Price
 
 ANA = SessionIdentity(agent="guide", chat="7", user="Ana")
 BEN = SessionIdentity(agent="guide", chat="8", user="Ben")
@@ -186,6 +187,36 @@ def test_imported_conversations_have_a_cost(
     of_model = found[answer["model"]]
     assert of_model["cost"] == (None if cost is None else str(cost))
     assert of_model["cost_unknown"] == (cost is None)
+
+
+def test_usage_that_nobody_reported_is_estimated(shop: Shop, tmp_path: Path) -> None:
+    """As of ChatGPT's export: with the conversation before an answer, in its branch, as prompt."""
+    said = [("a", None, "user", "Where is the Old Bridge?"), ("b", "a", "assistant", "In Mostar."),
+            ("c", "b", "user", "And the one of Sighs? " * 40), ("d", "c", "assistant", "Venice."),
+            ("e", "b", "user", "Since when?"), ("f", "e", "assistant", "Since 1566.")]  # fmt: skip
+    mapping: dict[str, Any] = {
+        id: {
+            "id": id, "parent": parent, "children": [each[0] for each in said if each[1] == id],
+            "message": {"id": id, "author": {"role": role}, "create_time": 1.7e9,
+                        "content": {"content_type": "text", "parts": [text]},
+                        "metadata": {"model_slug": "gpt-4o"}},
+        }
+        for id, parent, role, text in said
+    }  # fmt: skip
+    file = tmp_path / "conversations.json"
+    file.write_text(
+        json.dumps([{"title": "t", "id": "x", "current_node": "f", "mapping": mapping}])
+    )
+    assert shop.run("import", str(file)).exit_code == 0
+    found = {each["model"]: each for each in shop.json("stats", "--cost", "--by", "model")}
+    of_model = found["gpt-4o"]
+    assert (of_model["answers"], of_model["estimated"], of_model["cost_unknown"]) == (3, 3, 0)
+    long = estimate_tokens(said[2][3])
+    assert long < of_model["input"] < 2 * long  # it is before one answer, not before two
+    price = Price(Decimal("2.5"), Decimal(10)).cost(Usage(of_model["input"], of_model["output"]))
+    assert Decimal(of_model["cost"]) == price
+    assert found["claude-x"]["estimated"] == 0
+    assert "~$" in shop.run("stats", "--cost", "--by", "model", "--table").stdout
 
 
 def test_an_export_can_be_imported_into_another_store(shop: Shop, tmp_path: Path) -> None:

@@ -17,7 +17,13 @@ from dragoman.model.collection import Messages
 from dragoman.model.conversation import ConversationHistory
 from dragoman.model.messages import Message
 from dragoman.model.roles import Role
-from dragoman.model.tools import LongDescriptionWarning, ToolCall, ToolCallDelta, ToolDefinition
+from dragoman.model.tools import (
+    LongDescriptionWarning,
+    ToolCall,
+    ToolCallDelta,
+    ToolDefinition,
+    ToolResult,
+)
 
 SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
 TOOL = ToolDefinition.create("read_file", "Read a file", SCHEMA)
@@ -422,11 +428,37 @@ class TestPlainJson:
         with pytest.raises(InvalidInputError, match=problem):
             ToolDefinition.from_json(json.dumps({**self.PLAIN, **change}))
 
-    def test_other_json_is_refused(self) -> None:
-        """A list, a text, or an object without a name."""
-        for raw in ("[]", '"x"', "{}", "{", '{"description": "x"}'):
+    @pytest.mark.parametrize("arguments", [{"path": "a"}, '{"path": "a"}'])
+    def test_a_call_is_read(self, arguments: Any) -> None:
+        """As in the messages of the seed, and as OpenAI nests it."""
+        flat = {"name": "read-file", "arguments": arguments}
+        for plain in ({"id": "call_1", **flat}, {"id": "call_1", "function": flat}):
+            made = ToolCall.from_json(json.dumps(plain))
+            assert (made.id, made.name, made.arguments) == ("call_1", "read-file", {"path": "a"})
+            assert ToolCall.from_json(made.to_json()) == made
+
+    @pytest.mark.parametrize("plain", [
+        {"tool_call_id": "call_1", "content": "Here.", "is_error": True},
+        {"toolCallId": "call_1", "result": "Here.", "isError": True},
+    ])  # fmt: skip
+    def test_a_result_is_read(self, plain: dict[str, Any]) -> None:
+        """With the names of a message, or with the seed's."""
+        made = ToolResult.from_json(json.dumps(plain))
+        assert made == ToolResult.error("call_1", "Here.")
+        assert ToolResult.from_json(made.to_json()) == made
+
+    @pytest.mark.parametrize("kind", [ToolDefinition, ToolCall, ToolResult])
+    def test_other_json_is_refused(self, kind: Any) -> None:
+        """A list, a text, an object of something else, or of another version."""
+        newer = json.dumps({"dragoman": 99, "kind": kind.__name__, "value": {}})
+        for raw in ("[]", '"x"', "{}", "{", '{"description": "x"}', '{"id": "1"}', newer):
             with pytest.raises(InvalidInputError):
-                ToolDefinition.from_json(raw)
+                kind.from_json(raw)
+        for plain in ({"name": "a b", "id": "1"}, {"tool_call_id": "", "content": "x"},
+                      {"tool_call_id": "1", "content": "x", "more": 1},
+                      {"id": "1", "name": "f", "arguments": "[1]"}):  # fmt: skip
+            with pytest.raises(InvalidInputError):
+                kind.from_json(json.dumps(plain))
 
 
 @pytest.mark.parametrize("data", [

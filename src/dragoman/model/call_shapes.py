@@ -8,11 +8,17 @@ from typing import Any, Literal
 from dragoman.model.derived_ids import Identity, derived_call_id
 from dragoman.model.frozen import EMPTY, thaw
 from dragoman.model.parts import own_extras
-from dragoman.model.tools import ToolCall, make_call
+from dragoman.model.tools import ToolCall, ToolResult, make_call
 from dragoman.model.value import expect
 
 _FIELDS = frozenset({"name", "arguments", "input"})
 _SHARED = frozenset({"id", "type", "signature"})
+_RESULT_NAMES: dict[str, str] = {
+    "tool_call_id": "call_id",
+    "toolCallId": "call_id",
+    "result": "content",
+    "isError": "is_error",
+}
 
 
 def read_call(call: Any, identity: Identity, number: int) -> ToolCall:
@@ -43,6 +49,27 @@ def read_call(call: Any, identity: Identity, number: int) -> ToolCall:
         arguments = EMPTY
     expect(arguments, Mapping, "the arguments of a tool call")
     return make_call(id_, name, input=arguments, **more)
+
+
+def plain_call(plain: Any) -> ToolCall | None:
+    """A call that people wrote as an object; None if it is none."""
+    if not isinstance(plain, dict) or not ("name" in plain or "function" in plain):
+        return None
+    call = read_call(plain, Identity("message", None), 0)
+    call.check_made(portable=False)
+    return call
+
+
+def plain_result(plain: Any) -> ToolResult | None:
+    """A result that people wrote as an object; None if it is none."""
+    if not isinstance(plain, dict):
+        return None
+    fields: dict[str, Any] = {
+        _RESULT_NAMES.get(str(name), str(name)): plain[name] for name in plain
+    }
+    if not {"call_id", "content"} <= fields.keys() <= {"call_id", "content", "is_error"}:
+        return None
+    return ToolResult(**fields)
 
 
 def _read_extras(call: Mapping[str, Any], kind: str, inner: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -14,7 +14,7 @@ from msgspec.structs import force_setattr
 from dragoman.errors import InvalidInputError
 from dragoman.model.frozen import EMPTY, MAX_DEPTH, FrozenDict, freeze_mapping
 from dragoman.model.ids import new_id
-from dragoman.model.jsontext import convert, dumps, loads
+from dragoman.model.jsontext import JsonText, convert, dumps, loads
 from dragoman.model.media import Audio, File, Image, Video
 from dragoman.model.parts import CacheHint, Opaque, Origin, Part, Refusal, Text
 from dragoman.model.value import (
@@ -202,6 +202,18 @@ class ToolCall(Part, frozen=True, tag="tool_call", gc=True, dict=True, metaclass
         Part.check(self)
 
     @classmethod
+    def _from_plain(cls, raw: JsonText) -> Self | None:
+        """Reads a plain object with an id, a name, and arguments as an object or as text.
+
+        >>> ToolCall.from_json('{"id": "1", "name": "map", "arguments": {"city": "Mostar"}}').id
+        '1'
+        """
+        from dragoman.model.call_shapes import plain_call
+
+        call = plain_call(loads(raw))
+        return call if isinstance(call, cls) else None
+
+    @classmethod
     def create(
         cls,
         id: str | None,
@@ -350,6 +362,18 @@ class ToolResult(Part, frozen=True, tag="tool_result", metaclass=Checked):
         self.check()
         if self.is_error is None:
             force_setattr(self, "is_error", False)  # noqa: FBT003 - the field's value
+
+    @classmethod
+    def _from_plain(cls, raw: JsonText) -> Self | None:
+        """Reads a plain object with the id of the call, its result as text, and `is_error`.
+
+        >>> ToolResult.from_json('{"tool_call_id": "1", "content": "Here."}').is_error
+        False
+        """
+        from dragoman.model.call_shapes import plain_result
+
+        result = plain_result(loads(raw))
+        return result if isinstance(result, cls) else None
 
     def replace(self, **changes: Any) -> Self:
         """Returns a copy with these fields changed; only these are validated."""

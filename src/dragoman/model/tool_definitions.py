@@ -164,20 +164,16 @@ class ToolDefinition(Value, frozen=True, tag_field="type", tag="tool", metaclass
         return cls(name, description, schema, strict, portable=portable)
 
     @classmethod
-    def from_json(cls, raw: JsonText) -> Self:
-        """Reads the output of `to_json`, or a plain object of its fields, as people write it.
+    def _from_plain(cls, raw: JsonText) -> Self | None:
+        """Reads a plain object of these fields.
 
         >>> ToolDefinition.from_json('{"name": "now", "description": "The time.",'
         ...                          ' "parameters": {"type": "object", "properties": {}}}').strict
         True
         """
-        try:
-            return super().from_json(raw)
-        except InvalidInputError as error:
-            problem = str(error)
         plain = loads(raw)
         if not isinstance(plain, dict) or "name" not in plain:
-            raise InvalidInputError(problem)
+            return None
         if not plain.keys() <= {*cls.__struct_fields__}:
             fields = ", ".join(cls.__struct_fields__)
             msg = f"the JSON of a tool has a field that is not one of {fields}"

@@ -126,10 +126,24 @@ class Value(
 
     @classmethod
     def from_json(cls, raw: JsonText) -> Self:
-        """Reads the output of `to_json`; raises if it is malformed, of another kind or version."""
-        value = document.read(raw, cls.__name__)
+        """Reads the output of `to_json`; raises if it is malformed, of another kind or version.
+
+        Tools, calls and results are also read from a plain object, as people write it.
+        """
+        try:
+            value = document.read(raw, cls.__name__)
+        except InvalidInputError:
+            plain = cls._from_plain(raw)
+            if plain is None:
+                raise
+            return plain
         expect(value, cls, "the value of the document")
         return value  # type: ignore[no-any-return]  # checked by expect
+
+    @classmethod
+    def _from_plain(cls, raw: JsonText) -> Self | None:  # noqa: ARG003 - for those that have a plain form
+        """Reads a plain object, without a version; None if it is none of this kind."""
+        return None
 
     def settle(self) -> None:
         """Assigns lazy fields (a message's id) before the value is serialised."""

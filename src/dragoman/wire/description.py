@@ -141,6 +141,8 @@ class Description(NamedTuple):
     """The module that has `OFFERS`, if tools are offered other than in a list; else None."""
     carried: str | None = None
     """The module that has `CARRIED`, if its clients carry other dialects' content; else None."""
+    returned_fields: frozenset[str] = _NONE
+    """Fields of a response's message that some servers need back, whatever their client speaks."""
     provider_calls: CallForms | None = None
     """How calls of provider tools are decoded, and shown to its clients."""
 

@@ -63,14 +63,14 @@ def reported(error: DragomanError) -> ProviderError:
     return ServerError(_INTERNAL_ERROR, status=500, retryable=False)
 
 
-def provider_sentence(error: DragomanError) -> str | None:
+def provider_sentence(error: DragomanError, *, is_for_operator: bool = False) -> str | None:
     """What the provider said about a request, for the one who sent it: it may quote the content.
 
     On one line, of limited length, without keys and internal addresses. None if it said nothing,
     or if it concerns the operator's account.
     """
     told = reported(error)
-    if not told.detail or isinstance(told, _ABOUT_THE_ACCOUNT):
+    if not told.detail or (isinstance(told, _ABOUT_THE_ACCOUNT) and not is_for_operator):
         return None
     sentence = bounded(without_addresses(told.detail, told.host))
     return None if sentence.startswith("<") else sentence  # a proxy's page

@@ -29,11 +29,13 @@ from dragoman.model.parts import (
 )
 from dragoman.model.responses import Choice, Response
 from dragoman.model.tools import ToolCall
+from dragoman.wire.carried import with_fields
+from dragoman.wire.dialect import description_of
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.envelope import Seal, fingerprint, is_sealed, wrap
 from dragoman.wire.foreign_extras import foreign_fields
 from dragoman.wire.losses import Loss, Repair
-from dragoman.wire.overlay import fields_of, has_overlay, own_extras
+from dragoman.wire.overlay import extras_of, fields_of, has_overlay, own_extras
 from dragoman.wire.shown_calls import ShownCalls, is_counterpart
 
 CALLS = (ServerToolCall, ServerToolResult)
@@ -46,6 +48,8 @@ _SHOWN = (Text, Refusal, ToolCall, Media)
 N = TypeVar("N", Loss, Repair)
 _PATH = re.compile(r"choices\[(\d+)\]\.message\.parts\[(\d+)\]")
 Field = Literal["signature", "data"]
+OF_MESSAGE = "message"
+"""The overlay word for fields of a message that travel as a part."""
 
 
 def _as_it_is(part: Thinking, _number: int, _message_id: Callable[[], str]) -> Thinking:
@@ -110,10 +114,13 @@ def _sealed_choice(choice: Choice, front: StateFields) -> tuple[Choice, list[int
         _put_text_last(parts, places, front)
     sealer.cite(message.parts)
     beside = [made for part in sealer.beside(choice.extras) for made in sealer.sealed(part)]
+    returned, extras = sealer.returned(message.extras)
+    beside += returned
     parts, places = beside + parts, [0] * len(beside) + places  # a search precedes the response
     if not sealer.has_sealed:
         return choice, None
-    return choice.replace(message=message.replace_unchecked(parts=tuple(parts))), places
+    shown = message.replace_unchecked(parts=tuple(parts), extras=extras)
+    return choice.replace(message=shown), places
 
 
 def _put_text_last(parts: list[AnyPart], places: list[int], front: StateFields) -> None:
@@ -271,6 +278,27 @@ class Sealer:
         if not extras or origin is None or origin.dialect == self._front.origin.dialect:
             return ()
         return self._shown_calls.beside(origin, extras, self._cited)
+
+    def returned(self, extras: Mapping[str, Any]) -> tuple[tuple[AnyPart, ...], Mapping[str, Any]]:
+        """The carrier of the message's fields that its provider needs back, and the other extras.
+
+        Such a part is not shown: it is restored as the fields of its message.
+        """
+        home = self.origin
+        if not extras or home is None or home.dialect == self._front.origin.dialect:
+            return (), extras
+        described = description_of(home.dialect)
+        names = frozenset[str]() if described is None else described.returned_fields
+        fields = fields_of(extras, home.dialect)
+        found = {name: fields[name] for name in fields if name in names and fields[name]}
+        if not found:
+            return (), extras
+        words = extras_of({}, home.dialect, (OF_MESSAGE,))
+        carriers = self.sealed_whole(Opaque(home.dialect, found, extras=words), home, self.place)
+        if not carriers:
+            return (), extras
+        left = {name: value for name, value in fields.items() if name not in found}
+        return carriers, with_fields(extras, home.dialect, left)
 
     def cite(self, parts: Iterable[AnyPart]) -> None:
         """Collect the citations of texts."""

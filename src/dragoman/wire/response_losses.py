@@ -63,14 +63,15 @@ def _losses_of(response: Response, limits: ResponseLimits) -> Iterator[Loss]:
         path, message = f"choices[{number}]", choice.message
         if choice.extras is not EMPTY:
             yield from foreign_losses(choice.extras, dialect, f"{path}.extras")
-        if message.extras is not EMPTY:
-            yield from foreign_losses(message.extras, dialect, f"{path}.message.extras")
+        origin, extras = message.origin, message.extras
+        sealer = None if limits.state_fields is None else Sealer(limits.state_fields, origin, str)
+        if extras is not EMPTY:
+            left = extras if sealer is None else sealer.returned(extras)[1]
+            yield from foreign_losses(left, dialect, f"{path}.message.extras")
         if message.usage is not None and response.usage is None:
             yield from _usage_losses(message.usage, f"{path}.message.usage", limits)
-        origin = message.origin
         if choice.finish is _OTHER and choice.finish_raw and origin and origin.dialect != dialect:
             yield Loss(f"{path}.finish_raw", "this finish reason has no equivalent")
-        sealer = None if limits.state_fields is None else Sealer(limits.state_fields, origin, str)
         if limits.target is not None:
             yield from unsupported_name_losses(
                 message.parts, f"{path}.message.parts", limits.target

@@ -360,7 +360,7 @@ class SealingEncoder(FlowingEncoder, EventHandler):
         if is_new or event.id:
             choice.ids[event.index] = event.id or choice.ids.get(event.index)
         known, carriers = choice.ids.get(event.index), list[AnyPart]()
-        if event.signature is not None and known is not None:
+        if (event.signature is not None or event.extras is not EMPTY) and known is not None:
             call = make_call(known, "", raw="", signature=event.signature, extras=event.extras)
             if choice.sealer.home_of(call) is not None:
                 *carriers, shown = choice.sealer.sealed(call)
@@ -375,6 +375,12 @@ class SealingEncoder(FlowingEncoder, EventHandler):
         written = self._flushed(event.choice)
         if event.extras is not EMPTY:
             written += self._beside(self._choice(event.choice), event.extras)
+        if event.message_extras is not EMPTY:
+            choice = self._choice(event.choice)
+            carriers, left = choice.sealer.returned(event.message_extras)
+            number = max(choice.count - 1, 0)
+            written += b"".join([self._carry(choice, number, carrier) for carrier in carriers])
+            event = event.replace_unchecked(message_extras=left)
         return written + self._write(event)
 
     def _beside(self, choice: OpenChoice, extras: Mapping[str, Any]) -> bytes:

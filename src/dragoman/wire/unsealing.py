@@ -9,17 +9,19 @@ it.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, pairwise
 from typing import Any
 
 from dragoman.model.content import AnyPart
 from dragoman.model.messages import Message
-from dragoman.model.parts import Origin, Text, Thinking
+from dragoman.model.parts import Opaque, Origin, Text, Thinking
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall
+from dragoman.wire.carried import with_fields
 from dragoman.wire.envelope import Seal, fingerprint, is_sealed, unwrap
-from dragoman.wire.fronts import CALLS, WHOLE
+from dragoman.wire.fronts import CALLS, OF_MESSAGE, WHOLE
+from dragoman.wire.overlay import fields_of, words_of
 from dragoman.wire.shown_calls import is_counterpart, without_counterparts
 
 _ASSISTANT = Role.ASSISTANT
@@ -76,7 +78,20 @@ def unsealed_message(message: Message, dialect: str) -> Message:
 
 def _with_opened(message: Message, parts: tuple[AnyPart, ...]) -> Message:
     """The message with its restored parts; one that held only envelopes is marked `EMPTIED`."""
-    return message.replace_unchecked(parts=parts, origin=message.origin if parts else EMPTIED)
+    fields = [part for part in parts if type(part) is Opaque and _is_of_message(part)]
+    for part in fields:
+        known = fields_of(message.extras, part.dialect)
+        extras = with_fields(message.extras, part.dialect, {**known, **part.payload})
+        message = message.replace_unchecked(extras=extras)
+    if fields:
+        parts = tuple([part for part in parts if part not in fields])
+    origin = message.origin if parts or fields else EMPTIED
+    return message.replace_unchecked(parts=parts, origin=origin)
+
+
+def _is_of_message(part: Opaque) -> bool:
+    is_object = isinstance(part.payload, Mapping)
+    return is_object and OF_MESSAGE in words_of(part.extras, part.dialect)
 
 
 def unsealed(parts: tuple[AnyPart, ...], dialect: str) -> tuple[AnyPart, ...]:

@@ -86,9 +86,9 @@ _AGENTS = (
     ("GitHub Copilot CLI", "1.0.102",
      "reads and writes files over Chat, Responses and Anthropic, with every provider"),
     ("gptme", "0.35.1", "by hand, over Chat: calls tools; of parallel calls it runs one"),
-    ("mini-swe-agent", "2.4.6", "installs; not tried to the end"),
-    ("aider", "0.86.2", "installs; not tried"),
-    ("open-webui", "0.12.4", "installs; not tried"),
+    ("mini-swe-agent", "2.4.6", "by hand, over Chat: runs commands of Chat and Responses models"),
+    ("aider", "0.86.2", "by hand: edits a file over all five APIs, with every provider"),
+    ("open-webui", "0.12.4", "installs; not tried: it did not start within seven minutes"),
     ("crush", "0.96.1", "not tried: its npm package downloads a program from GitHub"),
     ("goose", "", "not tried: it is distributed on GitHub only"),
 )  # fmt: skip

@@ -125,6 +125,106 @@ def test_an_error_shows_what_the_provider_said(flow: Flow) -> None:
     assert card.locator("b").count() == 0
 
 
+def test_what_concerns_the_account_is_on_the_error_card_too(flow: Flow) -> None:
+    """Whoever may see the page is the operator, unlike a client of the gateway."""
+    page = flow.start(RateLimited("too many (status 429)", status=429, detail="Limit of Acme: 3"))
+    flow.say("A question")
+    assert "The provider says: Limit of Acme: 3" in page.locator(".notice.bad").inner_text()
+
+
+def test_a_lost_gateway_is_told_in_words(flow: Flow) -> None:
+    """What came is kept; the browser's own text for it is not shown."""
+    page = flow.looking.page
+    page.add_init_script("""{
+      const { fetch } = window;
+      window.fetch = async (path, options) => {
+        if (window.isLost) throw new TypeError('Failed to fetch');
+        const response = await fetch(path, options);
+        if (!String(path).endsWith('/talk')) return response;
+        const reader = response.body.getReader();
+        return new Response(new ReadableStream({
+          start(stream) {
+            window.lose = () => {
+              window.isLost = true;
+              stream.error(new TypeError('network error'));
+            };
+          },
+          async pull(stream) { stream.enqueue((await reader.read()).value); },
+        }));
+      };
+    }""")
+    flow.start(Hangs("Slow words"))
+    flow.say("Slowly")
+    page.get_by_text("Slow words").wait_for()
+    page.evaluate("window.lose()")
+    card = page.locator(".notice.bad")
+    card.wait_for()
+    assert "The response was cut off: the connection closed early." in card.inner_text()
+    assert page.get_by_text("Slow words").is_visible()
+
+
+def test_stop_ends_an_answer_that_the_page_has_not_heard_of(flow: Flow) -> None:
+    """The gateway has the message already, and would go on: it is told as soon as it says so."""
+    page = flow.looking.page
+    page.add_init_script("""{
+      const { fetch } = window;
+      window.fetch = async (path, options) => {
+        const response = await fetch(path, options);
+        if (String(path).endsWith('/talk')) await new Promise((done) => setTimeout(done, 1000));
+        return response;
+      };
+    }""")
+    flow.start(Hangs("Slow words"))
+    flow.say("Slowly")
+    page.get_by_label("Stop (Escape)").click()
+    page.get_by_text("stopping …").wait_for()
+    until(page, "!document.querySelector('.live')")
+    page.locator(".message.assistant .tag", has_text="stopped").wait_for()
+    assert page.input_value(COMPOSER) == ""
+
+
+def test_two_tabs_send_at_once(flow: Flow) -> None:
+    """One of them gets its message back, and shows the other's message and answer."""
+    page = flow.start("One", Hangs("Slow words"))
+    flow.say("First", "One")
+    other = flow.tab()
+    other.page.add_init_script("delete window.BroadcastChannel")  # too slow to tell of the first
+    other.page.goto(page.url)
+    other.page.get_by_text("One").wait_for()
+    flow.say("Of this tab")
+    page.locator(".live").get_by_text("Slow words").wait_for()
+    other.page.fill(COMPOSER, "Of the other tab")
+    other.page.press(COMPOSER, "Enter")
+    other.page.get_by_text("a response is still streaming on this branch").wait_for()
+    other.page.locator(".live").get_by_text("Slow words").wait_for()
+    assert other.page.locator(".message.user").all_inner_texts()[1].startswith("Of this tab")
+    assert other.page.input_value(COMPOSER) == "Of the other tab"
+    assert other.page.locator(".notice").count() == 0
+
+
+def test_a_hidden_tab_holds_no_connection(flow: Flow) -> None:
+    """All tabs share six: in view again, it shows the answer as it is now, and Stop works."""
+    page = flow.looking.page
+    page.add_init_script(
+        "Object.defineProperty(document, 'hidden', { get: () => Boolean(window.isHidden) })"
+    )
+    turn = """(isHidden) => {
+      window.isHidden = isHidden;
+      document.dispatchEvent(new Event('visibilitychange'));
+    }"""
+    flow.start(Hangs("Slow words"))
+    flow.say("Slowly")
+    page.get_by_text("Slow words").wait_for()
+    with page.expect_event("requestfailed", lambda request: "/talk" in request.url):
+        page.evaluate(turn, True)
+    page.wait_for_timeout(1000)  # longer than before a lost connection is made again
+    with page.expect_request(lambda request: "/talk/" in request.url):
+        page.evaluate(turn, False)
+    page.locator(".live").get_by_text("Slow words").wait_for()
+    page.get_by_label("Stop (Escape)").click()
+    page.locator(".message.assistant .tag", has_text="stopped").wait_for()
+
+
 # --- drafts
 
 
@@ -166,7 +266,7 @@ def test_an_edit_keeps_what_was_attached(flow: Flow) -> None:
     flow.say("Look at these", "I see")
     page.locator(".message.user").hover()
     page.get_by_label("Edit (creates a branch)").click()
-    assert page.locator(".editor .attachment").all_inner_texts() == ["notes.txt", "dot.png"]
+    assert page.locator(".editor .attachment .clip").all_inner_texts() == ["notes.txt", "dot.png"]
     page.get_by_label("Remove dot.png").click()
     page.fill(".editor textarea", "Read this")
     page.press(".editor textarea", "Enter")
@@ -184,7 +284,92 @@ def test_an_edit_keeps_what_was_attached(flow: Flow) -> None:
     page.locator(".message.user img").wait_for()
 
 
+def test_names_of_files_are_shown_as_they_are(flow: Flow) -> None:
+    """On one line, without hiding characters; an edited message shows its pictures."""
+    page = flow.start("I see")
+    hostile = {"name": "a\u202egnp.exe", "mimeType": "text/plain", "buffer": b"x"}
+    long = {**_NOTES, "name": f"{'n' * 250}.txt"}
+    page.set_input_files(".composer input[type=file]", [hostile, long, _PICTURE])
+    for place in (".composer", ".message.user"):
+        chips = page.locator(f"{place} .attachment")
+        chips.nth(1).wait_for()
+        if place == ".composer":
+            assert chips.nth(0).inner_text().startswith("aU+202Egnp.exe")
+            assert chips.nth(0).get_by_role("button").get_attribute("aria-label") == (
+                "Remove a[U+202E]gnp.exe"
+            )
+        assert chips.nth(1).bounding_box()["height"] < 45
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        if place == ".composer":
+            flow.say("Look", "I see")
+    page.locator(".message.user").hover()
+    page.get_by_label("Edit (creates a branch)").click()
+    page.locator(".editor .attachment img").wait_for()
+
+
+def test_the_focus_is_never_lost(flow: Flow) -> None:
+    """Whoever uses the keyboard goes on from the button, or from where the edited message was."""
+    page = flow.start("One", "Two")
+    page.fill(COMPOSER, "First")
+    page.get_by_label("Send (Enter)").focus()
+    page.keyboard.press("Enter")
+    page.get_by_text("One").wait_for()
+    until(page, "!document.querySelector('.live')")
+    label = "document.activeElement.getAttribute('aria-label')"
+    assert page.evaluate(label) == "Send (Enter)"
+    page.locator(".message.user").focus()
+    page.keyboard.press("e")
+    page.locator(".editor textarea:focus").wait_for()
+    page.keyboard.press("Escape")
+    assert page.evaluate(label) == "You"
+    page.keyboard.press("e")
+    page.locator(".editor textarea:focus").wait_for()
+    page.keyboard.press("Enter")
+    page.get_by_text("Two").wait_for()
+    assert page.evaluate(label) in {"Message", "Messages"}
+
+
 # --- models
+
+
+def test_a_message_without_an_answer_keeps_its_model(flow: Flow) -> None:
+    """After a reload, "Try again" asks the model that was asked before."""
+    page = flow.start(RateLimited("slow down", status=429), "Here it is")
+    choose_model(page, "echo:")
+    flow.say("Echoed words")
+    until(page, "document.querySelectorAll('.message').length === 2")
+    choose_model(page, "scripted:")
+    flow.say("A question")
+    page.locator(".notice.bad").wait_for()
+    page.reload()
+    page.get_by_text("This message has no answer.").wait_for()
+    assert chosen(page) == "scripted:"
+    page.get_by_role("button", name="Try again").click()
+    page.get_by_text("Here it is").wait_for()
+
+
+def test_options_belong_to_their_conversation(flow: Flow) -> None:
+    """A new one has none; another shows its own, also after a reload."""
+    page = flow.start("Answer 1", "Answer 2")
+    page.get_by_role("button", name="Options").click()
+    page.fill(".options textarea", "Be brief.")
+    page.get_by_label("Temperature").fill("0.5")
+    flow.say("First", "Answer 1")
+    until(page, "location.hash.length > 20")
+    place = page.url
+    page.evaluate("location.hash = '#/talk'")
+    page.get_by_role("heading", name="Talk to any model").wait_for()
+    assert page.input_value(".options textarea") == ""
+    page.goto(place)
+    page.reload()
+    page.get_by_text("Answer 1").wait_for()
+    page.get_by_role("button", name="Options (changed)").click()
+    assert page.input_value(".options textarea") == "Be brief."
+    assert page.get_by_label("Temperature").input_value() == "0.5"
+    flow.say("Second", "Answer 2")
+    model: Any = flow.gateway.gateway.upstream(flow.gateway.gateway.config.places["scripted:"])
+    request = model._model.requests[-1]
+    assert (request.system[0].text, request.sampling.temperature) == ("Be brief.", 0.5)
 
 
 def test_a_conversation_keeps_its_model(flow: Flow) -> None:

@@ -266,13 +266,15 @@ def test_a_model_that_breaks_off_leaves_what_it_said(page: TestPage) -> None:
 
 
 def test_the_page_is_told_why_a_provider_refused(page: TestPage) -> None:
-    """In a field of its own; an error without a sentence of the provider has none."""
+    """In a field of its own, also about the account; without a sentence of the provider, none."""
     page.script(InvalidRequest("invalid (status 400)", detail="gemma does not support tools"))
     refused = page.talk("Talk.")[-1]
     assert (refused["message"], refused["detail"]) == (
         "invalid (status 400)", "gemma does not support tools",
     )  # fmt: skip
     page.script(RateLimited("later", detail="Acme is out of tokens"))
+    assert page.talk("Again.")[-1]["detail"] == "Acme is out of tokens"
+    page.script(RateLimited("later"))
     assert "detail" not in page.talk("Again.")[-1]
 
 

@@ -212,7 +212,12 @@ def _message(hit: Hit) -> Message:
 @filter_options
 @click.option("--by", type=click.Choice(["session", "user", "model", "day"]), default="day",
               show_default=True, help="What to group by.")  # fmt: skip
-@click.option("--cost", is_flag=True, help="Also show costs, which requires reading every answer.")
+@click.option(
+    "--cost",
+    is_flag=True,
+    help="Also show costs, which requires reading every "
+    "message. The usage of answers that report none is estimated.",
+)
 @json_option
 def stats(
     store: Place, by: Group, *, cost: bool, as_json: bool | None, **names: str | None
@@ -220,12 +225,13 @@ def stats(
     """Show token totals by session, user, model or day."""
 
     async def work(storage: Storage) -> None:
-        from dragoman.cli.history.spending import Spent, spent
+        from dragoman.cli.history.spending import Spent, spent, with_estimates
 
         which = filter_of(names)
         with waiting("Adding up …", after=1.0):
             totals = await storage.totals(by, which)
             costs = await spent(storage, by, which) if cost else {}
+            totals = with_estimates(totals, costs)
         if wants_json(as_json):
             print_json([_total(by, total, costs.get(total.key)) for total in totals])
             return
@@ -253,7 +259,8 @@ def _total(by: str, total: Total, spent: Spent | None) -> dict[str, Any]:
     costs: dict[str, Any] = {}
     if spent is not None:
         is_known = spent.unknown < spent.answers
-        costs = {"cost": str(spent.cost) if is_known else None, "cost_unknown": spent.unknown}
+        costs = {"cost": str(spent.cost) if is_known else None, "cost_unknown": spent.unknown,
+                 "estimated": spent.estimated}  # fmt: skip
     return {
         by: total.key,
         "answers": total.messages,

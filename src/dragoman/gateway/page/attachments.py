@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from dragoman.errors import InvalidRequest
 from dragoman.gateway.page.calls import field
 from dragoman.model.content import AnyPart
+from dragoman.model.frozen import thaw
 from dragoman.model.media import Audio, File, Image, Media, Video, mime_of, sniff
 from dragoman.model.messages import Message
 from dragoman.model.parts import Text
@@ -99,10 +100,15 @@ def _media(content: bytes, name: str) -> AnyPart:
 # --- reading stored attachments
 
 
+def stamp_of(message: Message) -> dict[str, Any]:
+    """Returns what the page wrote into a message's metadata; in imports, it may be anything."""
+    found = message.metadata.get(KEY) if message.metadata else None
+    return thaw(found) if isinstance(found, Mapping) else {}
+
+
 def attached_names(message: Message) -> dict[str, str]:
     """Maps the index of a text part to its file name. The metadata is untrusted."""
-    found = message.metadata.get(KEY) if message.metadata else None
-    names = found.get(ATTACHED) if isinstance(found, Mapping) else None
+    names = stamp_of(message).get(ATTACHED)
     if not isinstance(names, Mapping):
         return {}
     return {

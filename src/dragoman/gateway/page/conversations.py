@@ -10,7 +10,7 @@ from typing import Any
 from dragoman.errors import Corrupt, InvalidInputError, InvalidRequest, NotFound
 from dragoman.gateway.page.branches import Branches, BranchPage, Leaf, expect_branch
 from dragoman.gateway.page.calls import PageCall, field
-from dragoman.gateway.page.gateway_info import model_of
+from dragoman.gateway.page.gateway_info import last_asked
 from dragoman.gateway.page.listing import Listing, is_shown
 from dragoman.gateway.page.snippets import snippet_of
 from dragoman.gateway.page.tags import note_found, note_tags, set_tags, tagged
@@ -154,7 +154,7 @@ async def opened(call: PageCall) -> Any:
         "first_line": listed.first_line,
         "model": listed.model,
         "tags": listed.tags,
-        "route": model_of(call.gateway, found.rows),
+        **last_asked(call.gateway, found.rows),
         "pinned": id in await pins(storage),
         "updated_at": session.updated_at,
         "run": run,

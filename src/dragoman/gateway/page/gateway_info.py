@@ -11,7 +11,7 @@ from dragoman.errors import Corrupt
 from dragoman.gateway.config.settings import GatewayConfig, Place
 from dragoman.gateway.endpoints import EXACT
 from dragoman.gateway.guard import is_loopback
-from dragoman.gateway.page.attachments import KEY
+from dragoman.gateway.page.attachments import stamp_of
 from dragoman.gateway.page.calls import PageCall
 from dragoman.gateway.page.tools import page_tools
 from dragoman.gateway.state import Gateway
@@ -108,23 +108,31 @@ def _echoes(place: Place) -> bool:
     return (place.model_url or "").startswith("echo:")
 
 
-def model_of(gateway: Gateway, rows: Iterable[Row]) -> str | None:
-    """Returns the model that a conversation was last answered with, as it is named here."""
+def last_asked(gateway: Gateway, rows: Iterable[Row]) -> dict[str, Any]:
+    """Returns the model of a conversation's last request, as it is named here, and the options."""
     for row in reversed(list(rows)):
         try:
             message = message_of(row.body)
         except Corrupt:
             continue
+        stamp = stamp_of(message)
+        if isinstance(stamp.get("model"), str):
+            return {"route": stamp["model"], "options": _options(stamp)}
         if message.role is Role.ASSISTANT:
-            return _named(gateway, message)
-    return None
+            return {"route": _named(gateway, message), "options": None}
+    return {"route": None, "options": None}
+
+
+def _options(stamp: Mapping[str, Any]) -> dict[str, Any]:
+    system, settings = stamp.get("system"), stamp.get("settings")
+    return {
+        "system": system if isinstance(system, str) else "",
+        "settings": settings if isinstance(settings, Mapping) else {},
+        "tools": stamp.get("tools") is True,
+    }
 
 
 def _named(gateway: Gateway, answer: Message) -> str | None:
-    stamp = answer.metadata.get(KEY) if answer.metadata else None
-    asked = stamp.get("model") if isinstance(stamp, Mapping) else None
-    if isinstance(asked, str):
-        return asked
     origin = answer.origin
     if origin is None or origin.model is None:
         return None

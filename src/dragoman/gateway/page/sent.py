@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dragoman.errors import InvalidRequest, ModelNotFound, NotFound
-from dragoman.gateway.page.attachments import KEY
+from dragoman.gateway.page.attachments import stamp_of
 from dragoman.gateway.page.calls import PageCall
 from dragoman.gateway.page.conversations import found_in
 from dragoman.gateway.page.routed import PlacedModel, places_of
@@ -17,7 +17,6 @@ from dragoman.history.chat import ChatHistory
 from dragoman.history.live_windows import Window
 from dragoman.history.storage.protocol import NO_MESSAGE
 from dragoman.model.collection import Messages
-from dragoman.model.frozen import thaw
 from dragoman.model.messages import Message
 from dragoman.model.parts import Text
 from dragoman.model.requests import Request
@@ -46,7 +45,7 @@ async def sent(call: PageCall) -> Any:
 async def _encoded(
     gateway: Gateway, history: ChatHistory, before: Messages, answer: Message
 ) -> dict[str, Any]:
-    stamp = _stamp(answer)
+    stamp = stamp_of(answer)
     request = _request(stamp)
     place = await _place(gateway, stamp, answer)
     name = place.name if place is not None else _origin(answer)
@@ -79,12 +78,6 @@ async def _window(history: ChatHistory, before: Messages, name: str, request: Re
 
 
 # --- the settings of the request
-
-
-def _stamp(answer: Message) -> dict[str, Any]:
-    """Returns the settings stored in the response's metadata. Imported ones may hold anything."""
-    found = answer.metadata.get(KEY) if answer.metadata else None
-    return thaw(found) if isinstance(found, Mapping) else {}
 
 
 def _request(stamp: Mapping[str, Any]) -> Request:

@@ -45,7 +45,7 @@ class TalkRequest(NamedTuple):
 
     @property
     def stamp(self) -> dict[str, Any]:
-        """The settings stored with the response, so that the request can be shown later."""
+        """The settings stored with the message and the response, for later requests and views."""
         given = {"model": self.model, "system": self.system, "settings": self.settings}
         kept: dict[str, Any] = {name: value for name, value in given.items() if value}
         return kept | ({"tools": True} if self.tools else {})
@@ -56,7 +56,7 @@ async def talk(call: PageCall) -> None:
     body = await call.json()
     wanted = _talk_request(body)
     route = await call.gateway.route(wanted.model)
-    content = await _content(call, body, wanted.text)
+    content = await _content(call, body, wanted)
     storage, history = await _conversation(call, body)
     is_busy = await call.page.run_at(history.identity.digest, history.branch) is not None
     if len(call.page.runs) >= _MAX_RUNS:
@@ -116,17 +116,17 @@ def _talk_request(body: Mapping[str, Any]) -> TalkRequest:
     return TalkRequest(model, text, system or None, _settings(body), tools)
 
 
-async def _content(call: PageCall, body: Mapping[str, Any], text: str) -> list[Any]:
+async def _content(call: PageCall, body: Mapping[str, Any], wanted: TalkRequest) -> list[Any]:
     """Returns the new message: kept attachments of a stored message, new ones, the text."""
     if field(body, "retry", bool, default=False):
         return []
     files = (await _kept(call, body)).joined(attached(body))
-    parts = [*files.parts, *([Text(text)] if text else [])]
+    parts = [*files.parts, *([Text(wanted.text)] if wanted.text else [])]
     if not parts:
         msg = "the message is empty: set `text` or attach a file"
         raise InvalidRequest(msg, status=400)
-    metadata = {KEY: {ATTACHED: files.names}} if files.names else {}
-    return [Message.user(*parts, metadata=metadata)]
+    stamp = wanted.stamp | ({ATTACHED: files.names} if files.names else {})
+    return [Message.user(*parts, metadata={KEY: stamp})]
 
 
 async def _kept(call: PageCall, body: Mapping[str, Any]) -> Attached:

@@ -46,7 +46,7 @@ from dragoman.wire.reading import Reading
 from dragoman.wire.rows import SILENT
 from dragoman.wire.target import Target
 from dragoman.wire.tolerance import Form, plain_text, readable_message, with_original
-from dragoman.wire.unsealing import EMPTIED, unsealed
+from dragoman.wire.unsealing import unsealed_message
 from dragoman.wire.writing import Writing
 
 # --- messages and the system prompt
@@ -78,13 +78,12 @@ def decode_message(wire: Any, reading: Reading) -> Message:
     if name == "system":
         return _decode_system_message(wire, parts)
     role = _ASSISTANT if name == "assistant" else _TOOL if _are_results(parts) else _USER
-    origin = None
+    extras = EMPTY if len(wire) == len(_MESSAGE) else overlay_of(wire, _MESSAGE, NAME)
+    message = make_message(role, parts, extras=extras)
     if role is _ASSISTANT and reading.has_envelopes:
-        reading.has_envelopes, parts = False, unsealed(parts, NAME)
-        origin = None if parts else EMPTIED
-    if len(wire) == len(_MESSAGE):
-        return make_message(role, parts, origin=origin)
-    return make_message(role, parts, origin=origin, extras=overlay_of(wire, _MESSAGE, NAME))
+        reading.has_envelopes = False
+        return unsealed_message(message, NAME)
+    return message
 
 
 def _decode_odd_message(wire: Any, reading: Reading) -> Message:

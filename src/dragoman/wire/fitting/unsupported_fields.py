@@ -16,7 +16,7 @@ import msgspec
 from dragoman.model.messages import Message
 from dragoman.model.parts import Part
 from dragoman.model.tools import ToolCall, ToolResult
-from dragoman.wire.dialect import dialect, is_dialect
+from dragoman.wire.dialect import dialect, is_own_dialect
 from dragoman.wire.losses import Loss
 from dragoman.wire.target import Target
 
@@ -48,10 +48,17 @@ def unsupported_field_losses(
 
 
 def unsupported_by(target: Target) -> tuple[str, ...]:
-    """The fields of parts that a target doesn't have, such as `Image.name`."""
-    if target.unsupported_part_fields or not is_dialect(target.dialect):
-        return target.unsupported_part_fields
-    found: tuple[str, ...] = getattr(dialect(target.dialect), "unsupported", ())
+    """The fields of parts that a target doesn't have, such as `Image.name`.
+
+    Those of an installed dialect are in its target.
+    """
+    told = target.unsupported_part_fields
+    return told if told or not is_own_dialect(target.dialect) else _without_rows(target.dialect)
+
+
+@cache
+def _without_rows(name: str) -> tuple[str, ...]:
+    found: tuple[str, ...] = getattr(dialect(name), "unsupported", ())
     return found
 
 

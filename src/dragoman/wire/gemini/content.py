@@ -17,6 +17,7 @@ from dragoman.model.parts import (
     Thinking,
 )
 from dragoman.model.tools import ToolCall, ToolResult
+from dragoman.wire.envelope import is_sealed
 from dragoman.wire.gemini.content_media import (
     NEAREST_DETAIL,
     AnyMedia,
@@ -142,7 +143,8 @@ def encode_part(part: AnyPart, writing: Writing) -> list[Any]:
     if body is None:
         return []
     if part.signature is not None:
-        if writing.target.has_made(writing.origin_of(part)):
+        is_envelope = writing.is_response and is_sealed(part)  # made by the front
+        if is_envelope or writing.target.has_made(writing.origin_of(part)):
             body[SIGNATURE] = part.signature
         else:
             writing.lose_here(FOREIGN_SIGNATURE)

@@ -34,13 +34,12 @@ from dragoman.wire.envelope import PREFIX
 from dragoman.wire.json_values import is_list, is_object
 from dragoman.wire.openai_chat.content import ADDRESSES
 from dragoman.wire.openai_chat.content_thinking import encode_detail, pieces
-from dragoman.wire.openai_chat.dialect import DETAILS, NAME, is_own
+from dragoman.wire.openai_chat.dialect import BLOCKS, DETAILS, NAME, is_own
 from dragoman.wire.overlay import fields_of, has_no_content, words_of
 
 _CLAUDE = Origin(dialect="anthropic")
 _GEMINI = Origin(dialect="gemini")
 _RESPONSES = "openai-responses"
-_BLOCKS = "thinking_blocks"
 _SPECIFIC = "provider_specific_fields"
 _EXTRA = "extra_content"
 _SIGNATURE = "thought_signature"
@@ -117,14 +116,14 @@ def decode_block(block: Any) -> Thinking | None:
 def _with_blocks(message: Message, parts: list[Entry], fields: dict[str, Any]) -> list[Entry]:
     """Put the thinking of `thinking_blocks` before the parts, in place of its unsigned copies."""
     specific = fields.get(_SPECIFIC)
-    copied = specific.get(_BLOCKS) if is_object(specific) else None
-    given = fields.get(_BLOCKS)
+    copied = specific.get(BLOCKS) if is_object(specific) else None
+    given = fields.get(BLOCKS)
     found = _decoded_blocks(given) or _decoded_blocks(copied)
     if not found:
         return parts
-    fields.pop(_BLOCKS, None)
+    fields.pop(BLOCKS, None)
     if is_object(specific) and (copied == given or not given):
-        known = {_BLOCKS}
+        known = {BLOCKS}
         if _is_copy(specific.get("reasoning_content"), found):
             known.add("reasoning_content")
         _keep(fields, _SPECIFIC, _without(specific, known))

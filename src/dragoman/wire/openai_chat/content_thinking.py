@@ -51,13 +51,14 @@ def decode_reasoning(wire: dict[str, Any], origin: Origin | None, used: set[str]
         return details
     if field is None:
         return []
-    used.add(field)
+    sealed = details if not any(part.text for part in details) else []
+    used.update((field, *([DETAILS] if sealed else ())))
     thought = Thinking(wire[field], origin=origin, extras=extras_of({}, NAME, text_words(field)))
     other = TEXT_FIELDS[1 - TEXT_FIELDS.index(field)]
     if wire.get(other) == text:  # some servers send both
         used.add(other)
         thought = with_copy_in(thought, other)
-    return [thought]
+    return [thought, *sealed]
 
 
 def text_words(field: str) -> tuple[str, ...]:
@@ -81,7 +82,7 @@ def encode_reasoning(parts: list[Thinking], body: dict[str, Any]) -> None:
             fields.append("reasoning" if "reasoning" in words else "reasoning_content")
         for field in fields:
             texts.setdefault(field, []).append(part.text)
-    body.update({field: "\n".join(pieces) for field, pieces in texts.items()})
+    body.update({field: "\n".join(those) for field, those in texts.items()})
     if details:
         body[DETAILS] = [encode_detail(piece) for part in details for piece in pieces(part)]
         if shown := [

@@ -31,6 +31,8 @@ NAME = "openai-chat"
 ORIGIN = Origin(dialect=NAME)
 """The origin of parts decoded from a request, whose provider is unknown."""
 DETAILS = "reasoning_details"
+BLOCKS = "thinking_blocks"
+"""LiteLLM: Claude's own blocks."""
 SHOWN = "shown"
 """The overlay word for another provider's thinking in details: clients show the text field."""
 
@@ -117,6 +119,7 @@ DESCRIPTION = Description(
     provider_tools=FORMS,
     provider_calls=CALLS,
     carried="dragoman.wire.openai_chat.carried",
+    returned_fields=frozenset({BLOCKS, "extra_content", "provider_specific_fields"}),
     messages=MessageForm(
         roles=frozenset({"system", "developer", "user", "assistant", "tool", "function"}),
         own_roles=frozenset({"developer", "tool", "function"}),

@@ -19,7 +19,7 @@ from dragoman.wire.openai_chat.content_thinking import (
     text_words,
     with_copy_in,
 )
-from dragoman.wire.openai_chat.dialect import DETAILS, NAME
+from dragoman.wire.openai_chat.dialect import BLOCKS, DETAILS, NAME
 from dragoman.wire.openai_chat.tools import ARGUMENTS, decode_signature, encode_signature
 from dragoman.wire.overlay import extras_of, with_overlay, words_of
 from dragoman.wire.stream_decoding import PartEvents
@@ -54,8 +54,11 @@ class UnknownFields:
                 self._extras = fields[key] = None
             return
         self._extras = None
-        if type(value) is dict and type(known := fields.get(key)) is dict:
-            known.update(value)
+        known = fields.get(key)
+        if key == BLOCKS:
+            fields[key] = _joined_blocks(known, value)
+        elif type(value) is dict and type(known) is dict:
+            known.update({**value, **_blocks_inside(known, value)})
         else:
             fields[key] = value
 
@@ -92,6 +95,26 @@ class UnknownFields:
             for key, value in self._fields.items()
             if key not in filled or not (value is None or value in ("", []))
         }
+
+
+def _blocks_inside(known: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
+    """LiteLLM repeats its blocks in another of its fields."""
+    return {BLOCKS: _joined_blocks(known.get(BLOCKS), more[BLOCKS])} if BLOCKS in more else {}
+
+
+def _joined_blocks(known: Any, more: Any) -> Any:
+    """LiteLLM's blocks with more pieces of them: a text ends with its signature."""
+    if not is_list(more) or not all(map(is_object, more)) or not is_list(known):
+        return more if more or not known else known
+    made = list(known)
+    for piece in more:
+        last = made[-1] if made else {}
+        text, rest = last.get("thinking"), piece.get("thinking")
+        if _is_text(last.get("signature")) or type(text) is not str or type(rest) is not str:
+            made.append(piece)
+        else:
+            made[-1] = {**last, **piece, "thinking": text + rest}
+    return made
 
 
 def is_empty(value: Any) -> bool:

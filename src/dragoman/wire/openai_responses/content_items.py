@@ -66,7 +66,7 @@ from dragoman.wire.overlay import spelled, with_guesses
 from dragoman.wire.reading import Reading
 from dragoman.wire.shown_calls import is_counterpart
 from dragoman.wire.tolerance import Form, readable_message, with_original
-from dragoman.wire.unsealing import unsealed
+from dragoman.wire.unsealing import unsealed_message
 
 # --- message items
 
@@ -408,12 +408,12 @@ class ItemReader(Reading):
     def close_run(self) -> None:
         """End the assistant's turn."""
         if self.run:
-            parts = tuple(self.run)
+            message = make_message(ASSISTANT, tuple(self.run))
             self.run = []
             if self.has_envelopes:
-                self.has_envelopes, parts = False, unsealed(parts, NAME)
-            if parts:  # else it was only a carrier of sealed state
-                self.messages.append(make_message(ASSISTANT, parts))
+                self.has_envelopes, message = False, unsealed_message(message, NAME)
+            if message.parts or message.extras:  # else it was only a carrier of sealed state
+                self.messages.append(message)
 
     def read_into_run(self, item: Any, index: int) -> None:
         """Decode an item of the assistant's turn."""

@@ -120,7 +120,6 @@ _FINISHES: dict[FinishReason, tuple[str, str | None]] = {
     FinishReason.CONTEXT_FULL: (_CUT, "max_output_tokens"),
     FinishReason.LENGTH: (_CUT, "max_output_tokens"),
     FinishReason.CONTENT_FILTER: (_CUT, "content_filter"),
-    FinishReason.OTHER: (_CUT, None),
     **{finish: (status, None) for status, finish in _BY_STATUS.items()},
 }
 _BY_REASON = {reason: finish for finish, (_, reason) in _FINISHES.items() if reason}
@@ -375,7 +374,7 @@ def end_beside(finish: FinishReason | None, parts: Iterable[AnyPart]) -> FinishR
 
 def has_equivalent(finish: FinishReason) -> bool:
     """Whether a status or reason says this finish reason and no other."""
-    return finish in _FINISHES and finish is not FinishReason.OTHER
+    return finish in _FINISHES
 
 
 def is_own(origin: Origin | None) -> bool:
@@ -397,7 +396,9 @@ def encode_finish(finish: FinishReason | None, word: str | None, *, is_own: bool
     """Encode status and reason; other dialects' original values are not used."""
     if finish is None:
         return {}
-    status, reason = _FINISHES.get(finish, (_CUT, None))  # default: a pause, a malformed call
+    status, reason = _FINISHES.get(
+        finish, (_CUT, None)
+    )  # default: unknown, a pause, a malformed call
     if is_own and word is not None and finish is FinishReason.LENGTH and word not in _BY_REASON:
         reason = None if word == _CUT else word
     if not reason:

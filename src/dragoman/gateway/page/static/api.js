@@ -12,6 +12,8 @@ export class ApiError extends Error {
   }
 }
 
+export const CUT_OFF = new ApiError('The response was cut off: the connection closed early.', 0, 'cut');
+
 let askForKey = null;
 /** Sets the function that asks the user for a key; it resolves to the key or null. */
 export function onKeyNeeded(ask) { askForKey = ask; }
@@ -91,7 +93,7 @@ export async function* events(path, options) {
   let rest = '';
   try {
     for (;;) {
-      const { done, value } = await reader.read();
+      const { done, value } = await reader.read().catch((error) => { throw error.name === 'AbortError' ? error : CUT_OFF; });
       if (done) return;
       const lines = (rest + value).split(/\r\n|\n|\r(?!$)/);
       rest = lines.pop();

@@ -1,9 +1,9 @@
 // The composer: message text, attachments, model and settings.
 import { html, useState, useRef, useLayoutEffect, useEffect, useStore, Button, toast } from './ui.js';
-import { Icon } from './icons.js';
 import { bytes } from './format.js';
 import { ModelPicker } from './model_picker.js';
 import { draft } from './draft.js';
+import { Attachment, RemoveButton } from './media.js';
 
 const MAX_FILE_BYTES = 20 * 1024 * 1024;
 const THINKING = [['', 'model default'], ['off', 'off'], ['low', 'low'], ['medium', 'medium'], ['high', 'high']];
@@ -16,8 +16,8 @@ function File({ file, onRemove }) {
     setUrl(made);
     return () => URL.revokeObjectURL(made);
   }, [file]);
-  return html`<li class="attachment">${url ? html`<img src=${url} alt="" />` : html`<${Icon} name="file" />`}<span>${file.name || file.type}</span>
-    <span class="muted">${bytes(file.size)}</span><${Button} kind="plain small" icon="close" label=${`Remove ${file.name || 'file'}`} onClick=${onRemove} /></li>`;
+  const name = file.name || file.type || 'file';
+  return html`<li><${Attachment} name=${name} size=${file.size} image=${url}><${RemoveButton} name=${name} onClick=${onRemove} /></${Attachment}></li>`;
 }
 
 export function attach(files) {
@@ -57,6 +57,7 @@ export function settingsOf(options) {
 export function Composer({ busy, models, model, setModel, options, setOptions, tools, onPrompts, onSend, onStop, onUp, inputRef }) {
   const { text, files } = useStore(draft);
   const [open, setOpen] = useState(false);
+  const isSet = Boolean(options.system) || Object.keys(settingsOf(options)).length > 0;
   const picker = useRef(null);
   useLayoutEffect(() => { const box = inputRef.current; box.style.height = 'auto'; box.style.height = `${Math.min(box.scrollHeight, 320)}px`; }, [text]);
   const send = () => {
@@ -81,12 +82,12 @@ export function Composer({ busy, models, model, setModel, options, setOptions, t
     <div class="row">
       <input type="file" multiple hidden ref=${picker} onChange=${choose} aria-label="Files to attach" />
       <${Button} kind="plain" icon="clip" label="Attach files" onClick=${() => picker.current.click()} />
-      <${Button} kind="plain" icon="options" label="Options" aria-expanded=${open} aria-controls="options" onClick=${() => setOpen(!open)} />
+      <${Button} kind=${isSet ? 'plain set' : 'plain'} icon="options" label=${isSet ? 'Options (changed)' : 'Options'} aria-expanded=${open} aria-controls="options" onClick=${() => setOpen(!open)} />
       ${onPrompts && html`<${Button} kind="plain" icon="prompts" label="Prompts" onClick=${onPrompts} />`}
       <${ModelPicker} models=${models} value=${model} onChange=${setModel} />
       <span class="grow"></span>
       ${busy ? html`<${Button} kind="primary stop" icon="stop" label="Stop (Escape)" onClick=${onStop} />`
-        : html`<${Button} kind="primary" icon="send" label="Send (Enter)" disabled=${!text.trim() && !files.length} onClick=${send} />`}
+        : html`<${Button} kind="primary" icon="send" label="Send (Enter)" aria-disabled=${!text.trim() && !files.length} onClick=${send} />`}
     </div>
   </div>`;
 }

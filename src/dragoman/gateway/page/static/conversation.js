@@ -1,23 +1,24 @@
 // State of the open conversation: loading, sending messages, branches. It lives outside the views,
 // so a response keeps streaming while another view is open.
-import { ask, events, fileAsBase64 } from './api.js';
+import { CUT_OFF, ask, events, fileAsBase64 } from './api.js';
 import { prepared } from './markdown.js';
 import { store, announce, failed, toast } from './ui.js';
 import { draft } from './draft.js';
-import { changed, go, onChangeElsewhere, place } from './state.js';
+import { changed, gateway, go, onChangeElsewhere, place } from './state.js';
 
 const FIRST = 40; // messages in the first page: slightly more than a screenful
 const PAGE = 200;
 const RECONNECT = 500; // milliseconds
-const CUT_OFF = { message: 'The response was cut off: the connection closed early.' };
-const NOTHING = { id: null, title: '', firstLine: '', tags: [], pinned: false, model: '', branch: null, branches: [], messages: [], hasMore: false, loading: false, live: null, error: null, unanswered: false };
+const BUSY = 409;
+const LONG = 1_000_000; // characters of attachments: sending them may take longer than waiting for an answer
+const NOTHING = { id: null, title: '', firstLine: '', tags: [], pinned: false, model: '', options: null, branch: null, branches: [], messages: [], hasMore: false, loading: false, live: null, error: null, unanswered: false };
 
 export const conversation = store(NOTHING);
 const now = () => conversation.value;
 
-/** The model that was chosen for the next response, by conversation; null is a new one. */
+/** The model and the options that were chosen for the next response, by conversation; null is a new one. */
 export const chosen = store(new Map());
-export const choose = (id, model) => chosen.set((all) => new Map(all).set(id, model));
+export const choose = (id, change) => chosen.set((all) => new Map(all).set(id, { ...all.get(id), ...change }));
 
 let opening = 0;
 export async function open(id, branch) {
@@ -38,7 +39,7 @@ export async function open(id, branch) {
 
 const textsOf = (messages) => messages.flatMap((view) => view.parts.filter((part) => part.kind === 'text').map((part) => part.text));
 const isUnanswered = (found) => !found.run && found.messages.at(-1)?.role === 'user';
-const shaped = (found) => ({ id: found.id, title: found.title ?? '', firstLine: found.first_line ?? '', tags: found.tags ?? [], pinned: found.pinned, model: found.route ?? '', branch: found.branch, branches: found.branches ?? [], messages: found.messages, hasMore: found.has_more });
+const shaped = (found) => ({ id: found.id, title: found.title ?? '', firstLine: found.first_line ?? '', tags: found.tags ?? [], pinned: found.pinned, model: found.route ?? '', options: found.options, branch: found.branch, branches: found.branches ?? [], messages: found.messages, hasMore: found.has_more });
 
 let loading = null;
 /** Loads a page of messages before the first one. */
@@ -75,13 +76,14 @@ export async function rename(id, title) {
 }
 
 const entitled = new Set();
-/** Lets the gateway's model write a title for a conversation without one; without it, the first line is shown. */
-export async function entitle(id) {
-  if (entitled.has(id)) return;
+/** After a response, lets the gateway's model write a title if there is none; without it, the first line is shown. */
+async function entitle() {
+  const { id, title } = now();
+  if (title || entitled.has(id) || !gateway.value.info?.writes_titles) return;
   entitled.add(id);
   try {
-    const { title } = await ask(`conversations/${encodeURIComponent(id)}/title`, { method: 'POST', body: {} });
-    if (now().id === id) conversation.patch({ title });
+    const written = await ask(`conversations/${encodeURIComponent(id)}/title`, { method: 'POST', body: {} });
+    if (now().id === id) conversation.patch({ title: written.title });
     changed();
   } catch { entitled.delete(id); /* the next response is another chance */ }
 }
@@ -114,7 +116,7 @@ export async function talk({ text = '', files = [], kept = null, model, system, 
   const before = after === null ? messages : after === '' ? [] : messages.slice(0, messages.findIndex((one) => one.id === after) + 1);
   const parts = [...(kept?.places ?? []).map((place) => kept.view.parts[place]), ...attachments.map(({ name, mime }) => ({ kind: 'file', name, mime })), ...(text ? [{ kind: 'text', text }] : [])];
   const waiting = retry ? [] : [{ id: 'pending', role: 'user', parts }];
-  conversation.patch({ messages: [...before, ...waiting], live: { run: null, parts: [], approvals: [], sent: null, model, control }, error: null, unanswered: false });
+  conversation.patch({ messages: [...before, ...waiting], live: { run: null, parts: [], approvals: [], sent: null, model, control, isLong: attachments.some(({ data }) => data.length > LONG) }, error: null, unanswered: false });
   const body = { conversation: id, branch, model, text, attachments, kept: kept?.places.length ? { message: kept.view.id, parts: kept.places } : undefined, after, retry, system: system || undefined, settings, tools };
   let [stored, run, isStored] = [id, null, retry];
   const failure = await taken(control, events('talk', { method: 'POST', body, signal: control.signal }), (event) => {
@@ -132,6 +134,8 @@ export async function talk({ text = '', files = [], kept = null, model, system, 
     const earlier = now().messages.slice(0, Math.max(0, now().messages.findIndex((one) => one.id === messages[0]?.id))); // loaded meanwhile
     if (now().id === id && !now().live) conversation.patch({ messages: [...earlier, ...messages], unanswered: false });
     draft.set((newer) => ({ text: [text, newer.text].filter(Boolean).join('\n\n'), files: [...files, ...newer.files] }));
+    if (failure?.status === BUSY) failed(failure); // of another tab, whose message and answer are shown
+    if (failure?.status === BUSY && now().id === id && !now().live) { conversation.patch({ error: null }); refreshed(); }
   }
   changed(stored);
 }
@@ -151,6 +155,7 @@ async function follow(run) {
 /** After a lost connection: the run goes on without it, or has ended and is stored. */
 async function resume(control, failure) {
   await new Promise((done) => { setTimeout(done, RECONNECT); });
+  while (document.hidden) await new Promise((done) => { document.addEventListener('visibilitychange', done, { once: true }); });
   if (!isShown(control)) return;
   const { id, branch } = now();
   const found = await ask(`conversations/${encodeURIComponent(id)}`, { query: { branch, limit: FIRST } }).catch(() => null);
@@ -158,7 +163,11 @@ async function resume(control, failure) {
   if (!found) { finish(failure); return; }
   conversation.patch({ live: null });
   update(found);
+  if (!found.run && !isUnanswered(found)) entitle();
 }
+
+// All tabs of a browser share six connections to a gateway: one that nobody sees reads no events.
+document.addEventListener('visibilitychange', () => { if (document.hidden && (now().live?.isFollowed || readers.has(now().live?.run))) now().live.control.abort(); });
 
 let drawing = null;
 /** Schedules a render: batches the deltas of 40 ms. */
@@ -176,11 +185,11 @@ const titleOf = ([{ parts } = { parts: [] }]) => (parts.find((part) => part.kind
 const HANDLERS = {
   run(event, live) {
     Object.assign(live, { run: event.run, model: event.model ?? live.model });
+    if (live.isStopping) stop();
     if (event.branch !== undefined) conversation.patch({ branch: event.branch });
     if (event.conversation && event.conversation !== now().id) {
       const isHere = place.value.view === 'talk' && (place.value.id || null) === now().id;
-      choose(event.conversation, live.model); // what was chosen for the new conversation is this one's
-      choose(null, '');
+      chosen.set((all) => new Map(all).set(event.conversation, { ...all.get(null), model: live.model }).set(null, {})); // it was chosen for this one
       conversation.patch({ id: event.conversation, firstLine: titleOf(now().messages) });
       if (isHere) go('talk', event.conversation);
     }
@@ -210,6 +219,7 @@ const HANDLERS = {
     if (view) settle(view, false);
     conversation.patch({ live: null });
     announce('Response complete');
+    entitle();
   },
   error(event) { finish(event); },
 };
@@ -256,7 +266,11 @@ onChangeElsewhere((id) => { if ((id ?? now().id) === now().id && !now().live && 
 export async function stop() {
   const { live } = now();
   if (!live) return;
-  if (!live.run) { live.control.abort(); return; }
+  if (!live.run) { // it may have been sent, and the answer would go on unseen: it is stopped once it begins
+    if (live.isStopping || live.isLong) live.control.abort();
+    else { live.isStopping = true; announce('Stopping'); soon(); }
+    return;
+  }
   try { await ask(`talk/${encodeURIComponent(live.run)}/stop`, { method: 'POST', body: {} }); } catch (error) { live.control.abort(); failed(error); }
 }
 

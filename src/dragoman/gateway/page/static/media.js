@@ -3,7 +3,7 @@ import { blob, save } from './api.js';
 import { html, useState, useEffect, Button, failed } from './ui.js';
 import { Icon } from './icons.js';
 import { bytes } from './format.js';
-import { visible } from './text.js';
+import { spelled, visible } from './text.js';
 
 const SHOWN = { image: /^image\/(?:png|jpeg|gif|webp|avif|bmp)$/, audio: /^audio\//, video: /^video\// };
 
@@ -19,6 +19,20 @@ function useBlob(path, wanted) {
   return url;
 }
 
+/** A file's name and size, with a picture in place of the icon if there is one. */
+export function Attachment({ name, size, image, children }) {
+  return html`<span class="attachment">${image ? html`<img src=${image} alt="" />` : html`<${Icon} name="file" />`}
+    <span class="clip" title=${spelled(name)}>${visible(name)}</span>${size ? html`<span class="muted">${bytes(size)}</span>` : null}${children}</span>`;
+}
+
+export function RemoveButton({ name, onClick }) { return html`<${Button} kind="plain small" icon="close" label=${`Remove ${spelled(name)}`} onClick=${onClick} />`; }
+
+/** An attachment of a stored message that may be removed from the edited one. */
+export function KeptAttachment({ part, onRemove }) {
+  const name = part.name || part.kind;
+  return html`<${Attachment} name=${name} size=${part.size} image=${useBlob(part.url, SHOWN.image.test(part.mime ?? ''))}><${RemoveButton} name=${name} onClick=${onRemove} /></${Attachment}>`;
+}
+
 export function Media({ part }) {
   const kind = SHOWN[part.kind]?.test(part.mime ?? '') ? part.kind : 'file';
   const url = useBlob(part.url, kind !== 'file');
@@ -27,7 +41,5 @@ export function Media({ part }) {
   if (url && kind === 'audio') return html`<audio controls src=${url} aria-label=${name}></audio>`;
   if (url && kind === 'video') return html`<video controls src=${url} aria-label=${name}></video>`;
   const load = () => blob(part.url).then((content) => save(content, part.name || 'file')).catch(failed);
-  return html`<span class="attachment"><${Icon} name="file" /><span>${visible(name)}</span>
-    ${part.size ? html`<span class="muted">${bytes(part.size)}</span>` : null}
-    ${part.url && html`<${Button} kind="plain small" icon="import" label=${`Download ${name}`} onClick=${load} />`}</span>`;
+  return html`<${Attachment} name=${name} size=${part.size}>${part.url && html`<${Button} kind="plain small" icon="import" label=${`Download ${spelled(name)}`} onClick=${load} />`}</${Attachment}>`;
 }

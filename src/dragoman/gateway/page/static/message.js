@@ -3,7 +3,7 @@ import { html, memo, useState, useRef, useEffect, Button, CopyButton, Some } fro
 import { exactly } from './api.js';
 import { Icon } from './icons.js';
 import { Markdown } from './markdown.js';
-import { Media } from './media.js';
+import { KeptAttachment, Media } from './media.js';
 import { Plain } from './plain.js';
 import { visible } from './text.js';
 import { cost, compact, exact, when } from './format.js';
@@ -68,20 +68,23 @@ const keptOf = (view) => view.parts.flatMap((part, index) => (part.kind === 'tex
 function Editor({ view, text, onSend, onCancel }) {
   const ref = useRef(null);
   const [kept, setKept] = useState(() => keptOf(view));
-  const send = () => (ref.current.value.trim() || kept.length) && onSend(ref.current.value, kept);
-  const nameOf = (part) => visible(part.name || part.kind);
+  const send = () => {
+    if (!ref.current.value.trim() && !kept.length) return;
+    document.querySelector(matchMedia('(pointer: fine)').matches ? '.composer > textarea' : '.thread').focus(); // this message goes; no keyboard on the screen
+    onSend(ref.current.value, kept);
+  };
+  const cancel = () => { ref.current.closest('[data-message]').focus(); onCancel(); };
   useEffect(() => { ref.current.focus(); ref.current.setSelectionRange(text.length, text.length); }, []);
   const keys = (event) => {
     event.stopPropagation();
-    if (event.key === 'Escape') onCancel();
+    if (event.key === 'Escape') cancel();
     if (event.key === 'Enter' && !event.shiftKey && !event.isComposing) { event.preventDefault(); send(); }
   };
   return html`<div class="editor">
-    ${kept.length > 0 && html`<ul class="attachments" aria-label="Attached files">${kept.map((index) => html`<li key=${index} class="attachment"><${Icon} name="file" /><span>${nameOf(view.parts[index])}</span>
-      <${Button} kind="plain small" icon="close" label=${`Remove ${nameOf(view.parts[index])}`} onClick=${() => setKept(kept.filter((one) => one !== index))} /></li>`)}</ul>`}
+    ${kept.length > 0 && html`<ul class="attachments" aria-label="Attached files">${kept.map((index) => html`<li key=${index}><${KeptAttachment} part=${view.parts[index]} onRemove=${() => setKept(kept.filter((one) => one !== index))} /></li>`)}</ul>`}
     <textarea ref=${ref} rows="4" aria-label="Edit the message" onKeyDown=${keys}>${text}</textarea>
     <div class="row"><p class="muted grow">Creates a new branch. The original message is kept.</p>
-    <${Button} text="Cancel" onClick=${onCancel} /><${Button} kind="primary" text="Send" onClick=${send} /></div></div>`;
+    <${Button} text="Cancel" onClick=${cancel} /><${Button} kind="primary" text="Send" onClick=${send} /></div></div>`;
 }
 
 /** `act`: { edit(view, text, kept), retry(view), sent(view), fork(view), lens(view), switchBranch(number) } */

@@ -3,7 +3,7 @@ import { html, useState, useEffect, useRef, useMemo, useStore, Button, Dialog, M
 import { Icon } from './icons.js';
 import { ask } from './api.js';
 import { gateway, place, go, lensSource, changes, changed, address, firstModel, firstModelTold } from './state.js';
-import { conversation, chosen, choose, open, loadEarlier, reach, switchBranch, talk, stop, rename, entitle } from './conversation.js';
+import { conversation, chosen, choose, open, loadEarlier, reach, switchBranch, talk, stop, rename } from './conversation.js';
 import { draft } from './draft.js';
 import { Composer, attach, optionsOf, settingsOf } from './composer.js';
 import { Thread } from './thread.js';
@@ -18,21 +18,17 @@ export function Talk() {
   const { info, models } = useStore(gateway);
   const { id, query } = useStore(place);
   const shown = useStore(conversation);
-  const [options, setOptions] = useState(NO_OPTIONS);
   const [sent, setSent] = useState(null);
   const input = useRef(null);
   const thread = useRef(null);
-  const model = useStore(chosen).get(shown.id) || shown.model || (shown.loading ? '' : firstModel());
+  const own = useStore(chosen).get(shown.id) ?? {};
+  const model = own.model || shown.model || (shown.loading ? '' : firstModel());
+  const options = own.options ?? keptOptions(shown.options);
+  const setOptions = (changed) => choose(shown.id, { options: changed });
 
   useEffect(() => { if ((id || null) !== conversation.value.id) open(id || null); }, [id]);
   useEffect(() => { if (!id) input.current?.focus(); }, [id]);
   useEffect(() => { if (id && query.message) reach(query.message).then((there) => there && thread.current.reveal(query.message, 'center')); }, [id, query.message, shown.loading]);
-
-  const answering = useRef(false);
-  useEffect(() => { // after a response, not on opening what was held long ago
-    if (answering.current && !shown.live && shown.id && !shown.title && !shown.error && info?.writes_titles) entitle(shown.id);
-    answering.current = Boolean(shown.live);
-  }, [Boolean(shown.live)]);
 
   const request = async (more) => talk({ model: model || await firstModelTold(), system: options.system, settings: settingsOf(options), tools: options.tools, ...more });
   const act = useMemo(() => ({}), []);
@@ -56,8 +52,7 @@ export function Talk() {
   const openPrompts = () => import('./prompts.js').then(({ Prompts }) => setPrompts({ Prompts })).catch(failed);
   const usePrompt = ({ text, system, model: wanted, settings }) => {
     draft.patch({ text });
-    setOptions((old) => ({ ...old, ...optionsOf(settings), ...(system && { system }) }));
-    if (wanted) choose(shown.id, wanted);
+    choose(shown.id, { options: { ...options, ...optionsOf(settings), ...(system && { system }) }, ...(wanted && { model: wanted }) });
   };
   const drop = useDrop((given) => { attach(given); input.current?.focus(); });
   return html`<div class="talk">
@@ -65,7 +60,7 @@ export function Talk() {
     <section class=${`conversation ${drop.over ? 'dropping' : ''}`} aria-label="Conversation" ...${drop.handlers}>
       <${Head} shown=${shown} />
       <${Thread} shown=${shown} act=${act} info=${info} control=${thread} />
-      <${Composer} busy=${Boolean(shown.live)} models=${models} model=${model} setModel=${(id) => choose(shown.id, id)}
+      <${Composer} busy=${Boolean(shown.live)} models=${models} model=${model} setModel=${(id) => choose(shown.id, { model: id })}
         options=${options} setOptions=${setOptions} tools=${info?.tools} inputRef=${input} onStop=${stop} onPrompts=${info?.has_prompts ? openPrompts : null}
         onSend=${(text, given) => request({ text, files: given })} onUp=${() => thread.current.reveal(shown.messages.findLast((one) => one.role === 'user')?.id)} />
       ${drop.over && html`<div class="drop-hint" aria-hidden="true">Drop to attach</div>`}
@@ -74,6 +69,9 @@ export function Talk() {
     ${sent && html`<${sent.SentDrawer} conversation=${shown.id} view=${sent.view} onClose=${() => setSent(null)} />`}
   </div>`;
 }
+
+/** The options of the last request in a conversation. */
+const keptOptions = (kept) => (kept ? { ...NO_OPTIONS, ...optionsOf(kept.settings), system: kept.system, tools: kept.tools } : NO_OPTIONS);
 
 /** The id of the last matching message before this one, which may not be loaded yet; '' if there is none. */
 async function idBefore(view, matches) {

@@ -82,7 +82,7 @@ function Welcome({ info }) {
 function Live({ live, results }) {
   const parts = live.parts.filter(Boolean);
   return html`<article class="message assistant live" aria-busy="true" aria-label="Response in progress">
-    <header><span class="who">${visible(live.model ?? '')}</span>${live.sent && html`<${SentNote} sent=${live.sent} />`}</header>
+    <header><span class="who">${visible(live.model ?? '')}</span>${live.sent && html`<${SentNote} sent=${live.sent} />`}${live.isStopping && html`<span class="tag">stopping …</span>`}</header>
     <div class="parts">${parts.map((part, index) => html`<${Part} key=${index} part=${part} live=${index === parts.length - 1} isComing results=${results} />`)}
       ${!live.approvals.length && html`<span class="pulse" role="img" aria-label="Generating"></span>`}</div>
     ${live.approvals.map((call) => html`<${Approval} key=${call.call_id} call=${call} />`)}
