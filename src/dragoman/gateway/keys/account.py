@@ -76,17 +76,17 @@ class Account(msgspec.Struct, array_like=True, dict=True):
         self.held[reservation.id] = held
         self.rates = decided
         _count(live.sums, held, 1)
-        self.__dict__["live"] = live._replace(until=min(live.until, until))
+        vars(self)["live"] = live._replace(until=min(live.until, until))
         return True, None
 
     def _live(self, now: float) -> _Live:
-        live: _Live | None = self.__dict__.get("live")
+        live: _Live | None = vars(self).get("live")
         if live is None or not live.since <= now < live.until:
             held = [each for each in self.held.values() if each[3] > now]
             live = _Live(now, min((each[3] for each in held), default=now + LEASE), {})
             for each in held:
                 _count(live.sums, each, 1)
-            self.__dict__["live"] = live
+            vars(self)["live"] = live
         return live
 
     def live(self, now: float) -> list[Held]:
@@ -113,7 +113,7 @@ class Account(msgspec.Struct, array_like=True, dict=True):
         held = self.held.pop(reservation.id, None)
         if held is None:
             return False
-        live: _Live | None = self.__dict__.get("live")
+        live: _Live | None = vars(self).get("live")
         if live is not None and held[3] >= live.until:
             _count(live.sums, held, -1)
         limit, more = reservation.key.tokens_per_minute, tokens - reservation.tokens
@@ -128,7 +128,7 @@ class Account(msgspec.Struct, array_like=True, dict=True):
         known = [id for id in ids if id in held]
         for id in known:
             held[id] = (*held[id][:3], now + LEASE)
-        self.__dict__.pop("live", None)
+        vars(self).pop("live", None)
         return bool(known), None
 
     def sweep(self, now: float) -> tuple[bool, None]:

@@ -93,7 +93,7 @@ class MariaDBShelf:
             host, port = parts.hostname or "127.0.0.1", parts.port or 3306
             connections, self._seconds = int(given["connections"]), float(given["timeout"])
         except ValueError:
-            connections = 0
+            host, port, connections = "", 0, 0
         is_known = {*given} == {*_OPTIONS} and given["tls"] in {"yes", "no"}
         if connections < 1 or not (is_known and self._seconds > 0 and parts.path.strip("/")):
             raise InvalidInputError(_INVALID)
