@@ -37,6 +37,21 @@ def _stream(item: dict[str, Any], *between: dict[str, Any]) -> tuple[dict[str, A
     )
 
 
+def _untyped(
+    item: dict[str, Any], *between: dict[str, Any], where: str
+) -> tuple[dict[str, Any], ...]:
+    """The stream, without the type of the item in one of its events."""
+    place = {"start": 1, "end": -2, "last event": -1}[where]
+    events = [*_stream(item, *between)]
+    bare = {key: value for key, value in item.items() if key != "type"}
+    if where == "last event":
+        events[place] = {**events[place], "response": _response(bare)}
+    else:
+        given = events[place]["item"]
+        events[place] = {**events[place], "item": {k: v for k, v in given.items() if k != "type"}}
+    return tuple(events)
+
+
 _DELTA: dict[str, Any] = {
     "type": "response.output_text.delta", "output_index": 0, "content_index": 0,
     "item_id": "msg_1", "delta": "Warm.",
@@ -50,6 +65,14 @@ def calls_weather(outcome: Outcome) -> None:
             assert each.seen is not None
             calls = [part for part in each.seen.message.parts if isinstance(part, ToolCall)]
             assert [call.name for call in calls] == ["weather"]
+
+
+def says_it_once(outcome: Outcome) -> None:
+    """The client sees the text, once, streamed and whole."""
+    for each in (outcome, outcome.whole):
+        assert each is not None
+        assert each.seen is not None
+        assert each.seen.text == "Warm."
 
 
 def shows_a_picture(outcome: Outcome) -> None:
@@ -107,6 +130,19 @@ ROWS = (
             _response({"call_id": "call_1", "name": "weather", "arguments": "{}"}),
         ),
         (calls_weather,),
+    ),
+    *(
+        Row(
+            f"A streamed {item['type']} without a type at its {where} is not shown or run twice",
+            "the same, for the next field",
+            Stream("openai-responses", _untyped(item, *events, where=where)),
+            (claim,),
+        )
+        for where in ("start", "end", "last event")
+        for item, events, claim in (
+            (_CALLED | {"arguments": "{}"}, (), calls_weather),
+            (_SAID, (_DELTA,), says_it_once),
+        )
     ),
     Row(
         "A picture without an id is a picture",

@@ -41,6 +41,8 @@ _PIECES = frozenset({"type", "text", "partial_json", "thinking", "signature", "c
 # --- content blocks between their start and their stop
 
 GROWING = Growing(BLOCKS)
+_DELTA_OF = {field: kind for kind, field in GROWING.texts.items()}
+"""The type of a delta that says none, by its field."""
 _BARE_DELTA = frozenset({"type", "index", "delta", _PADDING})
 _BARE_PIECE = 2  # fields of a delta: its type and its value
 
@@ -281,13 +283,23 @@ class StreamDecoder(FrameDecoder[SseEvent]):
         self._blocks[index] = self._last = growing
         return growing
 
+    def _block_at(self, index: int | None) -> GrowingBlock | None:
+        """The block with an index; if none has, the one that began without any."""
+        last = self._blocks.get(None)
+        if index not in self._blocks and last is not None and last.is_open:
+            self._blocks[index] = self._blocks.pop(None)
+        return self._blocks.get(index)
+
     def _block_delta(self, wire: Block) -> None:
         delta: Any = wire.get("delta")
         index = wire.get("index")
-        block = self._blocks.get(index) if type(index) is int else self._last
+        block = self._block_at(index) if type(index) is int else self._last
         if not isinstance(delta, dict):
             self._emit(events.OpaqueEvent(NAME, wire))
             return
+        if "type" not in delta:
+            kinds = [kind for field, kind in _DELTA_OF.items() if field in delta]
+            delta = {"type": kinds[0], **delta} if len(kinds) == 1 else delta
         if block is None or not block.is_open:
             start = unannounced_block(delta)
             if start is None:
@@ -309,7 +321,7 @@ class StreamDecoder(FrameDecoder[SseEvent]):
 
     def _block_stop(self, wire: Block) -> None:
         index = _index(wire)
-        self._stop(self._last if index is None else self._blocks.get(index))
+        self._stop(self._last if index is None else self._block_at(index))
         self._emit_unknown(wire, _STOP)
 
     def _stop(self, block: GrowingBlock | None) -> None:

@@ -335,9 +335,9 @@ def decode_output_item(
     return reader.run[previous is not None :]
 
 
-def _likely_call(item: dict[str, Any]) -> str | None:
+def likely_call(item: dict[str, Any]) -> str | None:
     """The type of a call that says none."""
-    if "type" in item or "role" in item or type(item.get("name")) is not str:
+    if "type" in item or type(item.get("call_id")) is not str:
         return None
     if type(item.get("arguments")) is str:
         return "function_call"
@@ -419,7 +419,7 @@ class ItemReader(Reading):
         """Decode an item of the assistant's turn."""
         self.calls.at(index)
         kind = item.get("type", "message") if isinstance(item, dict) else None
-        if kind == "message" and (made := _likely_call(item)) is not None:
+        if kind == "message" and (made := likely_call(item)) is not None:
             call = decode_call({**item, "type": made}, self)
             parts: Any = call and [with_original(call, NAME, [[["type"], made]])]
         else:

@@ -19,7 +19,11 @@ from dragoman.model.derived_ids import UNKNOWN_RESPONSE, derived_call_id
 from dragoman.model.jsontext import dumps
 from dragoman.model.parts import Opaque, ServerToolCall
 from dragoman.model.tools import ToolCall
-from dragoman.wire.openai_responses.content_items import decode_output_item, is_reasoning_text
+from dragoman.wire.openai_responses.content_items import (
+    decode_output_item,
+    is_reasoning_text,
+    likely_call,
+)
 from dragoman.wire.openai_responses.dialect import ORIGIN
 from dragoman.wire.openai_responses.tools_calls import TYPES
 from dragoman.wire.openai_responses.tools_client import begun
@@ -116,7 +120,8 @@ class GrowingItem:
         """A start with the ids of this item after its end, of which nothing has followed."""
         self.before = output.last
         """The part before the item."""
-        self.kind: Any = wire.get("type")
+        wire = _typed(wire)
+        self.kind: Any = wire["type"]
         self.id: Any = wire.get("id")
         self.fields = _fields(wire)
         """The lists that hold its parts; empty if the item is itself a part."""
@@ -208,7 +213,7 @@ class GrowingItem:
 
     def is_named_by(self, wire: Item) -> bool:
         """Whether a start or an end has the type and the ids of the item."""
-        is_same = self.kind == wire.get("type") and self.id == wire.get("id")
+        is_same = _is_same(self, wire) and self.id == wire.get("id")
         is_call = self._wire.get("call_id") == wire.get("call_id")
         return is_same and is_call and type(self.id) is str
 
@@ -219,6 +224,8 @@ class GrowingItem:
 
     def settle(self, wire: Any, previous: AnyPart | None) -> None:
         """Set the final form of the item, decoded like one of a whole response."""
+        if isinstance(wire, dict) and wire.get("type") is None:
+            wire = {**wire, "type": self.kind}
         # The only properties of the previous part that affect decoding.
         follows = None if previous is None else (type(previous), previous.item_id)
         settled, known = (follows, self._output.identity, wire), self._settled
@@ -364,7 +371,7 @@ class Items:
         is_over = item is not None and item.is_done
         if is_over and item is not None and item.is_call and item.is_named_by(wire):
             is_over = False
-        if item is None or is_over or item.kind != wire.get("type"):
+        if item is None or is_over or not _is_same(item, wire):
             item = self._add(self._free() if index is None else index, wire)
         item.settle(wire, item.before)
 
@@ -377,8 +384,9 @@ class Items:
             named.setdefault(each.id, deque()).append(each)
         previous: AnyPart | None = None
         for index, wire in enumerate(output if isinstance(output, list) else ()):
-            having_id = named.get(_id_of(wire))
-            item = having_id.popleft() if having_id else None
+            having_id, item = named.get(_id_of(wire)), None
+            while having_id and not _is_same(item, wire):
+                item = having_id.popleft()
             if not _is_same(item, wire):  # ids may change from event to event, indexes don't
                 item = ordered[index] if index < len(ordered) else None
             if item is None or item in settled or not _is_same(item, wire):
@@ -408,4 +416,16 @@ def _id_of(wire: Any) -> str | None:
 
 
 def _is_same(item: GrowingItem | None, wire: Any) -> bool:
-    return item is not None and isinstance(wire, dict) and item.kind == wire.get("type")
+    if item is None or not isinstance(wire, dict):
+        return False
+    kind = wire.get("type")
+    return bool(kind is None or kind == item.kind)
+
+
+def _typed(wire: Item) -> Item:
+    """The item with the type that its fields have, if it says none."""
+    if wire.get("type") is not None:
+        return wire
+    wire = {key: value for key, value in wire.items() if key != "type"}
+    is_thought = "summary" in wire and "content" not in wire
+    return {**wire, "type": likely_call(wire) or ("reasoning" if is_thought else "message")}
