@@ -257,7 +257,7 @@ function placed(flow) {
     const shift = (own.indexOf(link) - (own.length - 1) / 2) * 24;
     const ends = isBack ? [edge.to, edge.from] : [edge.from, edge.to];
     const line = [ends[0], ...points.slice(1, -1), ends[1]].map((one) => ({ ...one, x: one.x + (isAcross ? 0 : shift), y: one.y + (isAcross ? shift : 0) }));
-    link.at = middle(line[0], line[1]);
+    link.at = middle(edgeOf(line[0], line[1]), edgeOf(line[1], line[0]));
     shapes.push(...linked(edge, isBack ? line.reverse() : line));
   }
   for (const { from } of flow.edges.filter((edge) => edge.from === edge.to)) shapes.push(...loop(from));
