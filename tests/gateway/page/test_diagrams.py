@@ -35,9 +35,37 @@ SEQUENCE = """sequenceDiagram
     end
     Note over U,G: nothing is lost
 """
+GROUPS = """flowchart TD
+    user([User]) -->|asks| gw
+    subgraph cloud [The <b>cloud</b>]
+      direction LR
+      gw[Gateway] --> api[Server]
+      subgraph data [Data]
+        db[(Store)]
+      end
+      api --> db
+    end
+    subgraph Two words
+      prom[Metrics]
+    end
+    cloud --> audit[Audit]
+    api --> prom
+"""
+STATES = """stateDiagram-v2
+    [*] --> Still
+    Still --> Moving : go on
+    Moving --> [*]
+    state "Stands still" as Still
+    state Moving {
+      slow --> fast: more
+    }
+"""
 SOURCES = {
     "another kind": 'pie title Pets\n  "Dogs" : 3',
-    "a subgraph": "graph TD\n subgraph one\n A-->B\n end",
+    "an open subgraph": "graph TD\n subgraph one\n A-->B",
+    "a link of a subgraph to its own node": "graph TD\n subgraph one\n A-->B\n end\n one-->A",
+    "too many subgraphs": "graph TD\n" + "".join(f"subgraph s{n}\nn{n}\nend\n" for n in range(50)),
+    "a note of a state": "stateDiagram-v2\n [*] --> A\n note right of A: x",
     "a malformed link": "graph TD\n A ->-> B",
     "an open frame": "sequenceDiagram\n loop often\n A->>B: x",
     "too many nodes": "graph TD\n" + "\n".join(f"n{each} --> n{each + 1}" for each in range(400)),
@@ -91,6 +119,42 @@ def test_nodes_do_not_cover_each_other(looking: Looking, mock: Mock) -> None:
         ends = [each[side] for each in boxes]
         assert ends[0] == (min if side in {"top", "left"} else max)(ends)
         page.goto("about:blank")
+
+
+def test_subgraphs_are_frames(looking: Looking, mock: Mock) -> None:
+    """Around their nodes and no others, with their titles; links lead into them and to them."""
+    page = shown(looking, mock, GROUPS)
+    assert {"The <b>cloud</b>", "Data", "Two words", "asks"} <= set(
+        page.locator(".diagram text").all_text_contents()
+    )
+    places = """(all) => all.map((one) => {
+      const { left, right, top, bottom } = one.getBoundingClientRect();
+      return { left, right, top, bottom };
+    })"""
+    frames = page.locator(".diagram .frame").evaluate_all(places)
+    nodes = page.locator(".diagram .node").evaluate_all(places)
+    held = [
+        [
+            number
+            for number, one in enumerate(nodes)
+            if frame["left"] < one["right"] and one["left"] < frame["right"]
+            and frame["top"] < one["bottom"] and one["top"] < frame["bottom"]
+        ]
+        for frame in frames
+    ]  # fmt: skip
+    assert held == [[1, 2, 3], [3], [4]]  # of user, gw, api, db, prom, audit
+    assert page.locator(".diagram .link").count() == 5
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_states_are_drawn(looking: Looking, mock: Mock) -> None:
+    """Their names, what leads from one to another, and the states within a state."""
+    page = shown(looking, mock, STATES)
+    said = set(page.locator(".diagram text").all_text_contents())
+    assert {"Stands still", "go on", "Moving", "slow", "fast", "more"} <= said
+    assert page.locator(".diagram .frame").count() == 1
+    assert page.locator(".diagram circle").count() == 2
+    assert page.locator(".diagram .link").count() == 4
 
 
 def test_a_sequence_is_drawn(looking: Looking, mock: Mock) -> None:

@@ -256,3 +256,22 @@ def test_a_newline_is_a_line_break(flow: Flow) -> None:
     until(page, "document.querySelectorAll('.message.assistant .md br').length === 2")
     lines = page.locator(".message.assistant .md p").first.inner_text()
     assert lines == "Roses are red\nViolets are blue"
+
+
+def test_hidden_characters_of_names_are_seen_everywhere(flow: Flow) -> None:
+    """In the list, whose row of a conversation without a title has one line, and in the lens."""
+    flow.gateway.talk("a\u202egnp.exe", model="echo:")
+    page = flow.looking.go("#/history", ".history-row")
+    assert page.locator(".history-row .title").inner_text() == "aU+202Egnp.exe"
+    assert page.locator(".history-row .first").count() == 0
+    page.goto(f"{flow.looking.address}#/lens")
+    button = page.locator(".recent-list button")
+    button.wait_for()
+    assert button.inner_text() == "aU+202Egnp.exe"
+    button.click()
+    page.wait_for_selector(".lens-row")
+    assert page.locator("h1").inner_text() == "aU+202Egnp.exe"
+    given = {"name": "b\u202egnp.exe", "mimeType": "", "buffer": b"MZ"}
+    page.goto(f"{flow.looking.address}#/history")
+    page.set_input_files(".toolbar input[type=file]", [given])
+    assert page.get_by_role("dialog").locator("h3").inner_text() == "bU+202Egnp.exe"

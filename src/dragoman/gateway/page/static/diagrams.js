@@ -1,6 +1,6 @@
-// Mermaid's flowcharts and sequence diagrams, laid out in the worker as plain shapes: boxes, lines and
+// Mermaid's flowcharts, state and sequence diagrams, laid out in the worker as plain shapes: boxes, lines and
 // texts with their numbers. Whatever else Mermaid knows raises, and is shown as its source.
-const [MAX_NODES, MAX_EDGES, MAX_TEXT] = [150, 300, 200];
+const [MAX_NODES, MAX_EDGES, MAX_GROUPS, MAX_TEXT] = [150, 300, 30, 200];
 const [LINE, WIDE, NARROW, PAD, GAP, RANK] = [20, 14, 7.6, 14, 28, 56]; // pixels
 
 export class Unsupported extends Error {}
@@ -43,23 +43,43 @@ const LINK = /^\s*(<|[ox](?=[-=]))?(?:--\s+([^-|>][^|>]*?)\s+--+([>ox])?|==\s+([
 const TIGHT = /^\s*(<)?(--|==)([^-=>|]+?)(?:--+|==+)([>ox])?\s*/; // A--text-->B
 
 class Flow {
-  constructor() { this.nodes = new Map(); this.edges = []; }
+  constructor(direction) { Object.assign(this, { direction, nodes: new Map(), edges: [], groups: new Map(), open: null }); }
+
+  order() { return this.nodes.size + this.groups.size; }
+
+  line(text) {
+    const direction = /^direction\s+(TB|TD|BT|LR|RL)$/.exec(text)?.[1];
+    if (direction) (this.open ?? this).direction = direction;
+    else if (/^subgraph\b/.test(text)) this.begin(text.slice(8).trim());
+    else if (text === 'end' && this.open) this.open = this.open.parent;
+    else this.statement(text);
+  }
+
+  /** Begins a subgraph: `name`, `name [title]`, or a title alone. */
+  begin(text) {
+    const [, id = text, title = text] = /^([\p{L}\p{N}_][\p{L}\p{N}_.-]*)\s*\[(.*)\]$/u.exec(text) ?? [];
+    if (this.groups.has(id) || this.groups.size >= MAX_GROUPS) throw new Unsupported('subgraph');
+    this.open = { id, lines: linesOf(title).filter(Boolean), parent: this.open, order: this.order(), direction: this.open?.direction ?? this.direction, isGroup: true };
+    this.groups.set(id, this.open);
+  }
 
   /** Reads a node at the beginning of a text; returns the rest. */
   node(text, found) {
     const id = /^[\p{L}\p{N}_](?:[\p{L}\p{N}_]|[.-](?=[\p{L}\p{N}_]))*/u.exec(text)?.[0];
     if (!id) throw new Unsupported(text);
     let rest = text.slice(id.length);
+    const node = this.nodes.get(id) ?? { shape: 'box', lines: linesOf(id), parent: null, order: this.order() };
+    node.parent ??= this.open; // where it is first mentioned within one
+    this.nodes.set(id, node);
     for (const [open, close, shape] of SHAPES) {
       if (!rest.startsWith(open)) continue;
       const isQuoted = rest[open.length] === '"';
       const end = isQuoted ? rest.indexOf(`"${close}`, open.length + 1) + 1 : rest.indexOf(close, open.length);
       if (end < 1) throw new Unsupported(text);
-      this.nodes.set(id, { id, shape, lines: linesOf(rest.slice(open.length, end)) });
+      Object.assign(node, { shape, lines: linesOf(rest.slice(open.length, end)) });
       rest = rest.slice(end + close.length);
       break;
     }
-    if (!this.nodes.has(id)) this.nodes.set(id, { id, shape: 'box', lines: linesOf(id) });
     if (this.nodes.size > MAX_NODES) throw new Unsupported('too many nodes');
     found.push(id);
     return rest.replace(/^:::[\w-]+/, '');
@@ -95,59 +115,92 @@ class Flow {
 }
 
 function flowchart(all, direction) {
-  const flow = new Flow();
-  for (const line of all) for (const one of line.split(/;(?=(?:[^"]*"[^"]*")*[^"]*$)/)) {
-    if (/^(subgraph|end|direction)\b/.test(one.trim())) throw new Unsupported('subgraph');
-    if (one.trim()) flow.statement(one.trim());
-  }
-  if (!flow.nodes.size) throw new Unsupported('empty');
-  return placed(flow, direction);
+  const flow = new Flow(direction);
+  for (const line of all) for (const one of line.split(/;(?=(?:[^"]*"[^"]*")*[^"]*$)/)) if (one.trim()) flow.line(one.trim());
+  return finished(flow);
 }
 
-/** The rank of each node, by its longest way from a beginning; links that lead back don't count. */
-function ranked(flow) {
-  const out = new Map([...flow.nodes.keys()].map((id) => [id, []]));
-  for (const edge of flow.edges) out.get(edge.from).push(edge);
-  const [state, order] = [new Map(), []];
-  const visit = (id) => {
-    state.set(id, 'open');
-    for (const edge of out.get(id)) {
-      if (state.get(edge.to) === 'open') edge.isBack = true;
-      else if (!state.has(edge.to)) visit(edge.to);
-    }
-    state.set(id, 'done');
-    order.unshift(id);
+function finished(flow) {
+  for (const id of flow.groups.keys()) flow.nodes.delete(id); // a link may lead to a group
+  if (!flow.nodes.size || flow.open) throw new Unsupported('empty, or not closed');
+  return placed(flow);
+}
+
+// --- state diagrams: flowcharts in another notation
+
+function states(all) {
+  const flow = new Flow('TB');
+  const state = (text, end) => {
+    const id = text === '[*]' ? `${end}${flow.open?.id ?? ''}` : /^[\p{L}\p{N}_.-]+$/u.exec(text)?.[0];
+    if (!id) throw new Unsupported(text);
+    if (!flow.nodes.has(id)) flow.nodes.set(id, { shape: text === '[*]' ? 'circle' : 'round', lines: text === '[*]' ? [''] : linesOf(id), parent: null, order: flow.order() });
+    const node = flow.nodes.get(id);
+    node.parent ??= flow.open;
+    return [id, node];
   };
-  for (const id of flow.nodes.keys()) if (!state.has(id)) visit(id);
-  const rank = new Map(order.map((id) => [id, 0]));
-  for (const id of order) for (const edge of out.get(id)) if (!edge.isBack) rank.set(edge.to, Math.max(rank.get(edge.to), rank.get(id) + 1));
+  for (const line of all) {
+    const way = /^(\S+)\s*-->\s*([^\s:]+)\s*(?::\s*(.*))?$/.exec(line);
+    const named = /^state\s+(?:"([^"]*)"\s+as\s+)?([^\s{"]+)\s*(\{)?$/.exec(line) ?? /^([^\s:]+)\s*:\s*()(.+)$/.exec(line);
+    if (way) flow.edges.push({ from: state(way[1], ' begin ')[0], to: state(way[2], ' end ')[0], lines: linesOf(way[3] ?? '').filter(Boolean), head: '>' });
+    else if (named?.[3] === '{') flow.begin(`${named[2]} [${named[1] ?? named[2]}]`);
+    else if (line === '}' && flow.open) flow.open = flow.open.parent;
+    else if (/^direction\b/.test(line)) flow.line(line);
+    else if (named?.[2]) state(named[2])[1].lines = linesOf(named[1] ?? named[2]);
+    else if (named) state(named[1])[1].lines = linesOf(named[3]);
+    else throw new Unsupported(line);
+    if (flow.nodes.size > MAX_NODES || flow.edges.length > MAX_EDGES) throw new Unsupported('size');
+  }
+  return finished(flow);
+}
+
+/** The rank of each member, by its longest way from a beginning; links that lead back don't count. */
+function ranked(members, links) {
+  const out = new Map(members.map((one) => [one, []]));
+  for (const link of links) out.get(link.from).push(link);
+  const [state, order] = [new Map(), []];
+  const visit = (one) => {
+    state.set(one, 'open');
+    for (const link of out.get(one)) {
+      if (state.get(link.to) === 'open') link.isBack = true;
+      else if (!state.has(link.to)) visit(link.to);
+    }
+    state.set(one, 'done');
+    order.unshift(one);
+  };
+  for (const one of members) if (!state.has(one)) visit(one);
+  const rank = new Map(order.map((one) => [one, 0]));
+  for (const one of order) for (const link of out.get(one)) if (!link.isBack) rank.set(link.to, Math.max(rank.get(link.to), rank.get(one) + 1));
   return rank;
 }
 
-function placed(flow, direction) {
+/** The member of a group that is, or contains, a node or group; null if it is outside. */
+function within(one, group) {
+  let found = one;
+  while (found && found.parent !== group) found = found.parent;
+  return found ?? null;
+}
+
+/** Places the members of a group, or of all, from its corner; returns its links, with the points on their way. */
+function arranged(flow, group) {
+  const direction = (group ?? flow).direction;
   const isAcross = direction === 'LR' || direction === 'RL';
-  const rank = ranked(flow);
+  const members = [...flow.groups.values(), ...flow.nodes.values()].filter((one) => one.parent === group).sort((one, other) => one.order - other.order);
+  const links = flow.edges.map((edge) => ({ edge, from: within(edge.from, group), to: within(edge.to, group), isAcross })).filter(({ from, to }) => from && to && from !== to);
+  const inner = members.filter((one) => one.isGroup).flatMap((one) => arranged(flow, one));
+  const rank = ranked(members, links);
   const ranks = [];
   const put = (one, at) => { (ranks[at] ??= []).push(one); one.rank = at; return one; };
-  const boxes = new Map();
-  for (const node of flow.nodes.values()) {
-    const { width, height } = sizeOf(node.lines);
-    const room = { box: [2 * PAD, PAD], round: [2 * PAD + 8, PAD], circle: [2 * PAD, 2 * PAD], diamond: [width * 0.5 + 4 * PAD, height + 2 * PAD] }[node.shape];
-    const box = { ...node, width: width + room[0], height: height + room[1] };
-    if (node.shape === 'circle') box.width = box.height = Math.max(box.width, box.height);
-    boxes.set(node.id, put(box, rank.get(node.id)));
+  for (const one of members) put(one, rank.get(one));
+  for (const link of links) { // one point in each rank between the ends
+    const [first, last] = link.isBack ? [link.to, link.from] : [link.from, link.to];
+    link.points = [first];
+    for (let at = first.rank + 1; at < last.rank; at += 1) link.points.push(put({ width: 8, height: 8 }, at));
+    link.points.push(last);
   }
-  const chains = flow.edges.filter((edge) => edge.from !== edge.to).map((edge) => { // one point in each rank between the ends
-    const ends = [boxes.get(edge.from), boxes.get(edge.to)];
-    const [first, last] = edge.isBack ? ends.reverse() : ends;
-    const between = [];
-    for (let at = first.rank + 1; at < last.rank; at += 1) between.push(put({ width: 8, height: 8, lines: [] }, at));
-    return { edge, points: [first, ...between, last] };
-  });
-  ordered(ranks, chains);
+  ordered(ranks, links);
   const [along, across] = isAcross ? ['width', 'height'] : ['height', 'width'];
   let [main, most] = [0, 0];
-  const labels = (at) => Math.max(0, ...chains.filter(({ points }) => points[0].rank === at).map(({ edge }) => (isAcross ? sizeOf(['', ...edge.lines]).width : edge.lines.length * LINE)));
+  const labels = (at) => Math.max(0, ...links.filter(({ points }) => points[0].rank === at).map(({ edge }) => (isAcross ? sizeOf(['', ...edge.lines]).width : edge.lines.length * LINE)));
   for (const [at, row] of ranks.entries()) {
     const size = Math.max(...row.map((one) => one[along]));
     let cross = 0;
@@ -156,24 +209,60 @@ function placed(flow, direction) {
     most = Math.max(most, row.length_);
     main += size + RANK + labels(at);
   }
-  for (const row of ranks) for (const one of row) one.cross += (most - row.length_) / 2;
-  const [length, flips] = [main, direction === 'BT' || direction === 'RL'];
+  const places = ranks.flat();
+  const flips = direction === 'BT' || direction === 'RL';
   for (const row of ranks) for (const one of row) {
-    const at = flips ? length - one.main : one.main;
-    [one.x, one.y] = isAcross ? [at, one.cross] : [one.cross, at];
+    const [at, cross] = [flips ? -one.main : one.main, one.cross + (most - row.length_) / 2];
+    [one.x, one.y] = isAcross ? [at, cross] : [cross, at];
   }
-  const shapes = [];
-  const beside = Map.groupBy(chains, ({ edge }) => [edge.from, edge.to].sort().join(' ')); // links of the same two nodes
-  for (const { edge, points } of chains) {
-    const own = beside.get([edge.from, edge.to].sort().join(' '));
-    const shift = (own.findIndex((one) => one.edge === edge) - (own.length - 1) / 2) * 24;
-    const line = points.map((one) => ({ ...one, x: one.x + (isAcross ? 0 : shift), y: one.y + (isAcross ? shift : 0) }));
-    edge.at = middle(line[0], line[1]);
-    shapes.push(...linked(edge, edge.isBack ? line.reverse() : line));
+  const [left, top] = [Math.min(0, ...places.map((one) => one.x - one.width / 2)), Math.min(0, ...places.map((one) => one.y - one.height / 2))];
+  if (group) {
+    const title = sizeOf(['', ...group.lines]);
+    group.inset = [PAD - left, PAD + group.lines.length * LINE - top];
+    group.width = 2 * PAD + Math.max(title.width, ...places.map((one) => one.x + one.width / 2 - left));
+    group.height = 2 * PAD + group.lines.length * LINE + Math.max(0, ...places.map((one) => one.y + one.height / 2 - top));
+    group.places = places;
   }
-  for (const { from } of flow.edges.filter((edge) => edge.from === edge.to)) shapes.push(...loop(boxes.get(from)));
-  for (const box of boxes.values()) shapes.push({ kind: box.shape, x: box.x, y: box.y, width: box.width, height: box.height }, ...written(box.lines, box.x, box.y));
-  for (const { edge } of chains) if (edge.lines.length) shapes.push(...written(edge.lines, edge.at.x, edge.at.y, 'label'));
+  return [...links, ...inner];
+}
+
+/** Moves what is in a group to where the group is. */
+function settled(places) {
+  for (const group of places) for (const one of group.places ?? []) {
+    one.x += group.x - group.width / 2 + group.inset[0];
+    one.y += group.y - group.height / 2 + group.inset[1];
+  }
+  for (const group of places) if (group.places) settled(group.places);
+}
+
+function placed(flow) {
+  const groups = [...flow.groups.values()];
+  for (const edge of flow.edges) {
+    [edge.from, edge.to] = [edge.from, edge.to].map((id) => flow.groups.get(id) ?? flow.nodes.get(id));
+    if (edge.from !== edge.to && (within(edge.from, edge.to) || within(edge.to, edge.from))) throw new Unsupported('a link of a subgraph to its own node');
+  }
+  for (const box of flow.nodes.values()) {
+    const { width, height } = sizeOf(box.lines);
+    const room = { box: [2 * PAD, PAD], round: [2 * PAD + 8, PAD], circle: [2 * PAD, 2 * PAD], diamond: [width * 0.5 + 4 * PAD, height + 2 * PAD] }[box.shape];
+    [box.width, box.height] = [width + room[0], height + room[1]];
+    if (box.shape === 'circle') box.width = box.height = Math.max(box.width, box.height);
+  }
+  const links = arranged(flow, null);
+  settled(groups.filter((one) => !one.parent));
+  const shapes = groups.flatMap(({ x, y, width, height, lines }) => [
+    { kind: 'frame', x, y, width, height }, ...written(lines, x - width / 2 + PAD, y - height / 2 + (lines.length * LINE) / 2 + 4, 'start')]);
+  for (const link of links) {
+    const { edge, points, isBack, isAcross } = link;
+    const own = links.filter((one) => one.edge.from === edge.from ? one.edge.to === edge.to : one.edge.from === edge.to && one.edge.to === edge.from); // of the same two nodes
+    const shift = (own.indexOf(link) - (own.length - 1) / 2) * 24;
+    const ends = isBack ? [edge.to, edge.from] : [edge.from, edge.to];
+    const line = [ends[0], ...points.slice(1, -1), ends[1]].map((one) => ({ ...one, x: one.x + (isAcross ? 0 : shift), y: one.y + (isAcross ? shift : 0) }));
+    link.at = middle(edgeOf(line[0], line[1]), edgeOf(line[1], line[0]));
+    shapes.push(...linked(edge, isBack ? line.reverse() : line));
+  }
+  for (const { from } of flow.edges.filter((edge) => edge.from === edge.to)) shapes.push(...loop(from));
+  for (const box of flow.nodes.values()) shapes.push({ kind: box.shape, x: box.x, y: box.y, width: box.width, height: box.height }, ...written(box.lines, box.x, box.y));
+  for (const { edge, at } of links) if (edge.lines.length) shapes.push(...written(edge.lines, at.x, at.y, 'label'));
   return drawing(shapes);
 }
 
@@ -199,7 +288,7 @@ const middle = (a, b) => ({ x: (a.x + b.x) / 2, y: (a.y + b.y) / 2 });
 /** Where a line from the middle of a box to a point leaves the box. */
 function edgeOf(box, to) {
   const [dx, dy] = [to.x - box.x, to.y - box.y];
-  if (!box.shape || (!dx && !dy)) return { x: box.x, y: box.y };
+  if ((!box.shape && !box.isGroup) || (!dx && !dy)) return { x: box.x, y: box.y };
   const [w, h] = [box.width / 2, box.height / 2];
   const share = box.shape === 'diamond' ? 1 / (Math.abs(dx) / w + Math.abs(dy) / h)
     : box.shape === 'circle' ? w / Math.hypot(dx, dy) : Math.min(w / (Math.abs(dx) || 1e-9), h / (Math.abs(dy) || 1e-9));
@@ -351,5 +440,6 @@ export function diagram(source) {
   const flow = /^(?:graph|flowchart)(?:\s+(TB|TD|BT|LR|RL))?\s*;?\s*(.*)$/.exec(first ?? '');
   if (flow) return flowchart([flow[2], ...rest].filter(Boolean), flow[1] ?? 'TB');
   if (first === 'sequenceDiagram') return sequence(rest);
+  if (/^stateDiagram(-v2)?$/.test(first ?? '')) return states(rest);
   throw new Unsupported(first);
 }

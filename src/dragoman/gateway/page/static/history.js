@@ -90,8 +90,8 @@ const Row = memo(({ item, index, total, isCurrent, formats, onDialog }) => {
   return html`<div class="history-row" role="listitem" aria-setsize=${total} aria-posinset=${index + 1} data-index=${index} style=${{ top: `${index * HEIGHT}px` }}>
     <a href=${address('talk', item.id, { message: item.message_id })} tabindex=${isCurrent ? 0 : -1}>
       <span class="title">${item.pinned && html`<${Icon} name="pin" /><span class="hidden">pinned</span>`}<span class="clip">${visible(title)}</span><${Tags} tags=${item.tags} /></span>
-      <span class="first clip" style=${{ display: 'block' }}>${item.snippet ? marked(item.snippet, item.marks) : visible(item.first_line ?? '')}</span></a>
-    <span class="facts"><span class="model-name clip">${item.model ?? ''}</span><span class="size">${plural(item.messages ?? 0, 'message')}</span><span class="price">${item.cost === undefined || item.cost === null ? '' : cost(item.cost)}</span><time class="date" title=${exact(item.updated_at)}>${when(item.updated_at)}</time></span>
+      ${(item.snippet || item.title) && html`<span class="first clip" style=${{ display: 'block' }}>${item.snippet ? marked(item.snippet, item.marks) : visible(item.first_line ?? '')}</span>`}</a>
+    <span class="facts"><span class="model-name clip">${visible(item.model ?? '')}</span><span class="size">${plural(item.messages ?? 0, 'message')}</span><span class="price">${item.cost === undefined || item.cost === null ? '' : cost(item.cost)}</span><time class="date" title=${exact(item.updated_at)}>${when(item.updated_at)}</time></span>
     <${Menu} label=${`Actions for ${title}`} items=${items} />
   </div>`;
 });
@@ -128,8 +128,8 @@ async function importFiles(files, setDialog) {
 
 function Imported({ done, onClose }) {
   return html`<${Dialog} title="Imported" onClose=${onClose} actions=${html`<${Button} kind="primary" text="Close" onClick=${onClose} />`}>
-    ${done.map((one) => html`<section><h3>${one.name}</h3>${one.error ? html`<p class="notice bad">${one.error}</p>` : html`
-      <ul>${one.conversations.slice(0, 50).map((each) => html`<li><a href=${address('talk', each.id)} onClick=${onClose}>${each.title || 'Untitled'}</a> <span class="muted">${plural(each.messages, 'message')}</span></li>`)}</ul>
+    ${done.map((one) => html`<section><h3>${visible(one.name)}</h3>${one.error ? html`<p class="notice bad">${one.error}</p>` : html`
+      <ul>${one.conversations.slice(0, 50).map((each) => html`<li><a href=${address('talk', each.id)} onClick=${onClose}>${visible(each.title || 'Untitled')}</a> <span class="muted">${plural(each.messages, 'message')}</span></li>`)}</ul>
       ${one.conversations.length > 50 && html`<p class="muted">and ${count(one.conversations.length - 50)} more</p>`}
       <p class="muted">${one.losses?.length ? `${plural(one.losses.length, 'loss', 'losses')}: ${[...new Set(one.losses.slice(0, 5).map((loss) => loss.reason))].join('; ')}` : 'Nothing was lost.'}</p>`}</section>`)}</${Dialog}>`;
 }

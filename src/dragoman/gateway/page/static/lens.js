@@ -6,6 +6,7 @@ import { gateway, lensDraft, lensSource, place, restate, address } from './state
 import { JsonLines, Finding, at, findingsOf, isWithin, lines, normal, placed, parent } from './json_view.js';
 import { differences } from './differences.js';
 import { useDrop } from './talk.js';
+import { visible } from './text.js';
 import { brief, count, plural } from './format.js';
 
 const PAGE = 40; // rows rendered at first, and added each time the user nears the end
@@ -31,7 +32,7 @@ function Choose({ info }) {
     <label class="field"><span>Request body, response or stream, in any dialect</span><textarea data-search spellcheck="false" placeholder='{"model": "…", "messages": […]}' value=${text} onInput=${(event) => lensDraft.patch({ text: event.target.value })}></textarea></label>
     <div class="row"><${Select} label="Dialect" value=${dialect} onChange=${(chosen) => lensDraft.patch({ dialect: chosen })} options=${[{ value: '', text: 'detect automatically' }, ...info.dialects.map((one) => ({ value: one, text: one }))]} />
       <span class="grow"></span><${Button} kind="primary" text="Compare" disabled=${!text.trim()} onClick=${() => look(text)} /></div>
-    ${recent.length > 0 && html`<h2>Or choose a conversation</h2><ul class="recent-list">${recent.map((one) => html`<li key=${one.id}><button class="link" onClick=${() => lensSource.set({ conversation: one.id, title: one.title || one.first_line })}>${one.title || one.first_line || 'Untitled'}</button></li>`)}</ul>`}
+    ${recent.length > 0 && html`<h2>Or choose a conversation</h2><ul class="recent-list">${recent.map((one) => html`<li key=${one.id}><button class="link" onClick=${() => lensSource.set({ conversation: one.id, title: one.title || one.first_line })}><span>${visible(one.title || one.first_line || 'Untitled')}</span></button></li>`)}</ul>`}
   </div></div>`;
 }
 
@@ -63,7 +64,7 @@ function Comparison({ info, source }) {
   const link = () => copy(new URL(address('lens', '', { left: choice.left, right: choice.right, rules: choice.rules.join(','), only: choice.only }), location.href).href).then((done) => done && toast('Link copied. It contains the dialects and filters, not the conversation.'));
   return html`<div class="view">
     <div class="toolbar">
-      <h1 class="clip">${source.title || 'Conversation'}</h1>
+      <h1 class="clip">${visible(source.title || 'Conversation')}</h1>
       <${Button} text="Change …" onClick=${() => lensSource.set(null)} label="Choose another conversation or request body" />
       <span class="grow"></span>
       <${Select} label="Left" hideLabel value=${choice.left} options=${targets} onChange=${(left) => choose({ left })} aria-label="Left target" />

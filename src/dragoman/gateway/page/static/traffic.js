@@ -4,6 +4,8 @@ import { ask, events } from './api.js';
 import { gateway, place, restate } from './state.js';
 import { Charts } from './charts.js';
 import { VirtualRows, reveal } from './virtual.js';
+import { Plain } from './plain.js';
+import { visible } from './text.js';
 import { clock, compact, cost, count, exact, seconds } from './format.js';
 
 const HEIGHT = 40;
@@ -136,7 +138,7 @@ const Row = memo(({ one, index, isCurrent, onOpen }) => {
   const notes = [one.losses ? `${one.losses} lost` : '', one.repairs ? `${one.repairs} repaired` : '', one.attempts > 1 ? `${one.attempts} tries` : ''].filter(Boolean).join(', ');
   const cells = [clock(one.time), one.front, one.route ?? '–', one.model ?? '–', html`<span class=${`dot ${one.left ? 'off' : isError(one) ? 'bad' : ''}`}></span>${one.left ? 'aborted' : one.status}`, seconds(one.first_byte), `${compact(one.tokens_in)} → ${compact(one.tokens_out)}`, cost(one.cost), notes, seconds(one.seconds)];
   return html`<div class="traffic-grid traffic-row" role="row" aria-rowindex=${index + 2} tabindex=${isCurrent ? 0 : -1} style=${{ top: `${index * HEIGHT}px` }} onClick=${() => onOpen(one)}>
-    ${cells.map((cell, column) => html`<span role="cell" class=${COLUMNS[column][1]} title=${COLUMNS[column][1].startsWith('words') ? cell : null}>${cell}</span>`)}</div>`;
+    ${cells.map((cell, column) => html`<span role="cell" class=${COLUMNS[column][1]} title=${COLUMNS[column][1].startsWith('words') ? cell : null}>${typeof cell === 'string' ? visible(cell) : cell}</span>`)}</div>`;
 });
 
 /** `2: messages[0].parts[1], sampling.top_k`; the names may be fewer than the number. */
@@ -155,9 +157,9 @@ function Detail({ id, onClose }) {
 function Facts({ one }) {
   const facts = [['Time', exact(one.time)], ['Front', `${one.front}${one.kind ? ` · ${one.kind}` : ''}${one.stream ? ' · streamed' : ''}`], ['Route', one.route], ['Served by', [one.provider, one.model].filter(Boolean).join(' · ')], ['Key', one.key], ['Status', one.left ? `${one.status} (aborted by the client)` : one.status], ['Error', one.error],
     ['Duration', `${seconds(one.seconds)} total, first byte after ${seconds(one.first_byte)}`], ['Tokens', `${count(one.tokens_in)} in, ${count(one.tokens_out)} out`], ['Cost', cost(one.cost)], ['Attempts', one.attempts], ['Body', one.passes ? 'passed through unchanged' : 'translated'], ['Losses', listed(one.losses, one.lost)], ['Repairs', listed(one.repairs, one.repaired)]];
-  return html`<dl class="facts-list">${facts.filter(([, value]) => value !== null && value !== undefined && value !== '').map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl>
+  return html`<dl class="facts-list">${facts.filter(([, value]) => value !== null && value !== undefined && value !== '').map(([name, value]) => html`<dt>${name}</dt><dd>${visible(String(value))}</dd>`)}</dl>
     ${one.path?.length > 0 && html`<h3>Path through the gateway</h3><${Waterfall} steps=${one.path} total=${one.seconds} />`}
-    ${['request_body', 'answer_body'].map((name) => one[name] && html`<div class="labelled"><span>${name === 'request_body' ? 'Request' : 'Response'}</span><${CopyButton} text=${one[name]} label="Copy" /></div><pre class="json" tabindex="0">${one[name]}</pre>`)}
+    ${['request_body', 'answer_body'].map((name) => one[name] && html`<div class="labelled"><span>${name === 'request_body' ? 'Request' : 'Response'}</span><${CopyButton} text=${one[name]} label="Copy" /></div><pre class="json" tabindex="0"><${Plain} text=${one[name]} /></pre>`)}
     ${!one.request_body && html`<p class="muted">Bodies are not stored. Set “keep_bodies” in the [server] table of the gateway’s configuration to store them, up to a size limit.</p>`}`;
 }
 
