@@ -240,3 +240,19 @@ def test_no_empty_list_of_tools_is_sent(target: str) -> None:
     encoded = dragoman.dialect(target).encode_request(request)
     assert "tools" not in encoded.body
     assert _is_told("tools[0]", encoded)
+
+
+@pytest.mark.parametrize("target", ["anthropic", "gemini", "ollama", "openai-chat"])
+def test_tools_that_come_to_nothing_are_reported(target: str) -> None:
+    """A group without tools, declared or added later, and a removed tool that is not there."""
+    group = {"type": "namespace", "name": "crm", "description": "Customers", "tools": []}
+    added = {"type": "additional_tools", "role": "developer", "tools": [group]}
+    body = {"model": "m", "tools": [group], "input": [{"role": "user", "content": "Hi"}, added]}
+    encoded = dragoman.translate(body, source="openai-responses", target=target)
+    assert {"tools[0]", "messages[1].parts[0]"} <= {loss.path for loss in encoded.losses}
+    if target != "anthropic":
+        removed = {"type": "tool_removal", "tool": {"type": "tool_reference", "name": "gone"}}
+        turns = [{"role": "user", "content": "Hi"}, {"role": "system", "content": [removed]}]
+        wire = {"model": "m", "max_tokens": 9, "messages": turns}
+        encoded = dragoman.translate(wire, source="anthropic", target=target)
+        assert "messages[1].parts[0]" in {loss.path for loss in encoded.losses}

@@ -45,7 +45,7 @@ def with_offered_tools(
     changes = list(_changes(request.messages, here)) if seen.has_media else []
     places: Places | None = None
     if changes:
-        tools, places = _changed(request.tools, changes)
+        tools, places = _changed(request.tools, changes, notes)
         request = request.replace_trusted(tools=tools)
     groups = list(_groups(request.tools, here))
     if groups:
@@ -107,9 +107,9 @@ def without_tool_changes(request: Request, target: Target, _notes: list[Note]) -
 
 
 def _changed(
-    tools: tuple[AnyTool, ...], changes: list[tuple[int, int, ToolChange]]
+    tools: tuple[AnyTool, ...], changes: list[tuple[int, int, ToolChange]], notes: list[Note]
 ) -> tuple[tuple[AnyTool, ...], Places]:
-    """The remaining tools, and the original path of each."""
+    """The remaining tools, and the original path of each; reports names of unknown tools."""
     listed = dict(enumerate(tools))
     came: Places = [(f"tools[{index}]", True) for index in listed]
     numbers: dict[str, list[int]] = {}
@@ -117,9 +117,10 @@ def _changed(
         numbers.setdefault(_name(tool), []).append(number)
     has_left: set[str] = set()  # a removed tool may be added again
     for message, part, change in changes:
+        place = f"messages[{message}].parts[{part}]"
         for tool in change.added:
             name, number = _name(tool), len(came)
-            came.append((f"messages[{message}].parts[{part}]", False))
+            came.append((place, False))
             has_left.discard(name)
             if isinstance(tool, ToolDefinition):  # the last function of a name wins
                 for old in numbers.pop(name, ()):
@@ -131,6 +132,8 @@ def _changed(
             for number in numbers.get(name, ()):
                 listed[number] = _loaded(listed[number])
         has_left.update(change.removed)
+        if not numbers.keys() >= {*change.loaded, *change.removed}:
+            notes.append(Loss(place, "it names a tool that is not declared"))
     left = [number for number, tool in listed.items() if _name(tool) not in has_left]
     return tuple(listed[number] for number in left), [came[number] for number in left]
 
@@ -156,7 +159,7 @@ def _groups(tools: tuple[AnyTool, ...], here: str) -> Iterator[tuple[int, Group]
             continue
         offers = offers_of(tool.dialect)
         group = None if offers is None else offers.group(tool)
-        if group is not None:
+        if group is not None and group.tools:  # an empty one is reported like an unknown tool
             yield index, group
 
 
