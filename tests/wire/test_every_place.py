@@ -122,6 +122,19 @@ def test_alternatives_of_another_shape(top: Any) -> None:
     )
 
 
+@pytest.mark.parametrize("odd", [{"": {"": None}}, [], ["x"], 5, None, "\ud800"])
+def test_items_of_a_stream_with_odd_ids(odd: Any) -> None:
+    """An id that is no text names nothing, also where the end lists the items."""
+    item = {"type": "message", "role": "assistant", "id": odd, "status": "in_progress",
+            "content": []}  # fmt: skip
+    events: list[dict[str, Any]] = [
+        {"type": "response.output_item.added", "output_index": 0, "item": item},
+        {"type": "response.completed", "response": {"status": "completed", "output": [item]}},
+    ]
+    frames = [f"event: {each['type']}\ndata: ".encode() + dumps(each) + b"\n\n" for each in events]
+    every_place.stream_taken("openai-responses", b"".join(frames), 0)
+
+
 @pytest.mark.parametrize("call", [{"function": {"name": 5, "arguments": "{}"}}, {"function": {}}])
 def test_odd_calls_of_a_provider_behind_its_own_front(call: dict[str, Any]) -> None:
     """A call that could not be read goes to the client as it came, with its type."""

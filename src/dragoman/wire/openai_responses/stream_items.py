@@ -379,9 +379,9 @@ class Items:
         """Set the final form of all items at the end of the response, which may omit them."""
         ordered = sorted(self._all, key=attrgetter("index"))
         settled: set[GrowingItem] = set()
-        named: dict[Any, deque[GrowingItem]] = {}
+        named: dict[str | None, deque[GrowingItem]] = {}
         for each in ordered:
-            named.setdefault(each.id, deque()).append(each)
+            named.setdefault(each.id if type(each.id) is str else None, deque()).append(each)
         previous: AnyPart | None = None
         for index, wire in enumerate(output if isinstance(output, list) else ()):
             having_id, item = named.get(_id_of(wire)), None
