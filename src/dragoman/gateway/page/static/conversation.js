@@ -39,7 +39,8 @@ export async function open(id, branch) {
 
 const textsOf = (messages) => messages.flatMap((view) => view.parts.filter((part) => part.kind === 'text').map((part) => part.text));
 const isUnanswered = (found) => !found.run && found.messages.at(-1)?.role === 'user';
-const shaped = (found) => ({ id: found.id, title: found.title ?? '', firstLine: found.first_line ?? '', tags: found.tags ?? [], pinned: found.pinned, model: found.route ?? '', options: found.options, branch: found.branch, branches: found.branches ?? [], messages: found.messages, hasMore: found.has_more });
+const shaped = (found) => ({ id: found.id, title: found.title || (now().id === found.id ? now().title : ''), // it may have been written since
+  firstLine: found.first_line ?? '', tags: found.tags ?? [], pinned: found.pinned, model: found.route ?? '', options: found.options, branch: found.branch, branches: found.branches ?? [], messages: found.messages, hasMore: found.has_more });
 
 let loading = null;
 /** Loads a page of messages before the first one. */
