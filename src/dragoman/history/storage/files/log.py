@@ -39,8 +39,6 @@ _IS_FIRST = re.compile(
 )
 BEGIN = len(_FIRST % (0, b"0" * 16))
 """The offset of the first row."""
-SIZE_AT = _FIRST.index(b"%")
-"""The offset of the size."""
 _COMMIT = b'{"dragoman":2,"kind":"Commit","value":'
 _CHECK = b',"check":"%08x"}'
 _CHECK_LENGTH = len(_CHECK % 0)
