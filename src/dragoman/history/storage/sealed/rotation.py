@@ -83,7 +83,12 @@ class Rotating:
         for _ in range(_TRIES):
             look = await self._look(identity)
             rows = await self._shelf.inner.rows(
-                identity.digest, branch, after, None, size, newest=False
+                identity.digest,
+                branch,
+                after,
+                None,
+                size,
+                False,  # noqa: FBT003
             )
             if look is None or not rows:
                 return None

@@ -147,10 +147,11 @@ class SealedShelf:
     def _listed(self, stored: Stored) -> Stored:
         try:
             head = head_of(stored)
-            state, problem = self.records_of.state_in(head.session)
-            windows = self.records_of.windows_in(head.session, state)
         except Corrupt:
             return stored
+        try:
+            state, problem = self.records_of.state_in(head.session)
+            windows = self.records_of.windows_in(head.session, state)
         except ConfigError:  # one session must not abort a listing
             state = windows = problem = None
         return _shown(Look(stored.stamp, head, state, windows, problem))
@@ -182,6 +183,11 @@ class SealedShelf:
         except Corrupt:  # restored as it was
             head = readable_in(stored, identity)._replace(stamp=stored.stamp)
             is_damaged = True
+        if there is not None and there.state is None and change is not None and not is_renewed:
+            adopted = await self._adopted(there)
+            if adopted is None:
+                return False
+            there = there._replace(state=adopted)
         state, puts = await self._state_after(there, head.session, change)
         after = self._sealed(there, head, state)
         written = stored_of(after.head)
@@ -220,10 +226,8 @@ class SealedShelf:
             return state.of(session) if state is not None else None, ()
         if change.is_repair and not change.is_emptied:
             return await self._renewed(there, session, change), ()
-        if there is None or change.is_emptied:
+        if state is None or change.is_emptied:
             state = new_state(session, after=newest or state)
-        elif state is None:
-            state = await self._adopted(there)
         puts = [self.records_of.sealed(digest, row, state.life) for row in change.puts]
         drops: Sequence[Row] = ()
         if change.drops:
@@ -244,15 +248,18 @@ class SealedShelf:
             state = new_state(session, after=newest or state, life=life, bound=bound)
         return replace(state.of_rows(rows).of(session), created_at=session.created_at)
 
-    async def _adopted(self, there: Look) -> State:
+    async def _adopted(self, there: Look) -> State | None:
         """A state for a session without a head: of the rows that can be read.
 
         Earlier alterations can't be detected. Rows that can't be read are not included, so that
-        `verify` keeps reporting them. If they change meanwhile, the commit will not be done.
+        `verify` keeps reporting them. `None` if the session was changed meanwhile.
         """
         session = there.head.session
         digest = session.identity.digest
         rows = await self.all_rows(session)
+        now = await self.inner.get(digest)
+        if now is None or now.stamp != there.stamp:
+            return None
         if any(map(has_place, rows)):
             raise _refusal(digest, GONE)
         sound = [row for row in rows if self.records_of.body_in(digest, row, None)]
