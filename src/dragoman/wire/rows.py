@@ -467,18 +467,24 @@ class Shape(Generic[OwnerT]):
 
     def misfits(self, wire: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         """The fields that are of another type than their rows say, and what they should be."""
-        for row in self.rows:
-            value: Any = wire
-            for step in row.wire.split("."):
-                value = value.get(step) if isinstance(value, dict) else None
-            if (value is not None or row.is_required) and not row.value.passes(value):
-                yield row.wire, f"must be {row.value.about}"
+        yield from misfits(self.rows, wire)
 
     def reference(self) -> Iterator[tuple[str, str, str]]:
         """The rows for people: wire field, model field, type."""
         for row in self.rows:
             named = f"{self.kind.__name__}.{row.field or '…'}"
             yield f"{self.tag or self.key}.{row.wire}".lstrip("."), named, row.value.about
+
+
+def misfits(rows: Iterable[Row], wire: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The fields that are of another type than their rows say, and what they should be."""
+    for row in rows:
+        value: Any = wire
+        for step in row.wire.split("."):
+            value = value.get(step) if isinstance(value, Mapping) else None
+        value = list(value) if isinstance(value, tuple) else value
+        if (value is not None or row.is_required) and not row.value.passes(value):
+            yield row.wire, f"must be {row.value.about}"
 
 
 def _noted(made: Any, extras: FrozenDict) -> Any:

@@ -38,7 +38,7 @@ from dragoman.model.requests import (
     ThinkingConfig,
 )
 from dragoman.wire.overlay import Overlay, are_same
-from dragoman.wire.rows import FLAG, WHOLE, Row, compiled, snake
+from dragoman.wire.rows import FLAG, WHOLE, Row, compiled, misfits, snake
 
 __all__ = ("FLAG", "WHOLE", "Row", "Settings")  # the first two for the example above
 
@@ -98,6 +98,10 @@ class Settings:
             if isinstance(inner, dict):
                 inner.setdefault(last, row.field)
         return found
+
+    def misfits(self, wire: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+        """The fields that are of another type than their rows say, and what they should be."""
+        yield from misfits({row.wire: row for row in self.rows}.values(), wire)
 
     def renamed(self, wire: dict[str, Any], overlay: Overlay) -> dict[str, Any]:
         """The body under our names, which it may have in snake case; they are recorded."""
