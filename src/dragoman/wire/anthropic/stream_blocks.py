@@ -163,26 +163,23 @@ class Block(SentPart):
     def begin(self, index: int) -> bytes:
         """The start of the block, if it can grow."""
         part = self.part
-        is_thought = isinstance(part, Thinking)
-        if is_thought and part.data is None and self._writing.origin_of(part) is not None:
-            is_sent = bool(self._blocks(part))  # reports the loss if not
-        elif isinstance(part, ServerToolCall):
-            is_sent = bool(self._blocks(part))
-        elif isinstance(part, (Text, ToolCall)):
-            is_sent = True
-        else:  # thinking of unknown origin may only be sent if it is signed (W54)
+        if isinstance(part, Thinking):  # of unknown origin, it may only be sent if signed (W54)
+            may_grow = part.data is None and self._writing.origin_of(part) is not None
+        else:
+            may_grow = isinstance(part, (Text, ToolCall, ServerToolCall))
+        if not may_grow:
             self.mode = "whole"
-            return b""
-        if is_sent:
+        elif isinstance(part, (Text, ToolCall)) or self._blocks(part):  # reports the loss if not
             return self._begun(index)
-        self.mode = "left out"
+        else:
+            self.mode = "left out"
         return b""
 
     def _begun(self, index: int) -> bytes:
         """The block without what grows, then deltas with what there is of it (W67)."""
         part: Any = self.part
         self.mode = "growing"
-        self._names = next(names for kind, names in _DELTAS.items() if isinstance(part, kind))
+        self._names = _DELTAS[type(part)]
         if is_plain(part):
             completed = self._writing.completed
             start = _TEXT_START if completed is None else _COMPLETE_TEXT_START

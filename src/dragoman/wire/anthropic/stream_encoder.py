@@ -269,9 +269,9 @@ class StreamEncoder(EventEncoder):
         while self._queue:
             block = self._queue[0]
             is_latest = block.number == self._last and not self._is_ending
-            if is_latest and block.is_bare_call:
-                break
             if block.mode == "waiting":
+                if is_latest and block.is_bare_call:
+                    break
                 written += block.begin(self._index)
             waiting, block.waiting = block.waiting, []
             for delta in waiting:
