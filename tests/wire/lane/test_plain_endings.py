@@ -84,16 +84,6 @@ def test_beginnings_are_found_by_their_exact_bytes() -> None:
         assert word * 1_000 in json.dumps(made.body)
 
 
-def test_a_beginning_is_cached_only_if_it_recurs(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Otherwise a long conversation with an odd message would be decoded twice."""
-    monkeypatch.setattr(lane, "LONG", 1_000)
-    raw = _raw(_HI, _ODD, *[_HI, {"role": "assistant", "content": "B" * 50}] * 20, _HI)
-    took = [lanes.outcome(raw, "openai-chat", "anthropic").took_lane for _ in range(4)]
-    assert took == [False, False, True, True]
-
-
 # --- content of such conversations
 
 
