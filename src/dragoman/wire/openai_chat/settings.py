@@ -237,10 +237,11 @@ def encode_thinking_config(config: ThinkingConfig, body: dict[str, Any], writing
     words = words_of(config.extras, NAME) if form == "any" else _FORM_WORDS.get(form, ())
     if "reasoning" in words:
         body["reasoning"] = found = encode_settings(config, _REASONING)
-        if "exclude" in found:
-            found["exclude"] = not found["exclude"]
-        if config.summary is not None:
-            writing.lose("thinking.summary", "summaries can only be shown or hidden")
+        if config.is_shown is not None:
+            found["exclude"] = not config.is_shown
+        if config.is_shown and len(found) == 1 and "reasoning" not in words_of(config.extras, NAME):
+            found["enabled"] = True  # another API thinks if it is asked to show it
+        writing.lose_summary(config)
     else:
         if config.effort is not None:
             body["reasoning_effort"] = config.effort
