@@ -134,7 +134,7 @@ def _compact_at(value: Any) -> int | None:
     return found if type(found) is int else None
 
 
-def _as_given(value: float) -> float:
+def _as_given(value: Any) -> Any:
     """When stored, 1 becomes 1.0; the overlay distinguishes them."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
