@@ -244,17 +244,22 @@ def decode_thinking_config(wire: dict[str, Any], used: set[str]) -> ThinkingConf
     return None if effort is None else ThinkingConfig(effort=effort)
 
 
+def _reasoning(config: ThinkingConfig, writing: Writing) -> dict[str, Any]:
+    wire: dict[str, Any] = _REASONING.body(config, writing)
+    if config.is_shown is not None:
+        wire["exclude"] = not config.is_shown
+    if config.is_shown and len(wire) == 1 and "reasoning" not in words_of(config.extras, NAME):
+        wire["enabled"] = True  # where another API is asked to show thinking, it thinks
+    writing.lose_summary(config)
+    return wire
+
+
 def encode_thinking_config(config: ThinkingConfig, body: dict[str, Any], writing: Writing) -> None:
     """Encode thinking settings in the target's form; OpenAI's own API only has an effort."""
     form = writing.target.thinking.form
     words = words_of(config.extras, NAME) if form == "any" else _FORM_WORDS.get(form, ())
     if "reasoning" in words:
-        body["reasoning"] = found = _REASONING.body(config, writing)
-        if config.is_shown is not None:
-            found["exclude"] = not config.is_shown
-        if config.is_shown and len(found) == 1 and "reasoning" not in words_of(config.extras, NAME):
-            found["enabled"] = True  # another API thinks if it is asked to show it
-        writing.lose_summary(config)
+        body["reasoning"] = _reasoning(config, writing)
     else:
         if config.effort is not None:
             body["reasoning_effort"] = config.effort
