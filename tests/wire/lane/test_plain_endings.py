@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 import dragoman
-from dragoman.wire.lane import requests as lane
 from tests.wire.lane import requests as lanes
 
 pytestmark = pytest.mark.usefixtures("at_first_sight")

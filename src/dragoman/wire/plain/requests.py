@@ -132,11 +132,9 @@ def _are_accepted(
         return True
     if not request.tools and target.tools.must_be_declared:
         return False
-    if len(calls) != count or _CARRIED in "".join(calls):
+    if len(calls) != count or not target.ids.accepts_all(calls.keys()):
         return False
-    if not target.ids.accepts_all(calls.keys()):
-        return False
-    if not all(map(target.tools.accepts_name, set(calls.values()))):
+    if _CARRIED in "".join(calls) or not all(map(target.tools.accepts_name, set(calls.values()))):
         return False
     others = set(_ids(request.messages, stretches))
     if not calls.keys().isdisjoint(others):
