@@ -74,6 +74,11 @@ class View:
         """`enabled`, `adaptive`, `disabled` or None."""
         return field(self.body, "thinking").get("type")
 
+    @property
+    def may_think(self) -> bool:
+        """Whether thinking is on, with a budget or adaptive."""
+        return self.thinking in ("enabled", "adaptive")
+
     @cached_property
     def turns(self) -> list[Turn]:
         """The turns of user and assistant, ignoring system messages in between."""
@@ -347,7 +352,7 @@ def w52_thinking_comes_first(view: View) -> Found:
 @rule("error", "E", CLAUDE, "thinking.is_refused_in_prefill")
 def w53_no_thinking_at_the_end_when_off(view: View) -> Found:
     """With thinking off, a final assistant message contains no thinking."""
-    if view.thinking in ("enabled", "adaptive") or not view.messages:
+    if view.may_think or not view.messages:
         return
     path, message = view.messages[-1]
     if message.get("role") == "assistant":
@@ -401,14 +406,14 @@ def w59_the_budget_fits(view: View) -> Found:
 def w59_thinking_takes_no_sampling(view: View) -> Found:
     """With thinking on, the temperature is 1."""
     temperature = view.body.get("temperature")
-    if view.thinking == "enabled" and is_number(temperature) and temperature != 1:
+    if view.may_think and is_number(temperature) and temperature != 1:
         yield "temperature", "with thinking on, the temperature must be 1"
 
 
 @rule("error", "ER", CLAUDE)
 def w59_thinking_takes_little_sampling(view: View) -> Found:
     """With thinking on, `top_p` has a minimum and `top_k` is not allowed."""
-    if view.thinking != "enabled":
+    if not view.may_think:
         return
     top_p = view.body.get("top_p")
     if isinstance(top_p, (int, float)) and top_p < MIN_TOP_P:
@@ -420,7 +425,7 @@ def w59_thinking_takes_little_sampling(view: View) -> Found:
 @rule("error", "ER", CLAUDE, "sampling.refused", "sampling.refused_while_thinking")
 def w59_the_newest_take_no_sampling(view: View) -> Found:
     """Some models refuse sampling settings (depending on the target)."""
-    yield from refused_sampling(view.body, view.target, is_thinking=view.thinking == "enabled")
+    yield from refused_sampling(view.body, view.target, is_thinking=view.may_think)
 
 
 @rule("error", "ER", CLAUDE, "sampling.refuses_temperature_with_top_p")

@@ -49,6 +49,7 @@ DIALECT = Gemini(
         places=PLACES,
         further_fields=frozenset({"content", "requests", "generateContentRequest"}),
         front_form=f"{_HOME}.response_front",
+        plain=f"{_HOME}.plain",
         lane=f"{_HOME}.lane",
     ),
     state_fields=STATE_FIELDS,

@@ -83,8 +83,8 @@ def encode_generation(request: Request, writing: Writing) -> dict[str, Any]:
     thinking, output = request.thinking, request.output
     if thinking is not None and thinking.effort not in {None, "none", *_LEVELS}:
         writing.repair("thinking.effort", "W12", "retyped", NEAREST_EFFORT)
-    if thinking is not None and thinking.summary is not None:
-        writing.lose("thinking.summary", "summaries can only be shown or hidden")
+    if thinking is not None:
+        writing.lose_summary(thinking)
     if output is not None:
         output = _fitted_output(output, writing)
     return _encode_settings(request.sampling, output, thinking)
@@ -187,8 +187,8 @@ def _decode_thinking(wire: Any) -> ThinkingConfig | None:
 
 def _encode_thinking(thinking: ThinkingConfig) -> dict[str, Any]:
     config: dict[str, Any] = {}
-    if thinking.visible is not None:
-        config["includeThoughts"] = thinking.visible
+    if thinking.is_shown is not None:
+        config["includeThoughts"] = thinking.is_shown
     if thinking.enabled is False or thinking.effort == "none":
         config["thinkingBudget"] = 0
     elif thinking.budget is not None:
