@@ -148,6 +148,8 @@ SETTINGS = Settings(
         "tools": "tools",
         **dict.fromkeys((f"{_CALLING}.mode", f"{_CALLING}.allowedFunctionNames"), "tool_choice"),
         **{f"{_G}{name}": "output" for name in _OUTPUT},
+        # A level that could not be read must not stay beside a new budget.
+        **{f"{_THINKING}{name}": "thinking" for name in ("thinkingBudget", "thinkingLevel")},
     },
 )
 
