@@ -217,7 +217,14 @@ class Shape(Generic[OwnerT]):
     def read(self) -> Callable[[dict[str, Any], Any], OwnerT | Opaque]:
         """Read an object; one without a required field stays as it is."""
         found: Callable[[dict[str, Any], Any], OwnerT | Opaque]
-        found = self._compiled("read", self._reader())
+        found = self._compiled("read", self._reader(self.names))
+        return found
+
+    @cached_property
+    def _read_known(self) -> Callable[[dict[str, Any], Any], OwnerT | Opaque]:
+        """Read an object whose names are ours."""
+        found: Callable[[dict[str, Any], Any], OwnerT | Opaque]
+        found = self._compiled("read", self._reader({}))
         return found
 
     @cached_property
@@ -240,6 +247,7 @@ class Shape(Generic[OwnerT]):
             "with_overlay": with_overlay, "allows": self.allows, "writes": self.writes,
             "own": {row.wire for row in self.rows} | {*self.usual, "type"},
             "known": {row.wire for row in self.rows} | ({"type"} if self.tag else set()),
+            "names": {path: names.keys() for path, names in self.names.items()},
         }  # fmt: skip
         for number, row in enumerate(self.rows):
             names[f"read{number}"], names[f"write{number}"] = row.value.read, row.value.write
@@ -259,7 +267,7 @@ class Shape(Generic[OwnerT]):
         found = [name for name in dict.fromkeys(outer) if name]
         return {name: (f"b{n}", name in must or name == self.key) for n, name in enumerate(found)}
 
-    def _reader(self) -> Iterator[str]:
+    def _reader(self, names: Mapping[str, Any]) -> Iterator[str]:
         """The source of `read`: of a wire object `w` and the reading `r`."""
         given = [f"{self.tag_field}={self.tag!r}"] if self.tag_field else []
         given += [f"{name}={source}" for name, source in self.given.items()]
@@ -270,7 +278,12 @@ class Shape(Generic[OwnerT]):
         known += sum(must for _, must in self._groups.values())
         size = " + ".join(["len(w)", *(f"len({var})" for var, _ in self._groups.values())])
         yield "def read(w, r):"
+        if "" in names:
+            yield "    if not names[''].isdisjoint(w): return shape.renamed(w, r)"
         yield from self._inside()
+        for path in names.keys() - {""}:
+            inner = self._groups[path][0]
+            yield f"    if not names[{path!r}].isdisjoint({inner}): return shape.renamed(w, r)"
         for number, row in needed:
             yield from self._required(number, row)
             given.append(f"{row.field}=v{number}" if row.field else f"**v{number}")
@@ -293,7 +306,7 @@ class Shape(Generic[OwnerT]):
             if not row.value.is_exact:
                 yield f"    n += {self._is_restored(number, row)}"
         yield f"    if n == {size} and not x: return made"
-        if not (self._groups or self.names):
+        if not self._groups:
             yield "    more = {k: v for k, v in w.items() if v is None or k not in known}"
             yield "    if n + len(more) == len(w) and not x: return shape.beside(made, more)"
         yield "    return shape.kept(made, w, r)"
@@ -428,19 +441,22 @@ class Shape(Generic[OwnerT]):
 
     # --- the slow ways
 
-    def unread(self, wire: dict[str, Any], reading: Any) -> Any:
-        """What the rows can't read is kept whole, unless only its names are spelled differently."""
-        if self.names:
-            known, names = self._renamed(wire)
-            made: Any = self.read(known, reading) if names else None
-            if names and type(made) is not Opaque:
-                extras = with_note(made.extras, self.dialect, "names", names)
-                return made.replace_unchecked(extras=extras)
+    def unread(self, wire: dict[str, Any], reading: Any) -> Opaque:
+        """What the rows can't read is kept whole."""
         return Opaque(self.dialect, wire, origin=reading.origin)
+
+    def renamed(self, wire: dict[str, Any], reading: Any) -> OwnerT | Opaque:
+        """Read an object whose names are spelled differently."""
+        known, names = self._renamed(wire)
+        made: Any = self._read_known(known, reading)
+        if type(made) is Opaque:
+            return self.unread(wire, reading)
+        extras = with_note(made.extras, self.dialect, "names", names) if names else made.extras
+        return made.replace_unchecked(extras=extras)
 
     def kept(self, made: Any, wire: dict[str, Any], reading: Any) -> Any:
         """The value with what of the wire the writer would not restore by itself."""
-        if made is None or (self.names and self._renamed(wire)[1]):
+        if made is None:
             return self.unread(wire, reading)
         return _noted(made, overlay_of(wire, (), self.dialect, self.body(made, SILENT)))
 
