@@ -452,7 +452,8 @@ class Shape(Generic[OwnerT]):
         if type(made) is Opaque:
             return self.unread(wire, reading)
         extras = with_note(made.extras, self.dialect, "names", names) if names else made.extras
-        return made.replace_unchecked(extras=extras)
+        renamed: OwnerT = made.replace_unchecked(extras=extras)
+        return renamed
 
     def kept(self, made: Any, wire: dict[str, Any], reading: Any) -> Any:
         """The value with what of the wire the writer would not restore by itself."""

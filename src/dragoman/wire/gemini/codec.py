@@ -10,6 +10,7 @@ from dragoman.wire.gemini.dialect import DESCRIPTION, STATE_FIELDS, TARGET
 from dragoman.wire.gemini.request import decode_request, encode_request
 from dragoman.wire.gemini.request_repairs import STEPS
 from dragoman.wire.gemini.settings import SETTINGS
+from dragoman.wire.gemini.tables import PARTS
 from dragoman.wire.gemini.tools_schemas import GEMINI_JSON_SCHEMA, GEMINI_OUTPUT, GEMINI_PARAMETERS
 from dragoman.wire.streams import StreamEncoder as AnyEncoder
 
@@ -48,6 +49,7 @@ DIALECT = Gemini(
         rulebook=f"{_HOME}.rules",
         steps=STEPS,
         places=SETTINGS.places,
+        unsupported=PARTS.unsupported,
         further_fields=frozenset({"content", "requests", "generateContentRequest"}),
         front_form=f"{_HOME}.response_front",
         lane=f"{_HOME}.lane",

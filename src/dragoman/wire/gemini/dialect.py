@@ -149,16 +149,6 @@ RANGES = {"temperature": (0, 2)}
 TARGET = Target(
     dialect=NAME,
     provider="google",
-    unsupported_part_fields=(
-        *(f"{kind}.cache" for kind in ("Text", "Thinking", "Refusal", "ToolCall", "ToolResult")),
-        *(f"{kind}.cache" for kind in ("Image", "Audio", "Video", "File", "Opaque")),
-        "Text.citations",
-        "Audio.transcript",
-        "ServerToolCall.cache",
-        "ServerToolCall.server",
-        "ServerToolResult.cache",
-        "Opaque.signature",
-    ),
     tools=ToolFlags(
         name_pattern=r"[A-Za-z_][A-Za-z0-9_.:-]{0,127}",  # W89
         max_name_length=128,

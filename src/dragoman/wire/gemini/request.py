@@ -10,11 +10,10 @@ from dragoman.model.messages import Message, make_message
 from dragoman.model.parts import Text
 from dragoman.model.requests import BLANK, Request
 from dragoman.model.roles import Role
-from dragoman.model.tools import ToolCall, ToolResult
+from dragoman.model.tools import ToolResult
 from dragoman.wire.call_ids import CallIds, decode_calls
 from dragoman.wire.dialect import Body
 from dragoman.wire.encoded import Encoded
-from dragoman.wire.gemini.content import decode_parts, encode_parts
 from dragoman.wire.gemini.dialect import (
     NAME,
     ORIGIN,
@@ -25,8 +24,8 @@ from dragoman.wire.gemini.dialect import (
     encode_path,
 )
 from dragoman.wire.gemini.settings import SETTINGS, decode_settings, encode_settings
+from dragoman.wire.gemini.tables import decode_parts, encode_part, encode_parts, wire_id
 from dragoman.wire.gemini.tools import decode_tools, encode_tools
-from dragoman.wire.gemini.tools_calls import encode_call, encode_result, in_call_order
 from dragoman.wire.json_values import is_list, is_object, parsed, want
 from dragoman.wire.overlay import (
     Overlay,
@@ -138,33 +137,21 @@ def is_instruction(message: Message) -> bool:
     return _OTHER_ROLES.get(spelled_role) is not message.role
 
 
+_SPEAKERS = (_USER, _ASSISTANT)
 _OWN_EXTRAS = overlay_keys(NAME)
 
 
-def _encode_plain(message: Message, index: int, writing: Writing) -> dict[str, Any] | None:
-    """Encode a message that is only a text, a call or a result, as most are; else None.
-
-    Without this shortcut, encoding a conversation of 200 messages takes 1.5 times as long.
-    """
+def _encode_plain(message: Message) -> dict[str, Any] | None:
+    """Encode a message that is only a text, as most are; else None."""
     extras = message.extras
-    if len(message.parts) != 1 or message.name is not None:
+    only = message.parts[0] if len(message.parts) == 1 else None
+    if type(only) is not Text or message.name is not None or message.role not in _SPEAKERS:
+        return None
+    if only.citations or only.extras is not EMPTY or only.signature is not None:
         return None
     if extras is not EMPTY and not _OWN_EXTRAS.isdisjoint(extras):
         return None
-    part, role = message.parts[0], message.role
-    if part.extras is not EMPTY or part.signature is not None:
-        return None
-    body: dict[str, Any] | None = None
-    if type(part) is Text:
-        if not part.citations and (role is _USER or role is _ASSISTANT):
-            body = {"text": part.text}
-    elif type(part) is ToolCall and role is _ASSISTANT:
-        writing.message, writing.part = index, 0
-        body = encode_call(part, writing)
-    elif type(part) is ToolResult and role is _TOOL and type(part.content) is str:
-        writing.message, writing.part = index, 0
-        body = encode_result(part, writing)
-    return None if body is None else {"role": _wire_role(role), "parts": [body]}
+    return {"role": _wire_role(message.role), "parts": [{"text": only.text}]}
 
 
 def encode_content(message: Message, index: int, writing: Writing) -> Any:
@@ -172,7 +159,7 @@ def encode_content(message: Message, index: int, writing: Writing) -> Any:
     writing.origin = message.origin
     parts = encode_parts(message.parts, index, writing)
     if len(parts) > 1 and type(message.parts[0]) is ToolResult:
-        in_call_order(parts, message.parts, writing)
+        _in_call_order(parts, message.parts, writing)
     role = _wire_role(message.role)
     body: dict[str, Any] = {"role": role, "parts": parts} if parts else {"role": role}
     if not message.extras:
@@ -182,6 +169,22 @@ def encode_content(message: Message, index: int, writing: Writing) -> Any:
     if type(spelled) is str and _OTHER_ROLES.get(spelled, message.role) is not message.role:
         body["role"] = role  # the role was changed
     return body
+
+
+def _in_call_order(written: list[Any], parts: tuple[Any, ...], writing: Writing) -> None:
+    """Sort results that are only distinguished by order into the order of their calls (W78)."""
+    named: dict[str, list[int]] = {}
+    for index, part in enumerate(parts):
+        if type(part) is not ToolResult:
+            break  # results come first
+        call = writing.calls.get(part.call_id)
+        if call is not None and wire_id(call, writing) is None:
+            named.setdefault(call.name, []).append(index)
+    for places in named.values():
+        if len(places) > 1:
+            ordered = sorted(places, key=lambda index: writing.order[parts[index].call_id])
+            for place, body in zip(places, [written[index] for index in ordered], strict=True):
+                written[place] = body
 
 
 # --- whole requests
@@ -305,7 +308,7 @@ def _encode_messages(request: Request, writing: Writing) -> tuple[list[Any], lis
     system = _encode_system(request.system, writing) if request.system else []
     contents: list[dict[str, Any]] = []
     for index, message in enumerate(request.messages):
-        if (plain := _encode_plain(message, index, writing)) is not None:
+        if (plain := _encode_plain(message)) is not None:
             contents.append(plain)
             continue
         if message.name is not None:

@@ -21,7 +21,7 @@ from dragoman.wire.call_ids import CallIds
 from dragoman.wire.cut_calls import begin_choice, finish_beside
 from dragoman.wire.dialect import Body
 from dragoman.wire.encoded import Encoded
-from dragoman.wire.gemini.content_media import decode_citations, encode_citations
+from dragoman.wire.gemini.citations import decode_citations, encode_citations
 from dragoman.wire.gemini.dialect import NAME, Writing, snake_names
 from dragoman.wire.gemini.request import NO_SPEAKER_NAME, Content, decode_content, encode_content
 from dragoman.wire.json_values import is_object, parsed, want

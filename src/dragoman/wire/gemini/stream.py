@@ -23,7 +23,6 @@ from dragoman.model.parts import Origin, Text, Thinking
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall
 from dragoman.wire.call_ids import CallIds
-from dragoman.wire.gemini.content import decode_part
 from dragoman.wire.gemini.dialect import NAME
 from dragoman.wire.gemini.request import decode_content
 from dragoman.wire.gemini.response import (
@@ -47,6 +46,7 @@ from dragoman.wire.gemini.stream_chunks import (
     call_in,
     is_piece,
 )
+from dragoman.wire.gemini.tables import decode_part
 from dragoman.wire.json_values import is_list, is_object
 from dragoman.wire.lane.templates import Growth, Noises
 from dragoman.wire.overlay import Overlay
