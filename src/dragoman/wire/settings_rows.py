@@ -108,7 +108,7 @@ class Settings:
 
     def renamed(self, wire: dict[str, Any], overlay: Overlay) -> dict[str, Any]:
         """The body under our names, which it may have in snake case; they are recorded."""
-        for path, names in sorted(self._twins.items()):
+        for path, names in self._twins.items():  # outer objects first
             found: Any = wire
             for step in path:
                 found = found.get(step) if isinstance(found, dict) else None
