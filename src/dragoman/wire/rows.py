@@ -278,12 +278,7 @@ class Shape(Generic[OwnerT]):
         known += sum(must for _, must in self._groups.values())
         size = " + ".join(["len(w)", *(f"len({var})" for var, _ in self._groups.values())])
         yield "def read(w, r):"
-        if "" in names:
-            yield "    if not names[''].isdisjoint(w): return shape.renamed(w, r)"
-        yield from self._inside()
-        for path in names.keys() - {""}:
-            inner = self._groups[path][0]
-            yield f"    if not names[{path!r}].isdisjoint({inner}): return shape.renamed(w, r)"
+        yield from self._inside(names)
         for number, row in needed:
             yield from self._required(number, row)
             given.append(f"{row.field}=v{number}" if row.field else f"**v{number}")
@@ -311,12 +306,16 @@ class Shape(Generic[OwnerT]):
             yield "    if n + len(more) == len(w) and not x: return shape.beside(made, more)"
         yield "    return shape.kept(made, w, r)"
 
-    def _inside(self) -> Iterator[str]:
-        """The source that takes the objects that rows reach into."""
+    def _inside(self, names: Mapping[str, Any]) -> Iterator[str]:
+        """The source that takes the objects that rows reach into, unless they are renamed."""
+        if "" in names:
+            yield "    if not names[''].isdisjoint(w): return shape.renamed(w, r)"
         for name, (var, must) in self._groups.items():
             yield f"    {var} = w.get({name!r})"
             odd = "return shape.unread(w, r)" if must else f"{var} = NONE"
             yield f"    if not isinstance({var}, dict): {odd}"
+            if name in names:
+                yield f"    if not names[{name!r}].isdisjoint({var}): return shape.renamed(w, r)"
 
     def _is_often_bare(self, needed: list[Any], optional: list[Any]) -> bool:
         """Whether an object with nothing but what is required is read and written exactly."""

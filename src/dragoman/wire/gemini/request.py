@@ -24,7 +24,7 @@ from dragoman.wire.gemini.dialect import (
     encode_path,
 )
 from dragoman.wire.gemini.settings import SETTINGS, decode_settings, encode_settings
-from dragoman.wire.gemini.tables import decode_parts, encode_part, encode_parts, wire_id
+from dragoman.wire.gemini.tables import decode_parts, encode_parts, wire_id
 from dragoman.wire.gemini.tools import decode_tools, encode_tools
 from dragoman.wire.json_values import is_list, is_object, parsed, want
 from dragoman.wire.overlay import (
