@@ -38,6 +38,7 @@ from dragoman.model.requests import (
     State,
     ThinkingConfig,
 )
+from dragoman.model.tools import ToolDefinition
 from dragoman.wire.overlay import Overlay, are_same
 from dragoman.wire.rows import FLAG, WHOLE, Row, compiled, snake
 
@@ -238,6 +239,13 @@ class Settings:
             pad += "    "
         is_told = not path or any(row.reports for row in rows)
         yield f"{pad}{'pass' if is_told else f'o.lose({path!r}, {_REASON!r})'}"
+
+
+def lose_tool_settings(tool: ToolDefinition, path: str, writing: Any) -> None:
+    """Report the settings of a tool that a dialect without them can't say."""
+    for name in ("defer_loading", "allowed_callers", "output_schema"):
+        if getattr(tool, name) not in (None, ()):
+            writing.lose(f"{path}.{name}", _REASON)
 
 
 def _put(body: dict[str, Any], steps: Iterable[str], value: Any) -> bool:

@@ -221,7 +221,7 @@ def w52_thinking_comes_first(view: View) -> Found:
 
 def w53_no_thinking_at_the_end_when_off(view: View) -> Found:
     """With thinking off, a final assistant message contains no thinking."""
-    if view.thinking in ("enabled", "adaptive") or not view.messages:
+    if view.may_think or not view.messages:
         return
     path, message = view.messages[-1]
     if message.get("role") == "assistant":
@@ -272,13 +272,13 @@ def w59_the_budget_fits(view: View) -> Found:
 def w59_thinking_takes_no_sampling(view: View) -> Found:
     """With thinking on, the temperature is 1."""
     temperature = view.body.get("temperature")
-    if view.thinking == "enabled" and is_number(temperature) and temperature != 1:
+    if view.may_think and is_number(temperature) and temperature != 1:
         yield "temperature", "with thinking on, the temperature must be 1"
 
 
 def w59_thinking_takes_little_sampling(view: View) -> Found:
     """With thinking on, `top_p` has a minimum and `top_k` is not allowed."""
-    if view.thinking != "enabled":
+    if not view.may_think:
         return
     top_p = view.body.get("top_p")
     if isinstance(top_p, (int, float)) and top_p < MIN_TOP_P:
@@ -289,7 +289,7 @@ def w59_thinking_takes_little_sampling(view: View) -> Found:
 
 def w59_the_newest_take_no_sampling(view: View) -> Found:
     """Some models refuse sampling settings (depending on the target)."""
-    yield from refused_sampling(view.body, view.target, is_thinking=view.thinking == "enabled")
+    yield from refused_sampling(view.body, view.target, is_thinking=view.may_think)
 
 
 def w59_temperature_and_top_p_exclude_each_other(view: View) -> Found:

@@ -67,6 +67,11 @@ class View:
         return field(self.body, "thinking").get("type")
 
     @property
+    def may_think(self) -> bool:
+        """Whether thinking is on, with a budget or adaptive."""
+        return self.thinking in ("enabled", "adaptive")
+
+    @property
     def output_schema(self) -> tuple[str, object]:
         """The output schema with its path; it was in another field originally."""
         found = field(field(self.body, "output_config"), "format").get("schema")

@@ -30,37 +30,39 @@ def _whole(value: float) -> int | None:
     return whole if whole == value and -(1 << 63) <= whole < 1 << 63 else None
 
 
-def _read_budget(value: float) -> dict[str, Any] | None:
-    budget = _whole(value)
-    if budget is None:
-        return None
+_COUNT = Value("type(v) is int or type(v) is float and v - v == 0", _whole, about="an integer")
+
+
+def _read_thinking(wire: dict[str, Any]) -> dict[str, Any]:
+    level, budget = wire.get("thinkingLevel"), wire.get("thinkingBudget")
+    visible = wire.get("includeThoughts")
+    effort = level.lower() if type(level) is str else None
+    budget = _whole(budget or 0) if _COUNT.passes(budget) else None
     return {
+        "visible": visible if type(visible) is bool else None,
+        "effort": effort if effort in _LEVELS else None,
         "budget": None if budget == _DYNAMIC else budget,
-        "enabled": _SWITCHES.get(budget),
+        "enabled": None if budget is None else _SWITCHES.get(budget),
     }
 
 
-def _write_budget(thinking: ThinkingConfig, writing: Writing) -> int | None:
-    if thinking.summary is not None:
-        writing.lose("thinking.summary", "summaries can only be shown or hidden")
-    if thinking.enabled is False or thinking.effort == "none":
-        return 0
-    is_dynamic = thinking.budget is None and thinking.enabled and thinking.effort is None
-    return _DYNAMIC if is_dynamic else thinking.budget
-
-
-def _read_level(value: str) -> str | None:
-    level = value.lower()
-    return level if level in _LEVELS else None
-
-
-def _write_level(effort: str, writing: Writing) -> str | None:
-    if effort == "none":
-        return None
-    if effort in _LEVELS:
-        return effort.upper()
-    writing.repair("thinking.effort", "W12", "retyped", NEAREST_EFFORT)
-    return "HIGH"
+def _write_thinking(thinking: ThinkingConfig, writing: Writing) -> dict[str, Any] | None:
+    effort = thinking.effort
+    if effort not in {None, "none", *_LEVELS}:
+        writing.repair("thinking.effort", "W12", "retyped", NEAREST_EFFORT)
+    writing.lose_summary(thinking)
+    config: dict[str, Any] = {}
+    if thinking.is_shown is not None:
+        config["includeThoughts"] = thinking.is_shown
+    if thinking.enabled is False or effort == "none":
+        config["thinkingBudget"] = 0
+    elif thinking.budget is not None:
+        config["thinkingBudget"] = thinking.budget
+    elif thinking.enabled and effort is None:
+        config["thinkingBudget"] = _DYNAMIC
+    if effort is not None and effort != "none":
+        config["thinkingLevel"] = effort.upper() if effort in _LEVELS else "HIGH"
+    return config or None
 
 
 # --- tool choice: `toolConfig`
@@ -102,10 +104,7 @@ def _write_choice(choice: ToolChoice, writing: Writing) -> dict[str, Any]:
 # --- all of them
 
 _G, _CALLING = "generationConfig.", "toolConfig.functionCallingConfig"
-_THINKING, _VOICE = f"{_G}thinkingConfig.", f"{_G}speechConfig.voiceConfig.prebuiltVoiceConfig."
-_COUNT = Value("type(v) is int or type(v) is float and v - v == 0", _whole, about="an integer")
-_BUDGET = _COUNT._replace(read=_read_budget, write=_write_budget)
-_LEVEL = Value(TEXT.test, _read_level, _write_level, "a level")
+_VOICE = f"{_G}speechConfig.voiceConfig.prebuiltVoiceConfig."
 _LABELS = OBJECT._replace(test=f"{OBJECT.test} and len(v) > 0")
 _TIER = Value(
     TEXT.test, *tiers(standard="standard", flex="flex", priority="priority"), about="a tier"
@@ -116,6 +115,7 @@ _MODALITIES = Value(
     lambda names: [name.upper() for name in names],
     "a list of modalities",
 )
+_THINKING = ("includeThoughts", "thinkingBudget", "thinkingLevel")
 _OUTPUT = ("responseMimeType", "responseSchema", "responseJsonSchema", "responseFormat")
 SETTINGS = Settings(
     Row(f"{_G}maxOutputTokens", "sampling.max_tokens", _COUNT),
@@ -129,9 +129,12 @@ SETTINGS = Settings(
     Row(f"{_G}frequencyPenalty", "sampling.frequency_penalty", NUMBER),
     Row(f"{_G}stopSequences", "sampling.stop", TEXTS),
     Row(f"{_G}responseLogprobs", "sampling.logprobs", FLAG),
-    Row(f"{_THINKING}includeThoughts", "thinking.visible", FLAG),
-    Row(f"{_THINKING}thinkingBudget", "thinking", _BUDGET, reports=True),
-    Row(f"{_THINKING}thinkingLevel", "thinking.effort", _LEVEL, reports=True),
+    Row(
+        f"{_G}thinkingConfig",
+        "thinking",
+        Value(OBJECT.test, _read_thinking, _write_thinking),
+        reports=True,
+    ),
     Row(f"{_G}responseModalities", "media.modalities", _MODALITIES, strict=True),
     Row(f"{_VOICE}voiceName", "media.voice"),
     Row("labels", "service.labels", _LABELS),
@@ -148,8 +151,7 @@ SETTINGS = Settings(
         "tools": "tools",
         **dict.fromkeys((f"{_CALLING}.mode", f"{_CALLING}.allowedFunctionNames"), "tool_choice"),
         **{f"{_G}{name}": "output" for name in _OUTPUT},
-        # A level that could not be read must not stay beside a new budget.
-        **{f"{_THINKING}{name}": "thinking" for name in ("thinkingBudget", "thinkingLevel")},
+        **{f"{_G}thinkingConfig.{name}": "thinking" for name in _THINKING},
     },
 )
 
