@@ -217,14 +217,7 @@ class Shape(Generic[OwnerT]):
     def read(self) -> Callable[[dict[str, Any], Any], OwnerT | Opaque]:
         """Read an object; one without a required field stays as it is."""
         found: Callable[[dict[str, Any], Any], OwnerT | Opaque]
-        found = self._compiled("read", self._reader(self.names))
-        return found
-
-    @cached_property
-    def _read_known(self) -> Callable[[dict[str, Any], Any], OwnerT | Opaque]:
-        """Read an object whose names are ours."""
-        found: Callable[[dict[str, Any], Any], OwnerT | Opaque]
-        found = self._compiled("read", self._reader({}))
+        found = self._compiled("read", self._reader())
         return found
 
     @cached_property
@@ -267,7 +260,7 @@ class Shape(Generic[OwnerT]):
         found = [name for name in dict.fromkeys(outer) if name]
         return {name: (f"b{n}", name in must or name == self.key) for n, name in enumerate(found)}
 
-    def _reader(self, names: Mapping[str, Any]) -> Iterator[str]:
+    def _reader(self) -> Iterator[str]:
         """The source of `read`: of a wire object `w` and the reading `r`."""
         given = [f"{self.tag_field}={self.tag!r}"] if self.tag_field else []
         given += [f"{name}={source}" for name, source in self.given.items()]
@@ -277,8 +270,8 @@ class Shape(Generic[OwnerT]):
         known = (self.tag is not None) + sum(row.value.is_exact for _, row in needed)
         known += sum(must for _, must in self._groups.values())
         size = " + ".join(["len(w)", *(f"len({var})" for var, _ in self._groups.values())])
-        yield "def read(w, r):"
-        yield from self._inside(names)
+        yield f"def read(w, r{', is_ours=False' if self.names else ''}):"
+        yield from self._inside()
         for number, row in needed:
             yield from self._required(number, row)
             given.append(f"{row.field}=v{number}" if row.field else f"**v{number}")
@@ -306,16 +299,17 @@ class Shape(Generic[OwnerT]):
             yield "    if n + len(more) == len(w) and not x: return shape.beside(made, more)"
         yield "    return shape.kept(made, w, r)"
 
-    def _inside(self, names: Mapping[str, Any]) -> Iterator[str]:
+    def _inside(self) -> Iterator[str]:
         """The source that takes the objects that rows reach into, unless they are renamed."""
-        if "" in names:
-            yield "    if not names[''].isdisjoint(w): return shape.renamed(w, r)"
+        other = "    if not is_ours and not names[{!r}].isdisjoint({}): return shape.renamed(w, r)"
+        if "" in self.names:
+            yield other.format("", "w")
         for name, (var, must) in self._groups.items():
             yield f"    {var} = w.get({name!r})"
             odd = "return shape.unread(w, r)" if must else f"{var} = NONE"
             yield f"    if not isinstance({var}, dict): {odd}"
-            if name in names:
-                yield f"    if not names[{name!r}].isdisjoint({var}): return shape.renamed(w, r)"
+            if name in self.names:
+                yield other.format(name, var)
 
     def _is_often_bare(self, needed: list[Any], optional: list[Any]) -> bool:
         """Whether an object with nothing but what is required is read and written exactly."""
@@ -447,7 +441,8 @@ class Shape(Generic[OwnerT]):
     def renamed(self, wire: dict[str, Any], reading: Any) -> OwnerT | Opaque:
         """Read an object whose names are spelled differently."""
         known, names = self._renamed(wire)
-        made: Any = self._read_known(known, reading)
+        read: Any = self.read
+        made = read(known, reading, is_ours=True)
         if type(made) is Opaque:
             return self.unread(wire, reading)
         extras = with_note(made.extras, self.dialect, "names", names) if names else made.extras

@@ -70,9 +70,7 @@ _REASON = "this setting is not supported"
 class Settings:
     """The settings of one dialect's requests."""
 
-    def __init__(
-        self, *rows: Row, twins: bool = False, beside: Mapping[str, str] = EMPTY
-    ) -> None:
+    def __init__(self, *rows: Row, twins: bool = False, beside: Mapping[str, str] = EMPTY) -> None:
         """Take the rows. With `twins`, names may be in snake case on the wire.
 
         `beside` are more paths of the wire, which the codec reads and writes itself, with what they
