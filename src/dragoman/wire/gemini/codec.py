@@ -52,6 +52,7 @@ DIALECT = Gemini(
         unsupported=PARTS.unsupported,
         further_fields=frozenset({"content", "requests", "generateContentRequest"}),
         front_form=f"{_HOME}.response_front",
+        plain=f"{_HOME}.plain",
         lane=f"{_HOME}.lane",
     ),
     state_fields=STATE_FIELDS,
