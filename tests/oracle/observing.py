@@ -88,6 +88,12 @@ def _in_order(raw: bytes) -> bytes:
     return json.dumps(_ordered(body), ensure_ascii=False).encode("utf-8", "surrogatepass")
 
 
+def _frame_in_order(line: bytes) -> bytes:
+    """A line of a stream with the fields of its JSON by name."""
+    head, sign, rest = line.partition(b"{")
+    return head + _in_order(sign + rest) if sign else line
+
+
 def _ordered(value: Any) -> Any:
     if isinstance(value, list):
         return [_ordered(each) for each in value]
@@ -253,7 +259,8 @@ class Observer:
         for event in events:
             written += self._try(section, encoder.feed, event) or b""
         written += self._try(section, encoder.close) or b""
-        self._seen[f"{section} bytes"] = _shown(written)
+        lines = [_frame_in_order(line) for line in written.split(b"\n")]
+        self._seen[f"{section} bytes"] = _shown(b"\n".join(lines))
         self._seen[f"{section} losses"] = _shown([str(each) for each in encoder.losses])
         self._seen[f"{section} repairs"] = _shown([str(each) for each in encoder.repairs])
 

@@ -245,8 +245,8 @@ def test_groq_is_sent_nothing_that_it_would_reject() -> None:
         "messages": [{"role": "user", "content": "Hi"}],
     }
     assert sorted(loss.path for loss in encoded.losses) == [
-        "extras", "extras", "messages[0].extras", "messages[0].name", "sampling.choices",
-        "sampling.logprobs", "state.store",
+        "extras", "messages[0].extras", "messages[0].name", "sampling.choices",
+        "sampling.logprobs", "service.labels", "state.store",
     ]  # fmt: skip
     assert not any("made_up" in loss.reason for loss in encoded.losses)
 

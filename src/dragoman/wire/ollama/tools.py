@@ -27,6 +27,7 @@ from dragoman.wire.known_tools import KnownTools
 from dragoman.wire.ollama.dialect import NAME, ORIGIN, OllamaReading, OllamaWriting, is_own
 from dragoman.wire.overlay import Overlay, overlay_of, with_overlay
 from dragoman.wire.schemas import Profile, Profiles
+from dragoman.wire.settings_rows import lose_tool_settings
 from dragoman.wire.text_tools import TEXT_ARGUMENT
 from dragoman.wire.tolerance import odd_tool, payload_of
 from dragoman.wire.writing import Writing
@@ -144,7 +145,6 @@ OLLAMA = Profile(
 )
 """The server parses tools into typed structs; unknown keywords never reach the model."""
 _PROFILES = Profiles(OLLAMA, OLLAMA)
-_NOTHING = (None, ())
 _KINDS = {"name": str, "description": str, "parameters": dict}
 
 
@@ -234,9 +234,7 @@ def _encode_tool(tool: ToolDefinition, writing: Writing, path: str) -> dict[str,
         writing.lose(
             f"{path}.cache", "cache hints are not supported: the server caches prompts by itself"
         )
-    for name in ("defer_loading", "allowed_callers", "output_schema"):
-        if getattr(tool, name) not in _NOTHING:
-            writing.lose(f"{path}.{name}", "this setting is not supported")
+    lose_tool_settings(tool, path, writing)
     return with_overlay({"type": "function", "function": function}, tool.extras, NAME)
 
 

@@ -9,8 +9,9 @@ from dragoman.model.requests import Request
 from dragoman.wire.codec import Codec, Functions, on_use
 from dragoman.wire.context import NOTHING, Context
 from dragoman.wire.openai_chat.dialect import DESCRIPTION, STATE_FIELDS, TARGET
-from dragoman.wire.openai_chat.request import PLACES, asks_for_usage, decode_request, encode_request
+from dragoman.wire.openai_chat.request import asks_for_usage, decode_request, encode_request
 from dragoman.wire.openai_chat.request_repairs import STEPS
+from dragoman.wire.openai_chat.settings import PLACES
 from dragoman.wire.openai_strict_schemas import OPENAI, OPENAI_STRICT
 from dragoman.wire.restoring import restoring
 from dragoman.wire.streams import StreamDecoder as AnyDecoder
@@ -78,6 +79,7 @@ DIALECT = OpenAIChat(
             {"prompt", "suffix", "echo", "input", "dimensions", "encoding_format"}
         ),
         front_form=f"{_HOME}.response_front",
+        plain=f"{_HOME}.plain",
         lane=f"{_HOME}.lane",
     ),
     state_fields=STATE_FIELDS,

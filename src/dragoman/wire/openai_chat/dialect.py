@@ -19,11 +19,12 @@ from dragoman.model.tools import ToolCall
 from dragoman.wire.description import Description, MessageForm, Readable, SdkModule, Wire
 from dragoman.wire.flags import FieldFlags, IdFlags, MediaFlags
 from dragoman.wire.fronts import StateFields
-from dragoman.wire.openai_chat.settings_shared import HOST_SETTINGS, SETTINGS
 from dragoman.wire.openai_chat.tools_provider import FORMS
 from dragoman.wire.openai_chat.tools_provider_calls import CALLS
 from dragoman.wire.openai_settings import IMAGE_DETAILS, SAMPLING_RANGES
 from dragoman.wire.overlay import extras_of, words_of
+from dragoman.wire.settings_table import flag, number
+from dragoman.wire.shared_settings import SharedSetting, SharedSettings
 from dragoman.wire.target import Target
 from dragoman.wire.writing import Writing
 
@@ -98,6 +99,23 @@ def _document(wire: Any) -> Readable | None:
     return read and read._replace(is_whole=read.is_whole and is_whole)
 
 
+_FORMATS = {"parsed": True, "hidden": False}
+
+HOST_SETTINGS = SharedSettings(
+    SharedSetting("min_p", "min_p", number),
+    SharedSetting("repetition_penalty", "repetition_penalty", number),
+    SharedSetting("repeat_penalty", "repetition_penalty", number),
+    SharedSetting("typical_p", "typical_p", number),
+    SharedSetting("include_reasoning", "thinking.visible", flag),
+    SharedSetting(
+        "reasoning_format",
+        "thinking.visible",
+        lambda value: _FORMATS.get(value) if isinstance(value, str) else None,
+        lambda is_shown: "parsed" if is_shown else "hidden",
+    ),
+)
+"""Settings of other servers of this dialect that OpenAI's API does not have."""
+
 DESCRIPTION = Description(
     name=NAME,
     about="OpenAI's Chat Completions API, with the extensions of other servers that speak it",
@@ -113,7 +131,7 @@ DESCRIPTION = Description(
     response_fields=frozenset({"choices"}),
     possible_response_fields=frozenset({"usage"}),
     readable=_readable,
-    shared_settings=SETTINGS,
+    writes_settings=True,
     host_settings=HOST_SETTINGS,
     documents=_documents,
     provider_tools=FORMS,
@@ -253,7 +271,7 @@ def without_absent(body: dict[str, Any], extras: Mapping[str, Any]) -> dict[str,
 class ChatWriting(Writing):
     """The encoder state of a body, with what later messages need from earlier ones."""
 
-    __slots__ = ("hoisted", "legacy", "thinking_field")
+    __slots__ = ("hoisted", "legacy", "thinking_field", "words")
 
     def __init__(self, target: Target = TARGET, *, is_response: bool = False) -> None:
         super().__init__(target, is_response=is_response)
@@ -263,6 +281,8 @@ class ChatWriting(Writing):
         """Where the reader of a stream looks for thinking."""
         self.legacy: set[str] = set()
         """Ids of calls written as `function_call`."""
+        self.words: Collection[Any] = ()
+        """Notes on how the settings of the request were spelled."""
         self.hoisted: list[dict[str, Any]] = []
         """Media of tool results, to be sent in a user message (W1)."""
 

@@ -21,7 +21,6 @@ from dragoman.wire.openai_chat.content_thinking import (
     is_sealed_thinking,
 )
 from dragoman.wire.openai_chat.dialect import DETAILS, NAME, RANGES, TARGET, is_own
-from dragoman.wire.openai_chat.settings import FIELDS, accepted_fields
 from dragoman.wire.openai_strict_schemas import is_refused_strict
 from dragoman.wire.overlay import with_words, words_of
 from dragoman.wire.overlay_edits import with_digests, without_edited
@@ -105,7 +104,7 @@ def _field_of(part: Thinking, came: str, known: tuple[str, ...], *, is_only: boo
     return spelled if spelled in texts else next(iter(texts), None)
 
 
-# --- schemas and settings
+# --- schemas
 
 
 def with_strict_schemas(request: Request, target: Target, notes: list[Note]) -> Request:
@@ -122,20 +121,6 @@ def with_strict_schemas(request: Request, target: Target, notes: list[Note]) -> 
     return request if same else request.replace_trusted(tools=tuple(tools))
 
 
-def with_known_setting_fields(request: Request, target: Target, notes: list[Note]) -> Request:
-    """Move settings that have two possible fields to the one that the host supports (W12)."""
-    words = list(words_of(request.extras, NAME))
-    for name, fields in FIELDS.items():
-        known = accepted_fields(name, target)
-        came = [field for field in fields if f"{name}={field}" in words]
-        if getattr(request.sampling, name) is None or not came or came[0] in known:
-            continue
-        notes.append(Repair(f"sampling.{name}", "W12", "renamed", _SUPPORTED_FIELD))
-        words.remove(f"{name}={came[0]}")
-        request = request.replace(extras=with_words(request.extras, NAME, words))
-    return request
-
-
 STEPS = (
     sampling_within(RANGES),
     Step(
@@ -144,10 +129,5 @@ STEPS = (
         lambda seen, to: seen.has_thinking and bool(to.thinking.fields),
     ),
     Step(with_strict_schemas, ("schemas.checks_strict",), lambda _, to: to.schemas.checks_strict),
-    Step(
-        with_known_setting_fields,
-        ("sampling.token_limit_fields", "sampling.seed_field"),
-        lambda _, to: bool(to.sampling.seed_field) or len(to.sampling.token_limit_fields) == 1,
-    ),
 )
 """Fitting steps for this dialect only."""

@@ -1,173 +1,138 @@
-"""Settings: sampling, output format, thinking, and fields that hosts don't support."""
+"""The settings of a request as rows, and fields that hosts don't support."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
-from dragoman.model.requests import UNSAID, Output, Sampling, State, ThinkingConfig
-from dragoman.wire.json_values import is_integer, is_list, is_object
+from msgspec.structs import asdict
+
+from dragoman.model.requests import Output, ThinkingConfig
+from dragoman.wire.json_values import is_list, is_object
 from dragoman.wire.losses import UNSUPPORTED_FIELD
-from dragoman.wire.openai_chat.dialect import NAME, ORIGIN, is_own
+from dragoman.wire.openai_chat.dialect import NAME, ORIGIN, ChatWriting, is_own
+from dragoman.wire.openai_settings import SHARED_SETTINGS
 from dragoman.wire.openai_strict_schemas import openai_profiles
-from dragoman.wire.overlay import extras_of, with_overlay, words_of
+from dragoman.wire.overlay import extras_of, fields_of, with_overlay, words_of
 from dragoman.wire.overlay_edits import Places, with_digests, without_edited
-from dragoman.wire.settings_table import (
-    Setting,
-    decode_settings,
-    encode_settings,
-    flag,
-    lose_settings,
-    setting,
-    text,
-    texts,
-    whole,
+from dragoman.wire.rows import (
+    ANY,
+    FLAG,
+    NUMBER,
+    OBJECT,
+    SILENT,
+    TEXT,
+    TEXTS,
+    WHOLE,
+    Row,
+    Shape,
+    Value,
 )
-from dragoman.wire.target import Target
+from dragoman.wire.settings_rows import Settings
+from dragoman.wire.shared_settings import SharedSetting
 from dragoman.wire.writing import Writing
 
 # --- sampling
+#
+# Overlay words of the request tell which of two fields it was, and 1.0 from 1.
 
-_REALS = frozenset({"temperature", "top_p", "presence_penalty", "frequency_penalty"})
+_REALS = ("temperature", "top_p", "presence_penalty", "frequency_penalty")
+_FIELDS = {"seed": ("seed", "random_seed"), "max_tokens": ("max_completion_tokens", "max_tokens")}
+"""Settings that have two fields: `random_seed` is Mistral's, `max_tokens` older models' (W12)."""
+_SUPPORTED_FIELD = "moved to the field that this host supports"
 
 
-def _real(value: Any) -> float | None:
+def words_in(wire: Mapping[str, Any]) -> list[str]:
+    """Words for what the model doesn't have of the settings in a body."""
+    words = [key for key in _REALS if type(v := wire.get(key)) is float and v.is_integer()]
+    for name, keys in _FIELDS.items():
+        words += [f"{name}={key}" for key in keys if WHOLE.passes(wire.get(key))][:1]
+    words += ["top_k"] if WHOLE.passes(wire.get("top_k")) else []
+    return words + (["stop"] if isinstance(wire.get("stop"), str) else [])
+
+
+def _read_real(value: float) -> float | None:
     """A number that a float holds exactly."""
-    if type(value) is float:
+    is_exact = type(value) is float or int(float(value)) == value
+    return float(value) if is_exact else None
+
+
+def _write_real(key: str, value: float, writing: ChatWriting) -> float:
+    is_kept = key in writing.words or key in writing.target.sampling.host_fields
+    return int(value) if value == int(value) and not is_kept else value
+
+
+def _write_in(name: str, key: str, value: int, writing: ChatWriting) -> int | None:
+    """The value, if this is its field: the original one, or the best that the target has (W12)."""
+    flags = writing.target.sampling
+    known = flags.token_limit_fields if name == "max_tokens" else _FIELDS[name]
+    if name == "seed" and flags.seed_field is not None:
+        known = (flags.seed_field,)
+    came = [field for field in _FIELDS[name] if f"{name}={field}" in writing.words]
+    if key != next((field for field in known if field in came), known[0]):
+        return None
+    if came and came[0] not in known:
+        writing.repair(f"sampling.{name}", "W12", "renamed", _SUPPORTED_FIELD)
+    return value
+
+
+def _write_top_k(value: int, writing: ChatWriting) -> int | None:
+    if "top_k" in writing.words or "top_k" in writing.target.sampling.host_fields:
         return value
-    return float(value) if is_integer(value) and int(float(value)) == value else None
+    writing.lose("sampling.top_k", "OpenAI does not support top_k")
+    return None
 
 
-def _is_whole_float(value: Any) -> bool:
-    return type(value) is float and value.is_integer()
+def _read_stops(value: Any) -> tuple[str, ...] | None:
+    return (value,) if isinstance(value, str) else tuple(value) or None
 
 
-def _stops(value: Any) -> tuple[str, ...] | None:
-    return (value,) if isinstance(value, str) else texts(value) or None
+def _write_stops(stops: tuple[str, ...], writing: ChatWriting) -> str | list[str]:
+    return stops[0] if len(stops) == 1 and "stop" in writing.words else list(stops)
 
 
-_SAMPLING = (
-    setting("temperature", "temperature", _real),
-    setting("top_p", "top_p", _real),
-    setting("presence_penalty", "presence_penalty", _real),
-    setting("frequency_penalty", "frequency_penalty", _real),
-    setting("top_logprobs", "top_logprobs", whole),
-    setting("n", "choices", whole),
-    setting("seed", "seed", whole),
-    setting("random_seed", "seed", whole),  # Mistral
-    setting("max_completion_tokens", "max_tokens", whole),
-    setting("max_tokens", "max_tokens", whole),  # older models and most other servers (W12)
-    setting("top_k", "top_k", whole),  # an extension of other servers
-    setting("logprobs", "logprobs", flag),
-    setting("stop", "stop", _stops),
-)
-_ROWS = {row[0]: row for row in _SAMPLING}
-_PLACES_OF_ROWS = {row[0]: place for place, row in enumerate(_SAMPLING)}
-_WRITTEN = [one for one in _SAMPLING if one[0] not in ("max_tokens", "random_seed")]
-SAMPLING = {key: f"sampling.{name}" for key, name, _ in _SAMPLING}
-"""Request settings by wire field."""
-FIELDS = {"max_tokens": ("max_completion_tokens", "max_tokens"), "seed": ("seed", "random_seed")}
-"""Settings that have two fields; an overlay word like `seed=random_seed` records which."""
-_FIELD_WORDS = {key: f"{name}={key}" for name in FIELDS for key in FIELDS[name]}
+def _real(key: str) -> Row:
+    number = Value(NUMBER.test, _read_real, partial(_write_real, key), NUMBER.about)
+    return Row(key, f"sampling.{key}", number, reports=True)
 
 
-def accepted_fields(name: str, target: Target) -> tuple[str, ...]:
-    """The fields for a setting that the target supports, best first (W12)."""
-    if name == "max_tokens":
-        return target.sampling.token_limit_fields
-    return FIELDS[name] if target.sampling.seed_field is None else (target.sampling.seed_field,)
-
-
-def decode_sampling(wire: dict[str, Any], used: set[str], words: list[str]) -> Sampling:
-    """Decode the sampling settings; adds decoded fields to `used` and overlay words to `words`."""
-    rows = [_ROWS[key] for key in wire if key in _ROWS]
-    if not rows:
-        return UNSAID
-    if len(rows) > 1:
-        rows.sort(key=_row_place)  # if two fields have one setting, the first of the table wins
-    found: set[str] = set()
-    values = decode_settings(wire, rows, found)
-    for key, _, _ in rows:
-        if key in found and (word := _word(key, wire[key])) is not None:
-            words.append(word)
-    used |= found
-    # The other readers return only what the model takes.
-    return UNSAID.replace_trusted(**values) if _REALS.isdisjoint(found) else Sampling(**values)
-
-
-def _row_place(row: Setting) -> int:
-    return _PLACES_OF_ROWS[row[0]]
-
-
-def _word(key: str, value: Any) -> str | None:
-    """A word for what the model doesn't have: which of two fields it was; 1.0 rather than 1."""
-    is_spelled = (
-        key == "top_k"
-        or (key == "stop" and isinstance(value, str))
-        or (key in _REALS and _is_whole_float(value))
-    )
-    return key if is_spelled else _FIELD_WORDS.get(key)
-
-
-def encode_sampling(sampling: Sampling, body: dict[str, Any], words: Any, writing: Writing) -> None:
-    """Encode the sampling settings."""
-    if sampling is UNSAID:
-        return
-    for key, name, _ in _WRITTEN:
-        value = getattr(sampling, name)
-        if value is None or value == ():
-            continue
-        if name in FIELDS:
-            known = accepted_fields(name, writing.target)
-            body[next((key for key in known if f"{name}={key}" in words), known[0])] = value
-        elif key == "stop":
-            body[key] = value[0] if len(value) == 1 and key in words else list(value)
-        elif key in words or name in writing.target.sampling.host_fields:
-            body[key] = value  # the original field, or the host's
-        elif key == "top_k":
-            writing.lose("sampling.top_k", "OpenAI does not support top_k")
-        else:
-            body[key] = int(value) if _is_whole_float(value) else value
+def _one_of_two(key: str, name: str) -> Row:
+    value = WHOLE._replace(write=partial(_write_in, name, key))
+    return Row(key, f"sampling.{name}", value, reports=True)
 
 
 # --- output format
 
 _OUTPUT: Places = {"json_schema": "format"}
+_OF_SCHEMA = {"name": TEXT, "description": TEXT, "schema": OBJECT, "strict": FLAG}
 
 
-def decode_output(wire: Any) -> Output | None:
-    """Decode `response_format`; None if it is unknown."""
-    kind = wire.get("type") if is_object(wire) else None
-    if not is_object(wire) or kind not in ("text", "json_object", "json_schema"):
+def _read_output(wire: dict[str, Any]) -> dict[str, Any] | None:
+    kind, spec = wire.get("type"), wire.get("json_schema")
+    left = {key: value for key, value in wire.items() if key != "type"}
+    if kind in ("text", "json_object"):
+        made = Output(format="text" if kind == "text" else "json", extras=extras_of(left, NAME))
+    elif kind == "json_schema" and is_object(spec):
+        fields = {key: spec[key] for key, of in _OF_SCHEMA.items() if of.passes(spec.get(key))}
+        del left["json_schema"]
+        if odd := {key: value for key, value in spec.items() if key not in fields}:
+            left["json_schema"] = odd
+        extras = extras_of(left, NAME, () if "name" in fields else ("-name",))
+        made = Output(format="schema", **fields, extras=extras, origin=ORIGIN)
+    else:
         return None
-    left = {key: value for key, value in wire.items() if key not in ("type", "json_schema")}
-    if kind != "json_schema":
-        left |= {key: wire[key] for key in ("json_schema",) if key in wire}
-        output = Output(format="text" if kind == "text" else "json", extras=extras_of(left, NAME))
-        return with_digests(output, NAME, _OUTPUT)
-    spec = wire.get("json_schema")
-    if not is_object(spec):
-        return None
-    kinds = {"name": str, "description": str, "schema": dict, "strict": bool}
-    fields = {name: spec[name] for name, kind in kinds.items() if isinstance(spec.get(name), kind)}
-    odd = {key: value for key, value in spec.items() if key not in fields}
-    if odd:
-        left["json_schema"] = odd
-    words = () if "name" in fields else ("-name",)
-    output = Output(format="schema", **fields, extras=extras_of(left, NAME, words), origin=ORIGIN)
-    return with_digests(output, NAME, _OUTPUT)
+    return asdict(with_digests(made, NAME, _OUTPUT))
 
 
-def encode_output(output: Output, writing: Writing) -> dict[str, Any]:
-    """The `response_format`."""
+def _write_output(output: Output, writing: Writing) -> dict[str, Any]:
     extras = without_edited(output, NAME, _OUTPUT)
     if output.format != "schema":
         kind = "text" if output.format == "text" else "json_object"
         return with_overlay({"type": kind}, extras, NAME)
-    spec: dict[str, Any] = {}
-    for name in ("name", "description", "schema", "strict"):
-        if (value := getattr(output, name)) is not None:
-            spec[name] = value
+    spec: dict[str, Any] = {
+        name: value for name in _OF_SCHEMA if (value := getattr(output, name)) is not None
+    }
     if output.schema is not None and not is_own(output.origin):
         schema, is_strict = writing.schemas.output(output, openai_profiles(writing.target))
         spec["schema"] = schema
@@ -178,7 +143,64 @@ def encode_output(output: Output, writing: Writing) -> dict[str, Any]:
     return with_overlay({"type": "json_schema", "json_schema": spec}, extras, NAME)
 
 
-# --- thinking
+# --- service and media
+
+_SOUNDS = frozenset({"text", "audio"})
+_MODALITIES = Value(
+    TEXTS.test,
+    lambda value: tuple(value) or None,
+    lambda names: list(names) if _SOUNDS.issuperset(names) else None,
+    "a list of text and audio",
+)
+
+
+def _shared(setting: SharedSetting) -> Row:
+    return Row(
+        setting.path, setting.name, Value(ANY.test, setting.read, setting.write), strict=True
+    )
+
+
+# --- all of them
+
+SETTINGS = Settings(
+    Row("model", "model"),
+    *map(_real, _REALS),
+    Row("top_logprobs", "sampling.top_logprobs", WHOLE),
+    Row("n", "sampling.choices", WHOLE),
+    *(_one_of_two(key, name) for name, keys in _FIELDS.items() for key in keys),
+    Row("top_k", "sampling.top_k", WHOLE._replace(write=_write_top_k), reports=True),
+    Row("logprobs", "sampling.logprobs", FLAG),
+    Row("stop", "sampling.stop", Value(f"type(v) is str or ({TEXTS.test})", _read_stops,
+        _write_stops, "a string or a list of strings"), reports=True),
+    Row("verbosity", "sampling.verbosity"),
+    Row("response_format", "output", Value(OBJECT.test, _read_output, _write_output, "a format"),
+        reports=True),
+    Row("store", "state.store", FLAG),
+    *map(_shared, SHARED_SETTINGS),
+    Row("modalities", "media.modalities", _MODALITIES, strict=True),
+    Row("audio.voice", "media.voice"),
+    Row("audio.format", "media.audio_format"),
+    Row("stream", "stream", FLAG),
+)  # fmt: skip
+PLACES: Places = {
+    **SETTINGS.places,
+    "tools": "tools",
+    "functions": "tools",
+    "web_search_options": "tools",
+    "tool_choice": "tool_choice",
+    "function_call": "tool_choice",
+    "parallel_tool_calls": "tool_choice.parallel",
+    "reasoning_effort": "thinking",
+    "reasoning": dict.fromkeys(("effort", "max_tokens", "enabled", "exclude"), "thinking"),
+    "thinking": "thinking",
+    "chat_template_kwargs": {"enable_thinking": "thinking"},
+    # Further limits of llama.cpp, TGI and vLLM.
+    **dict.fromkeys(("n_predict", "max_new_tokens", "max_output_tokens"), "sampling.max_tokens"),
+    **dict.fromkeys(("best_of", "n_cmpl"), "sampling.choices"),
+}
+"""Request fields by wire field, including those that stay in the extras."""
+
+# --- thinking: one of several fields, depending on the host
 
 _TEMPLATE = "chat_template_kwargs"
 _SWITCHES: dict[str, tuple[str, dict[str | bool, bool]]] = {
@@ -190,16 +212,12 @@ _FORM_WORDS = {"reasoning": ("reasoning",), "switch": ("thinking",), "template":
 """Overlay words by the target's form of thinking settings."""
 
 
-def _inverted(value: Any) -> bool | None:
-    return not value if isinstance(value, bool) else None
-
-
-_REASONING = (
-    setting("effort", "effort", text),
-    setting("max_tokens", "budget", whole),
-    setting("enabled", "enabled", flag),
-    setting("exclude", "visible", _inverted),
-)
+_NOT = FLAG._replace(read=lambda value: not value, write=lambda value: not value, exact=True)
+_REASONING = Shape(
+    NAME, None, ThinkingConfig,
+    Row("effort", "effort"), Row("max_tokens", "budget", WHOLE), Row("enabled", "enabled", FLAG),
+    Row("exclude", "visible", _NOT),
+)  # fmt: skip
 
 
 def decode_thinking_config(wire: dict[str, Any], used: set[str]) -> ThinkingConfig | None:
@@ -209,7 +227,10 @@ def decode_thinking_config(wire: dict[str, Any], used: set[str]) -> ThinkingConf
         used.add("reasoning_effort")
     elif is_object(reasoning):
         used.add("reasoning")
-        return _decode_reasoning(reasoning)
+        config: Any = _REASONING.read(reasoning, SILENT)
+        left = fields_of(config.extras, NAME)
+        extras = extras_of({"reasoning": left} if left else {}, NAME, ("reasoning",))
+        return config.replace(extras=extras)  # type: ignore[no-any-return]
     else:
         effort = None
     for field, (key, values) in _SWITCHES.items():
@@ -223,12 +244,14 @@ def decode_thinking_config(wire: dict[str, Any], used: set[str]) -> ThinkingConf
     return None if effort is None else ThinkingConfig(effort=effort)
 
 
-def _decode_reasoning(wire: dict[str, Any]) -> ThinkingConfig:
-    known: set[str] = set()
-    fields = decode_settings(wire, _REASONING, known)
-    left = {key: value for key, value in wire.items() if key not in known}
-    extras = extras_of({"reasoning": left} if left else {}, NAME, ("reasoning",))
-    return ThinkingConfig(**fields, extras=extras)
+def _reasoning(config: ThinkingConfig, writing: Writing) -> dict[str, Any]:
+    wire: dict[str, Any] = _REASONING.body(config, writing)
+    if config.is_shown is not None:
+        wire["exclude"] = not config.is_shown
+    if config.is_shown and len(wire) == 1 and "reasoning" not in words_of(config.extras, NAME):
+        wire["enabled"] = True  # where another API is asked to show thinking, it thinks
+    writing.lose_summary(config)
+    return wire
 
 
 def encode_thinking_config(config: ThinkingConfig, body: dict[str, Any], writing: Writing) -> None:
@@ -236,11 +259,7 @@ def encode_thinking_config(config: ThinkingConfig, body: dict[str, Any], writing
     form = writing.target.thinking.form
     words = words_of(config.extras, NAME) if form == "any" else _FORM_WORDS.get(form, ())
     if "reasoning" in words:
-        body["reasoning"] = found = encode_settings(config, _REASONING)
-        if "exclude" in found:
-            found["exclude"] = not found["exclude"]
-        if config.summary is not None:
-            writing.lose("thinking.summary", "summaries can only be shown or hidden")
+        body["reasoning"] = _reasoning(config, writing)
     else:
         if config.effort is not None:
             body["reasoning_effort"] = config.effort
@@ -249,44 +268,18 @@ def encode_thinking_config(config: ThinkingConfig, body: dict[str, Any], writing
             if field in words:
                 body[field] = {key: next(v for v in values if values[v] is config.enabled)}
                 unsupported = unsupported[1:]
-        lose_settings(config, unsupported, writing, "thinking", "only an effort is supported")
+        for name in unsupported:
+            if getattr(config, name) is not None:
+                writing.lose(f"thinking.{name}", "only an effort is supported")
     if form == "any" or _FORM_WORDS.get(form, ()) == tuple(words_of(config.extras, NAME)):
         with_overlay(body, config.extras, NAME)
     elif with_overlay({}, config.extras, NAME):
         writing.lose("thinking.extras", "thinking settings of another host are left out")
 
 
-def decode_state(wire: dict[str, Any], used: set[str]) -> State | None:
-    """Decode `store`."""
-    store = wire.get("store")
-    if not isinstance(store, bool):
-        return None
-    used.add("store")
-    return State(store=store)
-
-
-def encode_state(state: State, body: dict[str, Any]) -> None:
-    """Encode `store`."""
-    if state.store is not None:
-        body["store"] = state.store
-
-
 # --- unsupported fields: left out, and reported as lost (W17, W109, W111)
 #
 # Many hosts speak OpenAI's dialect. Some ignore unknown fields, others refuse the request.
-
-# Request paths of wire fields; all other fields are in the extras.
-_PLACES = {
-    "store": "state.store",
-    "parallel_tool_calls": "tool_choice.parallel",
-    "response_format": "output",
-    "reasoning_effort": "thinking.effort",
-    "reasoning": "thinking",
-    "thinking": "thinking",
-    "chat_template_kwargs": "thinking",
-    "web_search_options": "tools",
-    "functions": "tools",
-}
 
 
 def without_refused_fields(body: dict[str, Any], writing: Writing) -> dict[str, Any]:
@@ -294,7 +287,8 @@ def without_refused_fields(body: dict[str, Any], writing: Writing) -> dict[str, 
     fields = writing.target.fields
     for key in [key for key in body if not fields.accepts(key, fields.in_request)]:
         if body.pop(key) is not None:
-            writing.lose(_PLACES.get(key, "extras"), UNSUPPORTED_FIELD)
+            place = "thinking" if key in ("reasoning", _TEMPLATE) else PLACES.get(key)
+            writing.lose(place if isinstance(place, str) else "extras", UNSUPPORTED_FIELD)
     if fields.refused and is_list(tools := body.get("tools")):
         body["tools"] = [
             _without_refused(tool, writing, f"tools[{index}].extras")

@@ -29,6 +29,7 @@ from dragoman.wire.openai_chat.dialect import NAME, ORIGIN, ChatWriting, is_own
 from dragoman.wire.openai_strict_schemas import openai_profiles
 from dragoman.wire.overlay import extras_of, overlay_of, with_overlay, words_of
 from dragoman.wire.reading import Reading
+from dragoman.wire.settings_rows import lose_tool_settings
 from dragoman.wire.target import Target
 from dragoman.wire.text_tools import TEXT_ARGUMENT
 from dragoman.wire.tolerance import odd_tool, payload_of
@@ -51,7 +52,7 @@ def decode_tools(wire: dict[str, Any], used: set[str]) -> tuple[AnyTool, ...]:
     listed = wire.get("tools")
     if is_list(listed) and listed:
         used.add("tools")
-        tools += _known.read(listed)
+        tools += known_tools.read(listed)
     functions = _decode_functions(wire.get("functions"))
     if functions:
         used.add("functions")
@@ -71,6 +72,7 @@ def encode_tools(tools: tuple[AnyTool, ...], body: dict[str, Any], writing: Writ
             is_old = "functions" in words_of(tool.extras, NAME) and tool.kind == "function"
             field = "functions" if is_old else "tools"
             body.setdefault(field, []).append(_encode_tool(tool, field, writing, path))
+            lose_tool_settings(tool, path, writing)
         elif tool.dialect != NAME:
             writing.lose(path, "another provider's built-in tool is left out")
         elif tool.name == WEB_SEARCH and WEB_SEARCH not in body:
@@ -107,7 +109,7 @@ def _decode_tool(wire: Any) -> AnyTool:
     return make_definition(**fields, origin=ORIGIN)
 
 
-_known = KnownTools(_decode_tool)
+known_tools = KnownTools(_decode_tool)
 
 
 def _decode_plain_tool(wire: dict[str, Any]) -> ToolDefinition | None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dragoman.wire.codec import Codec, Functions, on_use
 from dragoman.wire.openai_responses.dialect import DESCRIPTION, STATE_FIELDS, TARGET
-from dragoman.wire.openai_responses.request import PLACES, decode_request, encode_request
+from dragoman.wire.openai_responses.request import decode_request, encode_request
 from dragoman.wire.openai_responses.request_repairs import STEPS
+from dragoman.wire.openai_responses.settings import PLACES
 from dragoman.wire.openai_strict_schemas import OPENAI, OPENAI_STRICT
 
 _HOME = "dragoman.wire.openai_responses"
@@ -26,6 +27,7 @@ DIALECT = Codec(
         places=PLACES,
         further_fields=frozenset({"background", "generate", "stream_id", "include"}),
         front_form=f"{_HOME}.response_front",
+        plain=f"{_HOME}.plain",
         lane=f"{_HOME}.lane",
     ),
     state_fields=STATE_FIELDS,

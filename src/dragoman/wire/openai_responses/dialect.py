@@ -19,7 +19,6 @@ from dragoman.wire.flags import (
     TurnFlags,
 )
 from dragoman.wire.fronts import StateFields
-from dragoman.wire.openai_responses.settings_shared import OF_TOOLS, SETTINGS
 from dragoman.wire.openai_responses.tools_provider import FORMS
 from dragoman.wire.openai_responses.tools_provider_calls import CALLS
 from dragoman.wire.openai_settings import IMAGE_DETAILS
@@ -50,8 +49,7 @@ DESCRIPTION = Description(
     fields=frozenset({"input", "previous_response_id", "max_output_tokens", "output"}),
     is_likely=_is_stored_prompt,
     response_fields=frozenset({"output"}),
-    shared_settings=SETTINGS,
-    shared_tool_settings=OF_TOOLS,
+    writes_settings=True,
     provider_tools=FORMS,
     tool_offers="dragoman.wire.openai_responses.tools_offers",
     carried="dragoman.wire.openai_responses.carried",

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dragoman.model.content import AnyPart
+from dragoman.model.frozen import EMPTY
 from dragoman.model.messages import Message, make_message
 from dragoman.model.parts import Text
 from dragoman.model.requests import BLANK, Request
@@ -21,11 +22,10 @@ from dragoman.wire.openai_responses.dialect import NAME, TARGET
 from dragoman.wire.openai_responses.request_repairs import repaired_items
 from dragoman.wire.openai_responses.settings import (
     NO_ENCRYPTED_REASONING,
-    SAMPLING,
-    STATE,
-    decode_request_settings,
+    PLACES,
+    SETTINGS,
+    as_in_chat,
     encode_include,
-    encode_request_settings,
     omits_encrypted_reasoning,
 )
 from dragoman.wire.openai_responses.tools import (
@@ -35,29 +35,13 @@ from dragoman.wire.openai_responses.tools import (
     encode_tools,
 )
 from dragoman.wire.overlay import fields_of, has_overlay, overlay_of, with_note, with_overlay
-from dragoman.wire.overlay_edits import PartlyRead, Places, with_digests, without_edited
+from dragoman.wire.overlay_edits import with_digests, without_edited
 from dragoman.wire.target import Target
 from dragoman.wire.writing import Writing
 
 PATH = "/v1/responses"
 _USER = Role.USER
 _TEXT_ONLY = "only text is supported in instructions"
-PLACES: Places = {
-    "model": "model",
-    "stream": "stream",
-    "instructions": "system",
-    "tools": "tools",
-    "tool_choice": "tool_choice",
-    "parallel_tool_calls": "tool_choice.parallel",
-    "text": {"format": PartlyRead("output")},
-    "response_format": "output",
-    "reasoning": {"effort": "thinking", "summary": "thinking"},
-    **{key: f"sampling.{name}" for key, name, _ in SAMPLING},
-    **{key: f"state.{name}" for key, name, _ in STATE},
-    "conversation": PartlyRead("state.conversation"),
-    "prompt": PartlyRead("state.prompt"),
-}
-"""Request fields by wire field, for fields that are kept whole or in part."""
 
 
 def decode_request(wire: Mapping[str, Any], _path: str | None = None) -> Request:
@@ -66,12 +50,10 @@ def decode_request(wire: Mapping[str, Any], _path: str | None = None) -> Request
     tools = decode_tools(listed) if isinstance(listed, list) else ()
     instructions = wire.get("instructions")
     settings = BLANK.replace_trusted(
-        model=_kept(wire.get("model"), str),
         system=(Text(instructions),) if type(instructions) is str else (),
         tools=tools,
         tool_choice=decode_choice(wire, tools),
-        stream=_kept(wire.get("stream"), bool),
-        **decode_request_settings(wire),
+        **SETTINGS.read(wire),
     )
     messages = _decode_input(wire)
     read = {"input" if messages else "", "tools" if tools else ""}
@@ -144,15 +126,17 @@ def _is_bare(message: Message) -> bool:
 
 def _encode_settings(request: Request, writing: Writing, conversation: Any) -> dict[str, Any]:
     """Encode all fields except messages and tools."""
-    body = encode_request_settings(request, writing, conversation)
-    if request.model is not None:
-        body["model"] = request.model
+    body = SETTINGS.write(request, writing)
+    is_object = isinstance(conversation, Mapping) and conversation.keys() != {"id"}
+    if is_object and "conversation" in body:
+        body["conversation"] = {"id": body["conversation"]}  # it had more than an id
+    form = body.get("text", EMPTY).get("format", EMPTY)
+    if writing.target.schemas.uses_chat_format and form.get("type", "text") != "text":
+        body["response_format"] = as_in_chat(form)
     if request.system:
         body["instructions"] = _encode_system(request.system, writing)
     if request.tool_choice is not None:
         body.update(encode_choice(request.tool_choice, request.tools))
-    if request.stream is not None:
-        body["stream"] = request.stream
     return body
 
 
@@ -169,7 +153,3 @@ def _encode_system(system: tuple[AnyPart, ...], writing: Writing) -> str:
         if part.citations:
             writing.lose(f"system[{index}].citations", _TEXT_ONLY)
     return "\n\n".join(texts)
-
-
-def _kept(value: Any, kind: type) -> Any:
-    return value if type(value) is kind else None

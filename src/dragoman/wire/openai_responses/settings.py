@@ -1,27 +1,21 @@
-"""Settings: sampling, output format, reasoning, and server-side state."""
+"""The settings of a request as rows: sampling, output format, reasoning, state, service."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from dragoman.model.frozen import EMPTY
-from dragoman.model.requests import UNSAID, Output, Request, Sampling, State, ThinkingConfig
-from dragoman.wire.openai_responses.content_forms import present
+from dragoman.model.requests import Output, Request, ThinkingConfig
 from dragoman.wire.openai_responses.dialect import NAME, ORIGIN
+from dragoman.wire.openai_settings import SHARED_SETTINGS
 from dragoman.wire.openai_strict_schemas import openai_profiles
 from dragoman.wire.overlay import note_of
-from dragoman.wire.settings_table import (
-    decode_settings,
-    encode_settings,
-    flag,
-    lose_settings,
-    number,
-    setting,
-    text,
-    whole,
-)
-from dragoman.wire.target import Target
+from dragoman.wire.overlay_edits import PartlyRead, Places
+from dragoman.wire.rows import ANY, FLAG, LIST, NUMBER, OBJECT, TEXT, WHOLE, Row, Value
+from dragoman.wire.settings_rows import Settings
+from dragoman.wire.shared_settings import NEAREST_TIERS, SharedSetting
 from dragoman.wire.writing import Writing
 
 _LOGPROBS = "message.output_text.logprobs"
@@ -30,83 +24,7 @@ NO_ENCRYPTED_REASONING = "unasked"
 """A note in a request's extras: see `omits_encrypted_reasoning`."""
 
 
-def _exact_number(value: Any) -> float | None:
-    """A number that a float holds exactly."""
-    found = number(value)
-    return found if found is not None and -(2**53) < found < 2**53 else None
-
-
-def _id_of(value: Any) -> str | None:
-    """The id of something given as an id or as an object."""
-    return text(value.get("id") if isinstance(value, dict) else value)
-
-
-SAMPLING = (
-    setting("max_output_tokens", "max_tokens", whole),
-    setting("temperature", "temperature", _exact_number),
-    setting("top_p", "top_p", _exact_number),
-    setting("top_logprobs", "top_logprobs", whole),
-)
-_UNKNOWN = ("top_k", "stop", "seed", "presence_penalty", "frequency_penalty", "choices")
-_THINKING = (setting("effort", "effort", text), setting("summary", "summary", text))
-_SCHEMA = (
-    setting("name", "name", text),
-    setting("description", "description", text),
-    setting("strict", "strict", flag),
-)
-STATE = (
-    setting("previous_response_id", "previous_response_id", text),
-    setting("conversation", "conversation", _id_of),
-    setting("prompt", "prompt", _id_of),
-    setting("store", "store", flag),
-)
-
-
-# --- all settings
-
-
-def decode_request_settings(wire: Mapping[str, Any]) -> dict[str, Any]:
-    """Decode all settings of a request."""
-    return {
-        "sampling": decode_sampling(wire),
-        "output": decode_output(wire),
-        "thinking": decode_thinking_config(wire),
-        "state": decode_state(wire),
-    }
-
-
-def encode_request_settings(
-    request: Request, writing: Writing, conversation: Any
-) -> dict[str, Any]:
-    """Encode all settings of a request."""
-    return {
-        **encode_sampling(request.sampling, writing),
-        **encode_output(request.output, writing),
-        **encode_thinking_config(request.thinking, writing),
-        **encode_state(request.state, conversation),
-    }
-
-
-# --- sampling
-
-
-def decode_sampling(wire: Mapping[str, Any]) -> Sampling:
-    """Decode the sampling settings."""
-    found = decode_settings(wire, SAMPLING)
-    include = wire.get("include")
-    if isinstance(include, list) and _LOGPROBS in include:
-        found["logprobs"] = True
-    return Sampling(**found) if found else UNSAID
-
-
-def encode_sampling(sampling: Sampling, writing: Writing) -> dict[str, Any]:
-    """Encode the sampling settings."""
-    lose_settings(sampling, _UNKNOWN, writing, "sampling", "this setting is not supported")
-    # When stored, 1 becomes 1.0; the overlay distinguishes them.
-    return {
-        key: int(value) if isinstance(value, float) and value.is_integer() else value
-        for key, value in encode_settings(sampling, SAMPLING).items()
-    }
+# --- `include`: what a response has besides the usual
 
 
 def omits_encrypted_reasoning(wire: Mapping[str, Any]) -> bool:
@@ -140,105 +58,150 @@ def encode_include(request: Request, own: Mapping[str, Any]) -> dict[str, Any]:
 # --- output format
 
 _FORMATS = {"text": "text", "json": "json_object"}
+_OF_SCHEMA = {"name": TEXT, "description": TEXT, "strict": FLAG}
 
 
-def decode_output(wire: Mapping[str, Any]) -> Output | None:
-    """Decode `text.format`; None if it is unknown (then it stays in the extras)."""
-    outer = wire.get("text")
-    form: Any = outer.get("format") if isinstance(outer, dict) else None
-    match form:
+def _read_output(wire: dict[str, Any]) -> dict[str, Any] | None:
+    """Decode `text.format`; an unknown one stays in the extras."""
+    match wire:
         case {"type": "text"}:
-            return Output()
+            return {"format": "text"}
         case {"type": "json_object"}:
-            return Output(format="json")
+            return {"format": "json"}
         case {"type": "json_schema", "schema": dict(schema), "name": str()}:
-            found = decode_settings(form, _SCHEMA)
-            return Output(format="schema", schema=schema, origin=ORIGIN, **found)
+            found = {key: wire[key] for key, of in _OF_SCHEMA.items() if of.passes(wire.get(key))}
+            return {"format": "schema", "schema": schema, "origin": ORIGIN, **found}
         case _:
             return None
 
 
-def encode_output(output: Output | None, writing: Writing) -> dict[str, Any]:
-    """Encode `text.format`."""
-    if output is None:
-        return {}
+def _write_output(output: Output, writing: Writing) -> dict[str, Any]:
     if output.format != "schema":
-        return _formatted({"type": _FORMATS[output.format]}, writing.target)
+        return {"type": _FORMATS[output.format]}
     schema: Mapping[str, Any] = output.schema or EMPTY
     strict = output.strict
     if output.origin is None or output.origin.dialect != NAME:
         schema, is_strict = writing.schemas.output(output, openai_profiles(writing.target))
         strict = None if strict and not is_strict else strict
-    fields = {
-        "type": "json_schema",
-        "name": "answer" if output.name is None else output.name,
-        "schema": schema,
-        "description": output.description,
-        "strict": strict,
-    }
-    return _formatted(present(fields), writing.target)
+    form = {"type": "json_schema", "name": "answer" if output.name is None else output.name,
+            "schema": schema, "description": output.description, "strict": strict}  # fmt: skip
+    return {key: value for key, value in form.items() if value is not None}
 
 
-def _formatted(form: dict[str, Any], target: Target) -> dict[str, Any]:
-    """The format in the field that the target supports."""
-    body: dict[str, Any] = {"text": {"format": form}}
-    if target.schemas.uses_chat_format and form["type"] != "text":
-        # As in Chat: a schema in a nested object.
-        inner = {key: value for key, value in form.items() if key != "type"}
-        schema = {"json_schema": inner} if inner else {}
-        body["response_format"] = {"type": form["type"], **schema}
-    return body
+def as_in_chat(form: Mapping[str, Any]) -> dict[str, Any]:
+    """The format as some hosts want it, in `response_format`: a schema in a nested object."""
+    inner = {key: value for key, value in form.items() if key != "type"}
+    return {"type": form["type"], **({"json_schema": inner} if inner else {})}
 
 
 # --- reasoning
 
-
-def decode_thinking_config(wire: Mapping[str, Any]) -> ThinkingConfig | None:
-    """Decode `reasoning`; None if it is missing or unknown."""
-    reasoning = wire.get("reasoning")
-    found = decode_settings(reasoning, _THINKING) if isinstance(reasoning, dict) else None
-    return ThinkingConfig(**found) if found else None
+_REASONING = ("effort", "summary")
 
 
-def encode_thinking_config(thinking: ThinkingConfig | None, writing: Writing) -> dict[str, Any]:
-    """Encode `reasoning`."""
-    if thinking is None:
-        return {}
-    if thinking.budget is not None:
+def _read_reasoning(wire: dict[str, Any]) -> dict[str, Any] | None:
+    return {key: wire[key] for key in _REASONING if type(wire.get(key)) is str} or None
+
+
+def _write_reasoning(config: ThinkingConfig, writing: Writing) -> dict[str, Any] | None:
+    if config.budget is not None:
         writing.lose("thinking.budget", "budgets are not supported; only an effort is")
-    body = encode_settings(thinking, _THINKING)
-    if thinking.enabled is False:
+    body = {key: value for key in _REASONING if (value := getattr(config, key)) is not None}
+    if config.enabled is False:
         body["effort"] = "none"
-    elif thinking.enabled and thinking.effort is None:
-        writing.lose(
-            "thinking.enabled", "thinking can't be switched on; only an effort is supported"
-        )
-    if thinking.visible is False:
+    elif config.enabled and config.effort is None:
+        reason = "thinking can't be switched on; only an effort is supported"
+        writing.lose("thinking.enabled", reason)
+    if config.visible is False:
         body.pop("summary", None)
-    elif thinking.visible:
+    elif config.visible:
         body.setdefault("summary", "auto")
-    return {"reasoning": body} if body else {}
+    return body or None
 
 
-# --- server-side state
+# --- types of values
 
 
-def decode_state(wire: Mapping[str, Any]) -> State | None:
-    """Decode the fields for server-side state; a conversation may be an object."""
-    found = decode_settings(wire, STATE)
-    return State(**found) if found else None
+def _id_of(value: Any) -> str | None:
+    """The id of something given as an id or as an object."""
+    found = value.get("id") if isinstance(value, dict) else value
+    return found if type(found) is str else None
 
 
-def encode_state(state: State | None, came: Any = None) -> dict[str, Any]:
-    """Encode the fields for server-side state.
+def _compact_at(value: Any) -> int | None:
+    first = value[0] if len(value) == 1 and isinstance(value[0], dict) else {}
+    found = first.get("compact_threshold")
+    return found if type(found) is int else None
 
-    `came` is the original conversation: one that had more than an id stays an object.
-    """
-    if state is None:
-        return {}
-    body = encode_settings(state, STATE)
-    if "conversation" in body and isinstance(came, Mapping) and came.keys() != {"id"}:
-        body["conversation"] = {"id": state.conversation}
-    if "prompt" in body:
-        body["prompt"] = {"id": state.prompt}
-    return body
+
+def _as_given(value: Any) -> Any:
+    """When stored, 1 becomes 1.0; the overlay distinguishes them."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+_EXACT = Value(f"({NUMBER.test}) and -(1 << 53) < v < 1 << 53", None, _as_given, NUMBER.about)
+"""A number that a float holds exactly."""
+_ID = Value("isinstance(v, (str, dict))", _id_of, str, "an id")
+_NEW_ID = _ID._replace(write=lambda value: {"id": value})
+_COMPACTION = Value(
+    "isinstance(v, list)", _compact_at,
+    lambda tokens: [{"type": "compaction", "compact_threshold": tokens}], "a list of one edit",
+)  # fmt: skip
+_TRUNCATION = Value(
+    "v in ('auto', 'disabled')", lambda word: word == "auto",
+    lambda is_on: "auto" if is_on else "disabled", "auto or disabled",
+)  # fmt: skip
+_ASKS_LOGPROBS = Value(
+    LIST.test, lambda names: True if _LOGPROBS in names else None, lambda _is_on, _writing: None
+)
+"""See `encode_include`."""
+
+
+# --- all of them
+
+_service = partial(Row, strict=True)
+
+
+def _shared(setting: SharedSetting) -> Row:
+    write = setting.write
+    if setting.name == "service.tier":
+        write = lambda tier: setting.write(  # noqa: E731 - one tier more than in Chat
+            NEAREST_TIERS.get(tier, tier) if tier != "fast" else tier
+        )
+    return _service(setting.path, setting.name, Value(ANY.test, setting.read, write))
+
+
+SETTINGS = Settings(
+    Row("model", "model"),
+    Row("stream", "stream", FLAG),
+    Row("max_output_tokens", "sampling.max_tokens", WHOLE),
+    Row("temperature", "sampling.temperature", _EXACT),
+    Row("top_p", "sampling.top_p", _EXACT),
+    Row("top_logprobs", "sampling.top_logprobs", WHOLE),
+    Row("include", "sampling.logprobs", _ASKS_LOGPROBS, reports=True),
+    _service("text.verbosity", "sampling.verbosity"),
+    Row("text.format", "output", Value(OBJECT.test, _read_output, _write_output, "a format"),
+        reports=True),
+    Row("reasoning", "thinking", Value(OBJECT.test, _read_reasoning, _write_reasoning,
+        "an effort and a kind of summary"), reports=True),
+    Row("previous_response_id", "state.previous_response_id"),
+    Row("conversation", "state.conversation", _ID),
+    Row("prompt", "state.prompt", _NEW_ID),
+    Row("store", "state.store", FLAG),
+    *map(_shared, SHARED_SETTINGS),
+    _service("context_management", "context_management.compact_at", _COMPACTION),
+    _service("truncation", "context_management.truncate", _TRUNCATION),
+)  # fmt: skip
+PLACES: Places = {
+    **{key: place for key, place in SETTINGS.places.items() if key != "include"},
+    "instructions": "system",
+    "tools": "tools",
+    "tool_choice": "tool_choice",
+    "parallel_tool_calls": "tool_choice.parallel",
+    "text": {**SETTINGS.places["text"], "format": PartlyRead("output")},
+    "response_format": "output",
+    "reasoning": dict.fromkeys(_REASONING, "thinking"),
+    "conversation": PartlyRead("state.conversation"),
+    "prompt": PartlyRead("state.prompt"),
+}
+"""Request fields by wire field."""

@@ -5,20 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from dragoman.model.frozen import EMPTY
+from dragoman.model.parts import Opaque
 from dragoman.model.requests import AnyTool
 from dragoman.model.tools import ServerTool, ToolChoice, ToolDefinition, make_definition
+from dragoman.wire.call_ids import CallIds
 from dragoman.wire.known_tools import KnownTools
-from dragoman.wire.openai_responses.content_forms import (
-    decode_form,
-    encode_form,
-    formed,
-    present,
-    taken,
-    without,
-)
 from dragoman.wire.openai_responses.dialect import NAME, ORIGIN
+from dragoman.wire.openai_responses.forms import Formed, extras_in, form_of, without
+from dragoman.wire.openai_settings import TOOL_SETTINGS
 from dragoman.wire.openai_strict_schemas import openai_profiles
+from dragoman.wire.reading import Reading
+from dragoman.wire.rows import ANY, FLAG, OBJECT, SILENT, Row, Union, Value
 from dragoman.wire.tolerance import is_odd_tool, odd_tool, payload_of
 from dragoman.wire.writing import Writing
 
@@ -33,11 +30,34 @@ _MUST: Mapping[str, Any] = {"mode": "required"}
 
 # --- tool definitions
 
-_FIELDS: dict[str, dict[str, type]] = {
-    "function": {"description": str, "parameters": dict, "strict": bool},
-    "custom": {"description": str, "format": dict},
-}
-"""Fields of tool definitions by kind, besides the name."""
+
+def _in_openai_s_form(form: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The input format of a custom tool; Chat has a grammar in a nested object."""
+    grammar = form.get("grammar")
+    return {"type": "grammar", **grammar} if isinstance(grammar, Mapping) else form
+
+
+def _made(name: str, **fields: Any) -> ToolDefinition:
+    return make_definition(name, origin=ORIGIN, **fields)
+
+
+def _tool(kind: Literal["function", "custom"], *rows: Row) -> Formed[ToolDefinition]:
+    shared = [
+        Row(row.path, row.name, Value(ANY.test, row.read, row.write)) for row in TOOL_SETTINGS
+    ]
+    return Formed(
+        kind, ToolDefinition,
+        Row("name", "name", is_required=True), Row("description", "description"), *rows, *shared,
+        make=_made, given={"kind": repr(kind)}, fits=lambda tool: tool.kind == kind,
+    )  # fmt: skip
+
+
+TOOLS = Union(
+    NAME,
+    _tool("function", Row("parameters", "parameters", OBJECT), Row("strict", "strict", FLAG)),
+    _tool("custom", Row("format", "format", OBJECT)),
+)
+_READING = Reading(ORIGIN, CallIds())
 
 
 def decode_tools(wire: list[Any]) -> tuple[AnyTool, ...]:
@@ -48,15 +68,8 @@ def decode_tools(wire: list[Any]) -> tuple[AnyTool, ...]:
 def _decode_tool(wire: Any) -> AnyTool:
     if not isinstance(wire, dict) or type(kind := wire.get("type")) is not str:
         return odd_tool(wire, NAME)
-    fields = without(wire, "type")
-    if kind not in _FIELDS or type(fields.get("name")) is not str:
-        return ServerTool(kind, NAME, fields)
-    name = fields.pop("name")
-    found: dict[str, Any] = {key: taken(fields, key, type_) for key, type_ in _FIELDS[kind].items()}
-    found["kind"] = (
-        "function" if kind == "function" else "custom"
-    )  # always one of our constants: defaults aren't stored
-    return make_definition(name, **found, origin=ORIGIN, extras=decode_form(fields, EMPTY))
+    made = TOOLS.read(wire, _READING)
+    return ServerTool(kind, NAME, without(wire, "type")) if type(made) is Opaque else made
 
 
 _known = KnownTools(_decode_tool)
@@ -69,13 +82,7 @@ def encode_tools(tools: Sequence[AnyTool], writing: Writing) -> list[Any]:
         if tool.cache is not None:
             writing.lose(f"tools[{index}].cache", "cache hints are not supported on tools")
         if isinstance(tool, ToolDefinition):
-            body = _encode_definition(tool)
-            if tool.kind == "function" and not is_own(tool):
-                # W16: the default of `strict` is true in this dialect and false in all others.
-                profiles = openai_profiles(writing.target)
-                made = writing.schemas.tool(tool, f"tools[{index}]", profiles)
-                body["parameters"], body["strict"] = made
-            encoded.append(body)
+            encoded.append(_encode_definition(tool, index, writing))
         elif tool.dialect == NAME:
             is_odd = is_odd_tool(tool)
             encoded.append(payload_of(tool) if is_odd else {"type": tool.name, **tool.payload})
@@ -89,17 +96,17 @@ def is_own(tool: ToolDefinition) -> bool:
     return tool.origin is not None and tool.origin.dialect == NAME
 
 
-def _encode_definition(tool: ToolDefinition) -> dict[str, Any]:
-    fields = {key: getattr(tool, key) for key in ("name", *_FIELDS[tool.kind])}
-    if fields.get("format") is not None and not is_own(tool):
-        fields["format"] = _encode_format(fields["format"])
-    return formed({"type": tool.kind, **present(fields)}, tool.extras, EMPTY)
-
-
-def _encode_format(form: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Encode the input format of a custom tool; Chat has a grammar in a nested object."""
-    grammar = form.get("grammar")
-    return {"type": "grammar", **grammar} if isinstance(grammar, Mapping) else form
+def _encode_definition(tool: ToolDefinition, index: int, writing: Writing) -> dict[str, Any]:
+    body: dict[str, Any] = TOOLS.write(tool, SILENT)
+    if is_own(tool):
+        return body
+    if tool.kind == "custom" and "format" in body:
+        body["format"] = _in_openai_s_form(body["format"])
+    if tool.kind == "function":
+        # W16: the default of `strict` is true in this dialect and false in all others.
+        made = writing.schemas.tool(tool, f"tools[{index}]", openai_profiles(writing.target))
+        body["parameters"], body["strict"] = made
+    return body
 
 
 # --- tool choice
@@ -128,7 +135,7 @@ def _decode_named(wire: dict[str, Any]) -> ToolChoice | None:
     key = "name" if kind in ("function", "custom") else "type"
     if type(name := wire.get(key)) is not str:
         return None
-    return ToolChoice("named", (name,), extras=decode_form(without(wire, "type", key), EMPTY))
+    return ToolChoice("named", (name,), extras=extras_in(without(wire, "type", key)))
 
 
 def _decode_allowed(wire: dict[str, Any]) -> ToolChoice | None:
@@ -139,7 +146,7 @@ def _decode_allowed(wire: dict[str, Any]) -> ToolChoice | None:
     if len(names) < len(tools):
         return None
     must = wire.get("mode") == "required"
-    extras = decode_form(without(wire, "type", "tools"), _MUST if must else _ANY)
+    extras = extras_in(without(wire, "type", "tools"), _MUST if must else _ANY)
     return ToolChoice("allowed", names, extras=extras, is_required=must)
 
 
@@ -163,10 +170,10 @@ def encode_choice(choice: ToolChoice, tools: Sequence[AnyTool]) -> dict[str, Any
 
 def _encode_chosen(choice: ToolChoice, tools: Sequence[AnyTool]) -> str | dict[str, Any]:
     if choice.mode == "named":
-        return {**_references(choice.names, tools)[0], **encode_form(choice.extras, EMPTY)}
+        return {**_references(choice.names, tools)[0], **form_of(choice.extras)}
     if choice.mode == "allowed":
         references = _references(choice.names, tools)
-        form = dict(encode_form(choice.extras, _ANY))
+        form = dict(form_of(choice.extras, _ANY))
         if choice.is_required:
             form |= _MUST
         elif form.get("mode") == _MUST["mode"]:

@@ -6,19 +6,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from dragoman.model.frozen import thaw
-from dragoman.model.requests import AnyTool, Request
+from dragoman.model.requests import AnyTool
 from dragoman.model.tools import ServerTool
-from dragoman.wire.openai_responses.dialect import DESCRIPTION
 from dragoman.wire.openai_responses.tools import decode_tools
-from dragoman.wire.shared_settings import with_shared_settings
 from dragoman.wire.tool_offers import Group, ToolChange, ToolOffers
 
 
 def _tools(wire: Any) -> tuple[AnyTool, ...] | None:
     if not isinstance(wire, (list, tuple)):
         return None
-    request = Request(tools=decode_tools(thaw(list(wire))))
-    return with_shared_settings(request, DESCRIPTION).tools
+    return decode_tools(thaw(list(wire)))
 
 
 def _group(tool: ServerTool) -> Group | None:
