@@ -23,7 +23,7 @@ from tests.history.storage.faults import Interfered, over
 
 KEYS = {"2025": b"\1" * 32, "2026": b"\2" * 32}
 _PLAIN = "none of its messages is encrypted"  # true of a plain session, until it is rotated
-Step = Callable[[SealedStorage], Awaitable[object]]
+Step = Callable[[SealedStorage], Awaitable[Any]]
 
 
 def sealed(inner: Any, current: str = "2026") -> SealedStorage:
