@@ -51,7 +51,8 @@ VALUE = {"place": {"name": "Basel", "height": None}, "degrees": 3, "text": "Rain
 MEANT = Report(Place("Basel"), 3, "Rain, then sun.", ["wet", "cold"])
 ROWS = (
     ("openai:gpt-4.1", "openai-chat"), ("openai:gpt-5", "openai-responses"),
-    ("mistral:mistral-large-latest", "openai-chat"), ("anthropic:claude-sonnet-4-5", "anthropic"),
+    ("openrouter:anthropic/claude-sonnet-4.5", "openai-chat"),
+    ("anthropic:claude-sonnet-4-5", "anthropic"),
     ("google:gemini-3-pro-preview", "gemini"), ("ollama:llama3.2", "ollama"),
 )  # fmt: skip
 
@@ -103,7 +104,8 @@ async def test_partial_values_come_before_the_end(model: str, dialect: str, mode
     if mode == "tool" and dialect in ("gemini", "ollama"):
         return  # their calls come whole
     assert len(partial) > 5
-    assert Report(Place("Basel"), 3, "Rain") in partial
+    texts = [each.text for each in partial if each.place == Place("Basel")]
+    assert any(MEANT.text.startswith(text) for text in texts if text not in ("", MEANT.text))
     streamed_text = "".join(chunk.output for chunk in chunks)
     if mode != "tool" and streamed_text:
         assert streamed_text.endswith(stream.result.messages[-1].text)

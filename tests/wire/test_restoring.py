@@ -363,8 +363,10 @@ def test_an_answer_is_restored(name: str, output: Output, raw: str, meant: str) 
     decoder, events = read(name, context, streamed(name, said(Text(raw))), 5)
     assert decoder.response.text == meant
     assert folded(events) == decoder.response
+    begun = [event.part.text for event in events if isinstance(event, PartStart)
+             and isinstance(event.part, Text)]  # fmt: skip
     texts = [event.text for event in events if isinstance(event, PartDelta) and event.text]
-    assert "".join(texts) == meant
+    assert "".join(begun + texts) == meant
 
 
 def test_an_answer_from_anthropic() -> None:
