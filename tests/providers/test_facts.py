@@ -237,14 +237,14 @@ def test_nothing_is_left_out_for_an_unknown_model(model: str) -> None:
 
 
 def test_nothing_is_left_out_for_an_unknown_claude() -> None:
-    """A budget stays a budget, and sampling is sent."""
+    """A budget stays a budget, and sampling is sent, at the cost of thinking for an effort."""
     body = {"model": "claude-opus-9", "max_tokens": 5000, "messages": HI, "top_k": 5,
             "thinking": {"type": "enabled", "budget_tokens": 2000}}  # fmt: skip
     sent = translate(body, source="anthropic", target="anthropic")
     assert sent.body == body
     chat = {"model": "m", "messages": HI, "temperature": 0.3, "reasoning_effort": "high"}
     sent = translate(chat, source="openai-chat", target="anthropic:claude-opus-9")
-    assert sent.losses == ()
+    assert [loss.path for loss in sent.losses] == ["thinking"]
     assert sent.body["temperature"] == 0.3
     assert sent.body["output_config"] == {"effort": "high"}
 

@@ -122,6 +122,13 @@ class ThinkingConfig(Value, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         own_mapping(self, "extras")
 
+    @property
+    def is_shown(self) -> bool | None:
+        """`visible`, or what a `summary` says about it: `none` hides the thinking."""
+        if self.visible is None and self.summary is not None:
+            return self.summary != "none"
+        return self.visible
+
     def _compared_fields(self) -> tuple[Any, ...]:
         return (self.enabled, self.effort, self.budget, self.visible, self.summary)
 

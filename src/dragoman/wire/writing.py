@@ -5,11 +5,14 @@ from __future__ import annotations
 from msgspec import UNSET, UnsetType
 
 from dragoman.model.parts import Origin, Part
+from dragoman.model.requests import ThinkingConfig
 from dragoman.wire.context import NOTHING, Context
 from dragoman.wire.losses import Action, Loss, Repair
 from dragoman.wire.schemas import SentSchemas
 from dragoman.wire.target import Target
 
+_PLAIN_SUMMARIES = (None, "auto", "none")
+"""Summaries that say no more than whether thinking is shown."""
 _PART = "messages[{}].parts[{}]"
 
 
@@ -87,6 +90,11 @@ class Writing:
     def repair(self, path: str, rule: str, action: Action, reason: str) -> None:
         """Report that the thing at a path is repaired for the target."""
         self.repairs.append(Repair(path, rule, action, reason))
+
+    def lose_summary(self, config: ThinkingConfig) -> None:
+        """Report the style of a summary, for a dialect that can only show or hide thinking."""
+        if config.summary not in _PLAIN_SUMMARIES:
+            self.lose("thinking.summary", "summaries can only be shown or hidden")
 
     def lose_here(self, reason: str, field: str = "") -> None:
         """Report that the current part, or a field of it, is left out or changed."""

@@ -21,6 +21,7 @@ from msgspec.structs import replace
 
 from dragoman.errors import Conflict, Corrupt, InvalidInputError, NotFound, StoreError
 from dragoman.history.identity import SessionIdentity
+from dragoman.history.owners import is_gone
 from dragoman.history.storage import repairing
 from dragoman.history.storage.heads import (
     Head,
@@ -501,6 +502,8 @@ class Ledger:
     async def lease(self, identity: SessionIdentity, owner: str, seconds: float) -> Lease | None:
         """Takes a session's lease, if it is free, one's own, or has not been renewed in time.
 
+        That of a process of this machine (`owners.this_process`) is free when the process is gone.
+
         Renewals are watched on the contender's own clock: the first attempt on a lease that
         another owner holds never takes it. Every owner gets a higher number: pass it as `fence`
         to writes, which then raise `Fenced` when another has taken the lease.
@@ -517,7 +520,7 @@ class Ledger:
                     raise NotFound(NO_SESSION)
                 head = head_of(stored, identity)
                 held = head.lease
-                is_free = held is None or held.owner in {"", owner}
+                is_free = held is None or held.owner in {"", owner} or is_gone(held.owner)
                 if not (is_free or self._is_over(digest, cast("Lease", held))):
                     return None
                 # Random at first, so that a deleted session's lease is not valid for the next.
@@ -528,6 +531,14 @@ class Ledger:
                     self._watched.pop(digest, None)
                     return taken
         raise conflict(0, -1)
+
+    async def holder(self, identity: SessionIdentity) -> Lease | None:
+        """The lease that a session's owner holds; None: it is free, as far as is known here."""
+        stored = await self.shelf.get(identity.digest)
+        held = None if stored is None else head_of(stored, identity).lease
+        if held is None or not held.owner or is_gone(held.owner):
+            return None
+        return None if self._is_over(identity.digest, held) else held
 
     def _is_over(self, digest: str, held: Lease) -> bool:
         sign = held.number, held.beat

@@ -14,16 +14,19 @@ no branches.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, Protocol, TypeGuard, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeGuard, cast, get_args
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from dragoman.errors import Conflict, Corrupt, InvalidInputError
+from dragoman.errors import Conflict, Corrupt, InvalidInputError, StoreError
 from dragoman.history.identity import FIELDS, SessionIdentity, escaped
 from dragoman.history.storage.integrity import checksum_of, place_of
 from dragoman.model.usage import Usage
 from dragoman.model.value import expect, expect_number
+
+if TYPE_CHECKING:
+    from dragoman.history.storage.heads import Lease
 
 MAIN = 0
 Seal = bytes | UnsetType | None
@@ -413,6 +416,30 @@ class Ordering(Protocol):
 def is_ordering(storage: object) -> TypeGuard[Ordering]:
     """Whether a storage is an `Ordering`."""
     return hasattr(storage, "sessions_by_time")
+
+
+class Leasing(Protocol):
+    """A storage whose sessions have leases; see `Ledger`, on which all of ours are."""
+
+    async def lease(self, identity: SessionIdentity, owner: str, seconds: float) -> Lease | None:
+        """Takes a lease; None if another has it."""
+        ...
+
+    async def renew(self, identity: SessionIdentity, lease: Lease) -> Lease:
+        """Keeps a lease for as long again."""
+        ...
+
+    async def holder(self, identity: SessionIdentity) -> Lease | None:
+        """The lease that somebody has."""
+        ...
+
+
+def leases_of(storage: object) -> Leasing:
+    """The storage, if its sessions have leases; raises `StoreError` otherwise."""
+    if not hasattr(storage, "lease"):
+        msg = "this kind of store has no leases"
+        raise StoreError(msg)
+    return cast("Leasing", storage)
 
 
 class DuplicateIds(Conflict):

@@ -8,7 +8,7 @@ from dragoman.model.content import AnyPart
 from dragoman.model.frozen import EMPTY
 from dragoman.model.messages import Message, make_message
 from dragoman.model.parts import Opaque, Refusal, Text, Thinking
-from dragoman.model.requests import BLANK, Request
+from dragoman.model.requests import BLANK, Request, Sampling
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolResult
 from dragoman.wire.anthropic.dialect import NAME, ORIGIN, RANGES, TARGET, Block, is_own
@@ -18,6 +18,7 @@ from dragoman.wire.anthropic.settings import (
     PLACES,
     SETTINGS,
     is_on,
+    may_think,
     thinking_field,
 )
 from dragoman.wire.anthropic.tables import (
@@ -40,7 +41,15 @@ from dragoman.wire.fitting.settings import sampling_within
 from dragoman.wire.fitting.steps import Contents, Step, unless_same
 from dragoman.wire.json_values import want
 from dragoman.wire.losses import Loss, Note, Repair
-from dragoman.wire.overlay import fields_of, overlay_keys, overlay_of, with_guesses, with_overlay
+from dragoman.wire.overlay import (
+    fields_of,
+    overlay_keys,
+    overlay_of,
+    with_guesses,
+    with_overlay,
+    with_word,
+    words_of,
+)
 from dragoman.wire.overlay_edits import with_digests, without_edited
 from dragoman.wire.reading import Reading
 from dragoman.wire.rows import SILENT
@@ -171,12 +180,15 @@ PLACEHOLDER = "(Something that can't be shown here.)"
 def decode_request(wire: Block, _path: str | None = None) -> Request:
     """Decode a request body."""
     messages = want(wire, "messages", list, NAME, "$")
+    settings = SETTINGS.read(wire)
+    if (config := settings.get("thinking")) is not None and config.enabled is None:
+        settings["thinking"] = config.replace(extras=with_word(config.extras, NAME, _OWN_EFFORT))
     request = BLANK.replace_trusted(
         system=decode_system(wire.get("system")),
         messages=decode_calls(lambda calls: _decode_messages(messages, calls)),
         tools=decode_tools(wire.get("tools")),
         tool_choice=decode_tool_choice(wire.get("tool_choice")),
-        **SETTINGS.read(wire),
+        **settings,
     )
     read = {"messages"}
     if request.system:
@@ -292,17 +304,46 @@ def with_smaller_budget(request: Request, _target: Target, notes: list[Note]) ->
     )
 
 
-def with_sampling_for_thinking(request: Request, _target: Target, notes: list[Note]) -> Request:
-    """Remove sampling settings that are refused while thinking is on."""
-    config, sampling = request.thinking, request.sampling
-    if config is None or not is_on(thinking_field(config)):
+_OWN_EFFORT = "own effort"
+"""The word for an effort of this dialect, which limits answers and doesn't switch thinking on."""
+_NO_SWITCH = "stays off: it excludes the sampling settings, and only an effort was given"
+
+
+def with_thinking_switched_on(request: Request, target: Target, notes: list[Note]) -> Request:
+    """Switch thinking on where another dialect's effort or wish to see it asks for thinking.
+
+    A model with adaptive thinking does not think for an effort alone.
+    """
+    config = request.thinking
+    if config is None or config.enabled is not None or config.budget is not None:
         return request
+    is_asked_for = config.effort != "none" if config.effort is not None else config.is_shown
+    if not is_asked_for or _OWN_EFFORT in words_of(config.extras, NAME):
+        return request
+    if target.thinking.is_always_on and not config.is_shown:
+        return request
+    if target.thinking.form == "either" and _refused_by_thinking(request.sampling):
+        notes.append(Loss("thinking", _NO_SWITCH))
+        return request
+    notes.append(Repair("thinking", "W59", "added", "switched on, which an effort alone does not"))
+    return request.replace_trusted(thinking=config.replace(enabled=True))
+
+
+def _refused_by_thinking(sampling: Sampling) -> list[str]:
     refused = {
         "temperature": sampling.temperature not in (None, 1),
         "top_p": sampling.top_p is not None and sampling.top_p < MIN_TOP_P,
         "top_k": sampling.top_k is not None,
     }
-    names = [name for name, is_refused in refused.items() if is_refused]
+    return [name for name, is_refused in refused.items() if is_refused]
+
+
+def with_sampling_for_thinking(request: Request, _target: Target, notes: list[Note]) -> Request:
+    """Remove sampling settings that are refused while thinking is on."""
+    config, sampling = request.thinking, request.sampling
+    if config is None or not may_think(thinking_field(config)):
+        return request
+    names = _refused_by_thinking(sampling)
     if not names:
         return request
     notes.extend(Loss(f"sampling.{name}", "not supported while thinking is on") for name in names)
@@ -337,7 +378,7 @@ def without_fast_mode(request: Request, _target: Target, notes: list[Note]) -> R
 def without_thinking_in_prefill(request: Request, _target: Target, notes: list[Note]) -> Request:
     """Remove thinking from a prefilled response while thinking is off (W53)."""
     config = request.thinking
-    if config is not None and thinking_field(config).get("type") in ("enabled", "adaptive"):
+    if config is not None and may_think(thinking_field(config)):
         return request
     reason = "with thinking off, a prefilled response can't contain thinking"
     first = _prefill_start(request.messages)
@@ -385,8 +426,13 @@ def _needs_limit(_seen: Contents, target: Target) -> bool:
     return target.sampling.needs_token_limit
 
 
+def _is_adaptive(_seen: Contents, target: Target) -> bool:
+    return target.thinking.form in ("adaptive", "either")
+
+
 STEPS = (
     sampling_within(RANGES),
+    Step(with_thinking_switched_on, ("thinking.form",), _is_adaptive),
     Step(with_smaller_budget, ("is_strict",), _is_strict),
     Step(with_sampling_for_thinking, ("is_strict",), _is_strict),
     Step(without_thinking_in_prefill, ("thinking.is_refused_in_prefill",), _has_thinking),

@@ -48,10 +48,11 @@ def _write_thinking(config: ThinkingConfig, writing: Writing) -> Block | None:
         wire["type"] = writing.target.thinking.off_word
     if config.budget is not None and wire.get("budget_tokens", config.budget) != config.budget:
         writing.lose("thinking.budget", "raised to the minimum budget")
-    if config.visible is not None and not wire:
-        writing.lose("thinking.visible", "only supported while thinking is on")
-    if config.summary is not None:
-        writing.lose("thinking.summary", "summaries can only be shown or hidden")
+    if config.is_shown is not None and not wire:
+        name = "summary" if config.visible is None else "visible"
+        writing.lose(f"thinking.{name}", "only supported while thinking is on")
+    else:
+        writing.lose_summary(config)
     return wire or None
 
 
@@ -74,14 +75,19 @@ def _thinking(config: ThinkingConfig) -> Block:
     wire: Block = {"type": "adaptive"}
     if config.budget is not None:
         wire = {"type": "enabled", "budget_tokens": max(config.budget, MIN_BUDGET)}
-    if config.visible is not None:
-        wire["display"] = "summarized" if config.visible else "omitted"
+    if config.is_shown is not None:
+        wire["display"] = "summarized" if config.is_shown else "omitted"
     return wire
 
 
 def is_on(wire: Any) -> bool:
     """Whether a `thinking` field turns thinking on with a budget."""
     return isinstance(wire, dict) and wire.get("type") == "enabled"
+
+
+def may_think(wire: Any) -> bool:
+    """Whether a `thinking` field turns thinking on, with a budget or adaptive."""
+    return isinstance(wire, dict) and wire.get("type") in ("enabled", "adaptive")
 
 
 def _read_effort(effort: str) -> str | None:
@@ -196,7 +202,10 @@ def _service(wire: str, field: str, value: Value) -> Row:
 
 _TIER = Value(TEXT.test, *tiers(auto="auto", standard_only="standard"), about="a tier")
 _SPEED = Value(
-    "v == 'fast'", lambda _: "priority", lambda tier: "fast" if tier in _FAST else None, "fast"
+    TEXT.test,
+    lambda speed: "priority" if speed == "fast" else None,
+    lambda tier: "fast" if tier in _FAST else None,
+    "a speed",
 )
 SETTINGS = Settings(
     Row("model", "model"),
@@ -205,7 +214,8 @@ SETTINGS = Settings(
     Row("top_p", "sampling.top_p", NUMBER),
     Row("top_k", "sampling.top_k", WHOLE),
     Row("stop_sequences", "sampling.stop", TEXTS),
-    Row("thinking", "thinking", Value(OBJECT.test, _read_thinking, _write_thinking), reports=True),
+    Row("thinking", "thinking", Value(OBJECT.test, _read_thinking, _write_thinking, "an object"),
+        reports=True),
     Row("output_config.effort", "thinking.effort",
         Value(TEXT.test, _read_effort, _write_effort, "an effort"), reports=True),
     _output("output_config.format"), _output(_LEGACY),

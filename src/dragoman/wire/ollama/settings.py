@@ -46,10 +46,12 @@ def _read_thinking(wire: Any) -> dict[str, Any] | None:
 
 def _write_thinking(config: ThinkingConfig, writing: Writing) -> Any:
     """Encode `think`, which is a boolean or an effort."""
-    for name in ("budget", "visible", "summary"):
-        if getattr(config, name) is not None:
-            reason = "thinking can only be switched on or off or given an effort"
-            writing.lose(f"thinking.{name}", reason)
+    reason = "thinking can only be switched on or off or given an effort"
+    if config.budget is not None:
+        writing.lose("thinking.budget", reason)
+    if config.is_shown is False:
+        writing.lose("thinking.visible", reason)
+    writing.lose_summary(config)
     effort = config.effort
     if config.enabled is False or effort == "none":
         return False

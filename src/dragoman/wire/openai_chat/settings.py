@@ -244,14 +244,22 @@ def decode_thinking_config(wire: dict[str, Any], used: set[str]) -> ThinkingConf
     return None if effort is None else ThinkingConfig(effort=effort)
 
 
+def _reasoning(config: ThinkingConfig, writing: Writing) -> dict[str, Any]:
+    wire: dict[str, Any] = _REASONING.body(config, writing)
+    if config.is_shown is not None:
+        wire["exclude"] = not config.is_shown
+    if config.is_shown and len(wire) == 1 and "reasoning" not in words_of(config.extras, NAME):
+        wire["enabled"] = True  # where another API is asked to show thinking, it thinks
+    writing.lose_summary(config)
+    return wire
+
+
 def encode_thinking_config(config: ThinkingConfig, body: dict[str, Any], writing: Writing) -> None:
     """Encode thinking settings in the target's form; OpenAI's own API only has an effort."""
     form = writing.target.thinking.form
     words = words_of(config.extras, NAME) if form == "any" else _FORM_WORDS.get(form, ())
     if "reasoning" in words:
-        body["reasoning"] = _REASONING.body(config, writing)
-        if config.summary is not None:
-            writing.lose("thinking.summary", "summaries can only be shown or hidden")
+        body["reasoning"] = _reasoning(config, writing)
     else:
         if config.effort is not None:
             body["reasoning_effort"] = config.effort

@@ -27,6 +27,7 @@ DIALECT = Codec(
         places=PLACES,
         further_fields=frozenset({"background", "generate", "stream_id", "include"}),
         front_form=f"{_HOME}.response_front",
+        plain=f"{_HOME}.plain",
         lane=f"{_HOME}.lane",
     ),
     state_fields=STATE_FIELDS,
