@@ -45,7 +45,7 @@ from dragoman.wire.lane.plain import (
     User,
     UserBesideResults,
 )
-from dragoman.wire.openai_responses.request_repairs import has_long_names
+from dragoman.wire.openai_responses.argument_names import has_long_names
 from dragoman.wire.openai_responses.summary import summary
 
 

@@ -10,19 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeGuard
 
-from dragoman.errors import InvalidInputError
 from dragoman.model.content import AnyPart
 from dragoman.model.frozen import EMPTY
-from dragoman.model.jsontext import dumps, loads
 from dragoman.model.parts import Part, Text
 from dragoman.model.requests import Request
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall, ToolDefinition
-from dragoman.wire.digests import sha256
 from dragoman.wire.fitting.pairing import UNKNOWN
 from dragoman.wire.fitting.settings import has_hidden_context, sampling_within
 from dragoman.wire.fitting.steps import Step, unless_same, with_changed_parts
 from dragoman.wire.losses import Action, Loss, Note, Repair
+from dragoman.wire.openai_responses.argument_names import has_long_names, with_short_names
 from dragoman.wire.openai_responses.content_types import (
     APPROVAL,
     CALLS,
@@ -46,56 +44,6 @@ from dragoman.wire.openai_settings import SAMPLING_RANGES
 from dragoman.wire.openai_strict_schemas import is_refused_strict
 from dragoman.wire.overlay import fields_of
 from dragoman.wire.target import Target
-
-# --- property names in a call's arguments: at most 256 characters (W39)
-#
-# A model that repeats itself may have written a longer one. The call stays in the history, so the
-# name is truncated, with a hash of the whole name at its end.
-
-MAX_NAME_LENGTH = 256
-_HASH = 8
-
-
-def has_long_names(arguments: str) -> bool:
-    """Whether any property name in the arguments is too long."""
-    if len(arguments) <= MAX_NAME_LENGTH:  # the most common case
-        return False
-    pending = [_parsed(arguments)]
-    while pending:
-        node = pending.pop()
-        if isinstance(node, dict):
-            if any(len(name) > MAX_NAME_LENGTH for name in node):
-                return True
-            pending += node.values()
-        elif isinstance(node, list):
-            pending += node
-    return False
-
-
-def with_short_names(arguments: str) -> str:
-    """The arguments with long names truncated."""
-    return dumps(_shortened(_parsed(arguments))).decode("utf-8")
-
-
-def _parsed(arguments: str) -> Any:
-    try:
-        return loads(arguments)
-    except InvalidInputError:
-        return None
-
-
-def _shortened(node: Any) -> Any:
-    if isinstance(node, dict):
-        return {_short(name): _shortened(value) for name, value in node.items()}
-    return [_shortened(item) for item in node] if isinstance(node, list) else node
-
-
-def _short(name: str) -> str:
-    if len(name) <= MAX_NAME_LENGTH:
-        return name
-    mark = sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:_HASH]
-    return f"{name[: MAX_NAME_LENGTH - _HASH - 1]}_{mark}"
-
 
 # --- fitting steps
 
