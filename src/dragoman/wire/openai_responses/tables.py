@@ -173,7 +173,8 @@ _OUTPUT_TEXT = Formed(
     given=_OF_ITEM, apart=ITEM, usual=_NOT_CITING, reads_usual="r.item_id is not None",
     writes_usual=lambda _part, writing: writing.item_id is not None,
 )  # fmt: skip
-_REFUSAL = Formed("refusal", Refusal, needed("refusal", "text"), given=_OF_ITEM, apart=ITEM)
+_REFUSAL = Formed("refusal", Refusal, needed("refusal", "text"), given=_OF_ITEM, apart=ITEM,
+                  fields=("cache",))  # fmt: skip
 
 
 def with_item(part: Any, item: ItemForm) -> Any:
@@ -218,7 +219,8 @@ def _read_media(wire: dict[str, Any], reading: Reading) -> Any:
 def _media(kind: type[Any], key: str, read: Any, write: Any, *rows: Row, **hooks: Any) -> Any:
     source = needed(key, "", exactly(TEXT.test, read, write, "a URL, base64 or an id"))
     return Formed(f"input_{kind.__name__.lower()}", kind, source, *rows, Row("detail", "detail"),
-                  _CACHE, given=_OF_ITEM, reads=_read_media, **hooks)  # fmt: skip
+                  _CACHE, given=_OF_ITEM, reads=_read_media, fields=("data", "url", "file_id"),
+                  **hooks)  # fmt: skip
 
 
 _uploaded = {"read": lambda found: {"file_id": found, "origin": ORIGIN},
@@ -255,6 +257,7 @@ _SOUND = exactly(
 )  # fmt: skip
 _AUDIO = Formed(
     "input_audio", Audio, needed("input_audio", "", _SOUND), given=_OF_ITEM,
+    fields=("data", "mime", "url", "file_id"),
     allows=lambda audio, _writing: NOT_SUPPORTED if audio.data is None else None,
 )  # fmt: skip
 
@@ -340,7 +343,8 @@ def is_plain(part: Part) -> bool:
 
 def _thought(form: str, tag: str) -> Formed[Thinking]:
     given = {**_OF_ITEM, "form": repr(form), "origin": "r.origin"}
-    return Formed(tag, Thinking, needed("text", "text"), given=given, apart=ITEM)
+    return Formed(tag, Thinking, needed("text", "text"), given=given, apart=ITEM,
+                  fields=("data", "signature"))  # fmt: skip
 
 
 THOUGHTS = {"summary": _thought("summary", "summary_text"),
@@ -399,6 +403,7 @@ def _call(kind: str, tag: str, key: str) -> Formed[ToolCall]:
         tag, ToolCall, needed("name", "name"),
         needed(key, "raw", arguments, reports=True, takes_owner=True), _CALL_ID, _ID,
         make=_made_call, given={"r": "r", "kind": repr(kind)}, reads=_decode_call,
+        fields=("id", "input", "cache"),
         usual=COMPLETED, reads_usual="'item_id' in f",
         writes_usual=lambda _call, writing: writing.item_id is not None,
     )  # fmt: skip
@@ -467,6 +472,7 @@ def _result(kind: str, tag: str, *rows: Row, **given: str) -> Formed[ToolResult]
     return Formed(
         tag, ToolResult, needed("output", "content", content, reports=True, takes_owner=True),
         _CALL_ID, _ID, *rows, make=_made_result, given={"r": "r", "kind": repr(kind), **given},
+        fields=("call_id", "data", "cache"),
     )  # fmt: skip
 
 

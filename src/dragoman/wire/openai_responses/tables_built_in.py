@@ -21,7 +21,11 @@ from dragoman.model.parts import (
 from dragoman.wire.openai_responses.forms import COMPLETED, Formed, without
 from dragoman.wire.openai_responses.tables import (
     CONTINUES,
+    INPUTS,
+    ITEMS,
     NOT_SUPPORTED,
+    OUTPUTS,
+    THOUGHTS,
     ItemReading,
     continues_item,
     exactly,
@@ -29,7 +33,7 @@ from dragoman.wire.openai_responses.tables import (
     needed,
     with_item,
 )
-from dragoman.wire.rows import TEXT, Row, Value
+from dragoman.wire.rows import TEXT, Row, Union, Value
 from dragoman.wire.writing import Writing
 
 _CALL, _OUTPUT = "_call", "_call_output"
@@ -88,16 +92,21 @@ def _server(kind: type[Any], value: Value, rest: str, *rows: Row, **hooks: Any) 
     return Formed(
         None, kind, needed("type", "name", value), _ITS_ID, _ITS_CALL_ID, *rows, rest=rest,
         in_form=("id", "status", "call_id"), make=partial(_made_item, kind), keeps_origin=True,
-        usual=COMPLETED, **hooks,
+        usual=COMPLETED, fields=(rest, "server"), **hooks,
     )  # fmt: skip
 
 
 _of_tool = partial(_server, ServerToolCall, _kind_of(_CALL, {name: name for name in _ODD_CALLS}),
-                   "input", reads_usual=f"w['type'] not in {set(_ODD_CALLS)}",
+                   "input", reads_usual=f"w['type'] not in {sorted(_ODD_CALLS)}",
                    writes_usual=lambda call, _writing: call.name not in _ODD_CALLS)  # fmt: skip
 _SERVER_CALL, _MCP_CALL = _of_tool(), _of_tool(Row("server_label", "server"))
 SERVER_RESULT = _server(ServerToolResult, _kind_of(_OUTPUT, _ODD_RESULTS), "content",
                         failed("failed"))  # fmt: skip
+PARTS = Union(
+    NAME, *INPUTS.shapes, *OUTPUTS.shapes, *THOUGHTS.values(), *ITEMS.shapes, _SERVER_CALL,
+    _MCP_CALL, SERVER_RESULT,
+)  # fmt: skip
+"""All kinds of parts."""
 
 
 def decode_server_call(wire: dict[str, Any], reading: ItemReading) -> list[AnyPart]:
