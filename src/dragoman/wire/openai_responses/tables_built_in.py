@@ -18,6 +18,7 @@ from dragoman.model.parts import (
     ServerToolCall,
     ServerToolResult,
 )
+from dragoman.wire.openai_responses.dialect import NAME
 from dragoman.wire.openai_responses.forms import COMPLETED, Formed, without
 from dragoman.wire.openai_responses.tables import (
     CONTINUES,
