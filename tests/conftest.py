@@ -145,10 +145,16 @@ def pytest_runtest_call() -> Generator[None, object, object]:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_teardown() -> Generator[None, object, object]:
+def pytest_runtest_teardown(
+    nextitem: pytest.Item | None,
+) -> Generator[None, object, object]:
     """Limits the time that a test's fixtures take to clean up."""
-    with time_limit.limited(_limit()):
-        return (yield)
+    try:
+        with time_limit.limited(_limit()):
+            return (yield)
+    finally:
+        if nextitem is None:
+            time_limit.end_watch()
 
 
 def _limit() -> int:
