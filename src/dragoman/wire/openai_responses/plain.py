@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from dragoman.wire.openai_responses.tools_calls import has_long_names
+from dragoman.wire.openai_responses.argument_names import has_long_names
 from dragoman.wire.plain.writing import Written
 
 
