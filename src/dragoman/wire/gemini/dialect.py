@@ -15,7 +15,6 @@ from dragoman.model.tools import ToolCall
 from dragoman.wire.description import Description, MessageForm, SdkModule, Wire
 from dragoman.wire.flags import CacheFlags, MediaFlags, StateFlags, ToolFlags, TurnFlags
 from dragoman.wire.fronts import StateFields
-from dragoman.wire.gemini.settings_shared import OF_TOOLS, SETTINGS
 from dragoman.wire.gemini.tools_provider import FORMS
 from dragoman.wire.gemini.tools_provider_calls import CALLS
 from dragoman.wire.overlay import Overlay
@@ -43,14 +42,6 @@ def snake_names(*names: str) -> dict[str, str]:
     """Map the snake_case forms of names to the names: `{"file_uri": "fileUri"}`."""
     spelled = {"".join(f"_{c.lower()}" if c.isupper() else c for c in name): name for name in names}
     return {snake: name for snake, name in spelled.items() if snake != name}
-
-
-def spelled(places: Mapping[str, Any]) -> dict[str, Any]:
-    """The places under both the camelCase and snake_case names."""
-    both = {
-        key: place if isinstance(place, str) else spelled(place) for key, place in places.items()
-    }
-    return both | {snake: both[name] for snake, name in snake_names(*both).items()}
 
 
 def camel_case(snake: object) -> str:
@@ -126,8 +117,7 @@ DESCRIPTION = Description(
                       "promptFeedback"}),
     unsupported=_interactions,
     response_fields=frozenset({"candidates", "promptFeedback", "usageMetadata"}),
-    shared_settings=SETTINGS,
-    shared_tool_settings=OF_TOOLS,
+    writes_settings=True,
     provider_tools=FORMS,
     provider_calls=CALLS,
     messages=MessageForm(
@@ -159,16 +149,6 @@ RANGES = {"temperature": (0, 2)}
 TARGET = Target(
     dialect=NAME,
     provider="google",
-    unsupported_part_fields=(
-        *(f"{kind}.cache" for kind in ("Text", "Thinking", "Refusal", "ToolCall", "ToolResult")),
-        *(f"{kind}.cache" for kind in ("Image", "Audio", "Video", "File", "Opaque")),
-        "Text.citations",
-        "Audio.transcript",
-        "ServerToolCall.cache",
-        "ServerToolCall.server",
-        "ServerToolResult.cache",
-        "Opaque.signature",
-    ),
     tools=ToolFlags(
         name_pattern=r"[A-Za-z_][A-Za-z0-9_.:-]{0,127}",  # W89
         max_name_length=128,

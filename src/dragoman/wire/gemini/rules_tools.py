@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from dragoman.wire.gemini.dialect import RANGES, camel_case
 from dragoman.wire.gemini.rules_view import View, object_in, objects_in, spelled, value_of
-from dragoman.wire.gemini.tools_calls import holds_references
+from dragoman.wire.gemini.tables import holds_references
 from dragoman.wire.shared_rules import is_whole, out_of_range
 from dragoman.wire.violations import Found, Object, subschemas, texts_in, word
 

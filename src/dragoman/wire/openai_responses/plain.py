@@ -7,8 +7,8 @@ from typing import Any
 from msgspec import Struct
 
 from dragoman.model.requests import Request
+from dragoman.wire.openai_responses.argument_names import has_long_names
 from dragoman.wire.openai_responses.request import PATH
-from dragoman.wire.openai_responses.tools_calls import has_long_names
 from dragoman.wire.openai_strict_schemas import openai_profiles
 from dragoman.wire.plain.whole import Made, Whole
 from dragoman.wire.plain.writing import Written
