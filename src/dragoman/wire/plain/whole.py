@@ -7,7 +7,7 @@ when it is used for the second time, and what comes out the same is written this
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from msgspec import MsgspecError
@@ -65,6 +65,8 @@ class Simple(NamedTuple):
     context: Context
     neighbours: bool
     """Whether messages of one role may follow each other."""
+    takes_prompt: bool
+    """Whether instructions may be in `Request.system`."""
     tools: dict[int, tuple[Any, list[Any]]]
     """What was made of tools that came before, by their identity."""
 
@@ -103,7 +105,11 @@ def _written(
         raise NotPlain
     said, role = None, None
     coming = iter(messages)
-    if messages[0].role in (_SYSTEM, _DEVELOPER):
+    if request.system:
+        said, role = _plain_text(request.system), _SYSTEM
+        if not simple.takes_prompt:
+            raise NotPlain
+    elif messages[0].role in (_SYSTEM, _DEVELOPER):
         role, said = _instructions(next(coming), dialect)
     if role not in simple.roles:
         raise NotPlain
@@ -133,7 +139,7 @@ def _check_calls(calls: Mapping[str, str], request: Request, target: Target) -> 
 def _check_settings(request: Request, target: Target, dialect: str) -> None:
     """Raise unless there are only a model, a limit, and whether to stream."""
     if (
-        request.model is None or request.system or request.tool_choice is not None
+        request.model is None or request.tool_choice is not None
         or request.output is not None or request.thinking is not None
         or request.state is not None or request.media is not None
         or request.service is not None or request.context_management is not None
@@ -160,20 +166,27 @@ def _check_settings(request: Request, target: Target, dialect: str) -> None:
 
 def _instructions(message: Message, dialect: str) -> tuple[Role, str]:
     """Instructions that are one plain text."""
-    (part,) = message.parts if len(message.parts) == 1 else (None,)
     origin = message.origin
-    if message.name is not None or type(part) is not Text:
+    if message.name is not None:
         raise NotPlain
     if message.extras is not EMPTY and not is_silent(message.extras):
         raise NotPlain
     if origin is not None and origin.dialect == dialect:
+        raise NotPlain
+    return message.role, _plain_text(message.parts)
+
+
+def _plain_text(parts: Sequence[Any]) -> str:
+    """The only part, a plain text; raises `NotPlain`."""
+    (part,) = parts if len(parts) == 1 else (None,)
+    if type(part) is not Text:
         raise NotPlain
     text = part.text
     if not text or text.isspace() or part.extras is not EMPTY or part.cache is not None:
         raise NotPlain
     if part.citations or part.signature is not None:
         raise NotPlain
-    return message.role, text
+    return text
 
 
 def _tools(
@@ -236,7 +249,7 @@ def _round(number: int) -> tuple[Message, ...]:
     return (make_message(Role.ASSISTANT, (Text("See."), *calls)), *results)
 
 
-def _samples(role: Role | None) -> Iterable[Request]:
+def _samples(role: Role | None, prompt: tuple[Text, ...] = ()) -> Iterable[Request]:
     first = () if role is None else (make_message(role, (Text("Be brief."),)),)
     limited = Sampling(max_tokens=100)
     for said in (
@@ -249,7 +262,7 @@ def _samples(role: Role | None) -> Iterable[Request]:
             for stream, sampling in ((None, UNSAID), (True, limited), (False, limited)):
                 yield BLANK.replace_trusted(
                     model="m", messages=(*first, *said), tools=tools, stream=stream,
-                    sampling=sampling,
+                    sampling=sampling, system=prompt,
                 )  # fmt: skip
 
 
@@ -289,16 +302,20 @@ def _simple(
         return is_same and not made.losses and not made.repairs and not made.headers
 
     def tried(role: Role | None) -> bool:
-        simple = Simple(frozenset((role,)), Context(), neighbours=False, tools={})
+        simple = Simple(
+            frozenset((role,)), Context(), neighbours=False, takes_prompt=False, tools={}
+        )
         return all(is_alike(each, simple) for each in _samples(role))
 
     roles = frozenset([role for role in (None, _SYSTEM, _DEVELOPER) if tried(role)])
-    every = Simple(roles, Context(), neighbours=True, tools={})
+    every = Simple(roles, Context(), neighbours=True, takes_prompt=True, tools={})
+    prompted = _samples(None, (Text("Be brief."),))
+    takes_prompt = bool(roles) and all(is_alike(each, every) for each in prompted)
     neighbours = bool(roles) and is_alike(_NEIGHBOURS, every)
     if not contexts or any(_said(each) != _said(contexts[0]) for each in contexts):
         roles = frozenset()
     context = contexts[0] if contexts else Context()
-    return Simple(roles, context, neighbours, {})
+    return Simple(roles, context, neighbours, takes_prompt, {})
 
 
 def _said(context: Context) -> list[Any]:
