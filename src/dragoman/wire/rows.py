@@ -353,6 +353,9 @@ class Shape(Generic[OwnerT]):
         written = f"write{number}({owner}{', SILENT' if row.deep or row.reports else ''})"
         if row.is_required:
             return f"same({written}, {self._taken(row)})"
+        if row.field and self._default(row) is not None and not row.always:
+            written = f"made.{row.field} != unset{number} and same({written}, u{number})"
+            return f"u{number} is not None and {written}"  # a default is not written
         return f"u{number} is not None and same({written}, u{number})"
 
     def _usual(self) -> Iterator[str]:

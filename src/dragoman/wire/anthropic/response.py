@@ -10,6 +10,7 @@ from dragoman.errors import DragomanError
 from dragoman.model.content import AnyPart
 from dragoman.model.derived_ids import response_identity
 from dragoman.model.events import ResponseStart, StreamError
+from dragoman.model.frozen import EMPTY
 from dragoman.model.ids import new_id
 from dragoman.model.messages import Message, make_message
 from dragoman.model.parts import Origin, Refusal
@@ -25,6 +26,7 @@ from dragoman.wire.error_reporting import Forms, client_message, form_of, report
 from dragoman.wire.json_values import want
 from dragoman.wire.overlay import overlay_of, with_guesses, with_overlay
 from dragoman.wire.reading import Reading
+from dragoman.wire.rows import SILENT, Row, Shape, Value
 from dragoman.wire.settings_table import text
 from dragoman.wire.stream_decoding import stream_error
 from dragoman.wire.usage_details import UsageDetails
@@ -86,51 +88,41 @@ _OTHER_MODELS = "other_models"
 DETAILS.derived = frozenset({*_BUCKETS, _OTHER_MODELS})
 
 
-def is_usage(wire: Any) -> bool:
-    """Whether a value is a usage object: it must have both required counts."""
-    if not isinstance(wire, dict):
-        return False
-    return type(wire.get("input_tokens")) is int and type(wire.get("output_tokens")) is int
+_COUNT = Value("type(v) is int", lambda v: max(v, 0), lambda count: count, "an integer")
+_WRITTEN = _COUNT._replace(write=lambda usage: usage.total_output)
+
+
+def _made_usage(output: int, thinking: int = 0, **counts: Any) -> Usage:
+    """Output includes thinking (W68); a part that is larger than the whole is not believed."""
+    thinking = thinking if thinking <= output else 0
+    return Usage(output=output - thinking, thinking=thinking, **counts)
+
+
+USAGE = Shape(
+    NAME, None, Usage,
+    Row("input_tokens", "input", _COUNT, is_required=True),
+    Row("output_tokens", "output", _WRITTEN, is_required=True, takes_owner=True),
+    Row("cache_creation_input_tokens", "cache_write", _COUNT),
+    Row("cache_read_input_tokens", "cache_read", _COUNT),
+    Row("output_tokens_details.thinking_tokens", "thinking", _COUNT),
+    make=_made_usage,
+)  # fmt: skip
+"""Token counts: cached input is separate."""
 
 
 def decode_usage(wire: Any) -> Usage | None:
     """Decode token counts; None if a required one is missing."""
-    if not is_usage(wire):
-        return None
-    read, written = _count(wire["input_tokens"]), _count(wire["output_tokens"])
-    thinking = _thinking_tokens(wire.get("output_tokens_details"), written)
-    usage = Usage(
-        input=read,
-        output=written - thinking,
-        cache_read=_count(wire.get("cache_read_input_tokens")),
-        cache_write=_count(wire.get("cache_creation_input_tokens")),
-        thinking=thinking,
-    )
-    ours = _usage(usage)
-    if wire == ours:  # all of it are integers: those that are not were not read
-        return usage
-    extras = overlay_of(wire, (), NAME, ours)
-    if not extras:
-        return usage
-    usage = DETAILS.taken(usage.replace(extras=extras))
+    usage = USAGE.read(wire, SILENT) if isinstance(wire, dict) else None
+    if not isinstance(usage, Usage) or usage.extras is EMPTY:
+        return usage if isinstance(usage, Usage) else None
+    usage = DETAILS.taken(usage)
     separate = _separate_tokens(wire.get("iterations"))
     return usage.replace(details={**usage.details, **separate}) if separate else usage
 
 
 def encode_usage(usage: Usage) -> Block:
-    """Encode token counts: cached input is separate, output includes thinking (W68)."""
-    return with_overlay(_usage(usage), DETAILS.put(usage).extras, NAME)
-
-
-def _usage(usage: Usage) -> Block:
-    wire: Block = {"input_tokens": usage.input, "output_tokens": usage.total_output}
-    if usage.cache_write:
-        wire["cache_creation_input_tokens"] = usage.cache_write
-    if usage.cache_read:
-        wire["cache_read_input_tokens"] = usage.cache_read
-    if usage.thinking:
-        wire["output_tokens_details"] = {"thinking_tokens": usage.thinking}
-    return wire
+    """Encode token counts."""
+    return with_overlay(USAGE.body(usage, SILENT), DETAILS.put(usage).extras, NAME)
 
 
 # Iterations that the counts of the response include.
@@ -145,19 +137,10 @@ def _separate_tokens(iterations: Any) -> dict[str, int]:
         if isinstance(kind, str) and kind in _INCLUDED:
             continue
         for name, field in _BUCKETS.items():
-            count = max(0, _count(each.get(field)))
+            count = each.get(field)
+            count = max(count, 0) if type(count) is int else 0
             found[name if kind == "compaction" else _OTHER_MODELS] += count
     return {name: count for name, count in found.items() if count}
-
-
-def _count(value: Any) -> int:
-    return value if type(value) is int and value > 0 else 0
-
-
-def _thinking_tokens(details: Any, written: int) -> int:
-    """How much of the output was thinking; 0 if missing or invalid."""
-    thinking = _count(details.get("thinking_tokens")) if isinstance(details, dict) else 0
-    return thinking if 0 <= thinking <= written else 0
 
 
 # --- whole responses
