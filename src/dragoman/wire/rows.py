@@ -239,7 +239,7 @@ class Shape(Generic[OwnerT]):
             "make": self.make or self.kind, "usual": dict(self.usual), "same": are_same,
             "with_overlay": with_overlay, "allows": self.allows, "writes": self.writes,
             "own": {row.wire for row in self.rows} | {*self.usual, "type"},
-            "known": {row.wire for row in self.rows} | ({"type"} if self.tag else set()),
+            "known": {row.wire for row in self.rows} | {*self.usual, *["type"] * bool(self.tag)},
             "names": {path: names.keys() for path, names in self.names.items()},
         }  # fmt: skip
         for number, row in enumerate(self.rows):
