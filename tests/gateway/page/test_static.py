@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
-from dragoman.gateway.page.static import POLICY, static_files
+from dragoman.gateway.page.api import POLICY, static_files
 from dragoman.model.invisible import invisible_module
 from tests.gateway.running import Serving, routed, running
 
