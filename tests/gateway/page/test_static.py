@@ -88,7 +88,7 @@ def test_head_has_no_body(gateway: Serving) -> None:
 
 @pytest.mark.parametrize(
     "path",
-    ["/ui/static.py", "/ui/../page/static.py", "/ui/%2e%2e/static.py", "/ui/..%2fstatic.py",
+    ["/ui/static.py", "/ui/../page/api.py", "/ui/%2e%2e/static.py", "/ui/..%2fstatic.py",
      "/ui/vendor", "/ui/vendor/", "/ui//app.js", "/ui/app.js%00.css", "/ui/APP.JS",
      "/ui/vendor/../../../../../etc/passwd"],
 )  # fmt: skip
