@@ -194,16 +194,17 @@ def _decode_all(wire: list[Any], reading: Reading) -> tuple[Message, ...]:
             if role is not None:
                 messages.append(make_message(role, (Text(item["content"]),)))
                 continue
-        messages.append(_decode_message(item, reading, index))
+        messages.append(decode_message(item, reading, index))
     return tuple(messages)
 
 
-def _decode_message(wire: Any, reading: Reading, index: int) -> Message:
+def decode_message(wire: Any, reading: Reading, index: int) -> Message:
+    """Decode a message of any kind."""
     word: Any = wire.get("role") if type(wire) is dict else None
     is_known = type(word) is str and word in _WORDS
     if not is_known or type(wire.get("content")) not in _CONTENTS:
         made, guesses = readable_message(wire, FORM)
-        return with_original(_decode_message(made, reading, index), NAME, guesses)
+        return with_original(decode_message(made, reading, index), NAME, guesses)
     if word in ("tool", "function"):
         return decode_result(wire, reading)
     if word == "assistant":

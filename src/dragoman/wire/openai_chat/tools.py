@@ -52,7 +52,7 @@ def decode_tools(wire: dict[str, Any], used: set[str]) -> tuple[AnyTool, ...]:
     listed = wire.get("tools")
     if is_list(listed) and listed:
         used.add("tools")
-        tools += _known.read(listed)
+        tools += known_tools.read(listed)
     functions = _decode_functions(wire.get("functions"))
     if functions:
         used.add("functions")
@@ -109,7 +109,7 @@ def _decode_tool(wire: Any) -> AnyTool:
     return make_definition(**fields, origin=ORIGIN)
 
 
-_known = KnownTools(_decode_tool)
+known_tools = KnownTools(_decode_tool)
 
 
 def _decode_plain_tool(wire: dict[str, Any]) -> ToolDefinition | None:
