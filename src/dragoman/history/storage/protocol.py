@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from dragoman.history.storage.heads import Lease
 
 MAIN = 0
-Seal = bytes | UnsetType | None
 Group = Literal["session", "user", "model", "day"]
 
 
@@ -170,8 +169,7 @@ class Storage(Protocol):
 
     Stored data may be damaged. Unreadable counters of a session raise `Corrupt`; an unreadable row
     is returned as a `Row` whose damage can be detected (`integrity.damage_to`, or a body that is
-    not a message). No other exception is raised, and nothing is dropped silently. Methods that take
-    a `seal` store it with the session, atomically; UNSET keeps the existing one.
+    not a message). No other exception is raised, and nothing is dropped silently.
     """
 
     @property
@@ -205,7 +203,6 @@ class Storage(Protocol):
         *,
         branch: int = MAIN,
         expected: int | None = None,
-        seal: Seal = UNSET,
     ) -> Appended:
         """Appends one or more messages to a branch; creates the session if necessary.
 
@@ -246,7 +243,6 @@ class Storage(Protocol):
         replaced: Sequence[Entry] = (),
         removed: Sequence[str] = (),
         expected: int | None = None,
-        seal: Seal = UNSET,
     ) -> int:
         """Replaces and removes messages by id; returns the version.
 
@@ -260,11 +256,10 @@ class Storage(Protocol):
         *,
         at: float,
         expected: int | None = None,
-        seal: Seal = UNSET,
     ) -> int:
         """Removes all messages and branches; creates the session if necessary. Returns the version.
 
-        Sequence numbers continue. The seal is removed, unless a new one is given.
+        Sequence numbers continue.
         """
         ...
 
@@ -275,7 +270,6 @@ class Storage(Protocol):
         parent: int,
         at: int,
         expected: int | None = None,
-        seal: Seal = UNSET,
     ) -> int:
         """Creates a branch and makes it the active one; returns its number."""
         ...
@@ -286,7 +280,6 @@ class Storage(Protocol):
         branch: int,
         *,
         expected: int | None = None,
-        seal: Seal = UNSET,
     ) -> None:
         """Makes another branch the active one."""
         ...
@@ -294,8 +287,7 @@ class Storage(Protocol):
     async def keep_windows(self, identity: SessionIdentity, windows: bytes | None) -> None:
         """Stores the cuts, and replaces the `window` of earlier releases.
 
-        Neither this nor `activate` changes the version. (With encryption `activate` does, because
-        the proof of a session's state depends on its version.)
+        Neither this nor `activate` changes the version.
         """
         ...
 
@@ -319,7 +311,6 @@ class Storage(Protocol):
         reason: str,
         *,
         expected: int | None = None,
-        seal: Seal = UNSET,
     ) -> int:
         """Moves damaged records out of the session to a separate place; returns how many.
 
