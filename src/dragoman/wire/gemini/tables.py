@@ -124,7 +124,11 @@ _LONE = _part(Text, _SIGNED._replace(is_required=True), key=SIGNATURE, reads=_re
 # --- media, inline as base64 (`inlineData`) or by URI (`fileData`)
 
 _MEDIA: dict[str, type[Media]] = {"image": Image, "audio": Audio, "video": Video}
-_FALLBACK_MIMES = {Image: "image/png", Audio: "audio/wav", Video: "video/mp4"}
+_FALLBACK_MIMES: dict[type[Media], str] = {
+    Image: "image/png",
+    Audio: "audio/wav",
+    Video: "video/mp4",
+}
 _LEVELS = {f"MEDIA_RESOLUTION_{word.upper()}": word
            for word in ("low", "medium", "high", "ultra_high")}  # fmt: skip
 _LEVEL_OF = {detail: level for level, detail in _LEVELS.items()}
