@@ -412,7 +412,7 @@ def _write_signature(call: ToolCall, writing: ChatWriting) -> dict[str, Any] | N
 def _spelled_call(call: ToolCall, body: dict[str, Any], _: ChatWriting) -> dict[str, Any]:
     if "-type" in words_of(call.extras, NAME):
         del body["type"]
-    return body
+    return {"id": body.pop("id"), **body} if "id" in body else body  # first, as everybody has it
 
 
 def _call_shape(kind: str) -> Shape[ToolCall]:
@@ -429,14 +429,17 @@ def _call_shape(kind: str) -> Shape[ToolCall]:
 
 
 CALLS = {kind: _call_shape(kind) for kind in ARGUMENTS}
+_NO_CALL = object()
 _AS_CALL = extras_of({}, NAME, ("tool_calls",))
 
 
 def decode_call(wire: Any, reading: Reading) -> AnyPart:
     """Decode one of `tool_calls`; unknown and malformed ones become opaque parts."""
-    kind = wire.get("type") if is_object(wire) else ""
-    key = kind or ("custom" if "function" not in wire and "custom" in wire else "function")
-    shape = CALLS.get(key) if is_object(wire) and isinstance(key, str) and kind != "" else None
+    kind = wire.get("type") if is_object(wire) else _NO_CALL
+    key = kind
+    if kind is None:
+        key = "custom" if "function" not in wire and "custom" in wire else "function"
+    shape = CALLS.get(key) if isinstance(key, str) else None
     if shape is not None:
         made: Any = shape.read(wire if kind else {**wire, "type": key}, reading)
         if type(made) is ToolCall:
