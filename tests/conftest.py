@@ -65,13 +65,18 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Sets aside all that was imported and collected: it stays, and garbage is found sooner."""
+    """Sets aside all that was imported and collected: it stays, and garbage is found sooner.
+
+    Fewer collections afterwards, too, take a tenth of the time off; the tests that count what is
+    left over collect by themselves.
+    """
     gc.disable()
     try:
         return (yield)
     finally:
         gc.enable()
         gc.freeze()
+        gc.set_threshold(20_000, 50, 100)
 
 
 def pytest_report_header() -> str:
@@ -145,10 +150,16 @@ def pytest_runtest_call() -> Generator[None, object, object]:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_teardown() -> Generator[None, object, object]:
+def pytest_runtest_teardown(
+    nextitem: pytest.Item | None,
+) -> Generator[None, object, object]:
     """Limits the time that a test's fixtures take to clean up."""
-    with time_limit.limited(_limit()):
-        return (yield)
+    try:
+        with time_limit.limited(_limit()):
+            return (yield)
+    finally:
+        if nextitem is None:
+            time_limit.end_watch()
 
 
 def _limit() -> int:

@@ -18,7 +18,9 @@ import traceback
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from math import inf
 from pathlib import Path
+from time import monotonic
 from types import FrameType
 from typing import NoReturn
 
@@ -29,6 +31,7 @@ LIMITS = {"quick": 120, "dev": 120, "ci": 1200, "torture": 24 * 3600}
 
 _GRACE = 60  # seconds that a test has to end after its limit
 _stderr = 2
+_watched_since = -inf
 
 
 def keep_stderr() -> None:
@@ -51,13 +54,32 @@ def limited(seconds: float) -> Iterator[None]:
 
     before = signal.signal(signal.SIGALRM, too_long)
     signal.setitimer(signal.ITIMER_REAL, seconds)
-    faulthandler.dump_traceback_later(seconds + _GRACE, exit=True, file=_stderr)
+    _watch(seconds)
     try:
         yield
     finally:
-        faulthandler.cancel_dump_traceback_later()
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+
+
+def _watch(seconds: float) -> None:
+    """End the process when it is stuck after the limit and up to twice the grace.
+
+    The watch goes on from test to test, and is set anew when half of the grace has passed: it is a
+    thread, and to end one for each test takes milliseconds on a busy machine.
+    """
+    global _watched_since  # noqa: PLW0603 - as the process has one
+    now = monotonic()
+    if now - _watched_since > _GRACE / 2:
+        _watched_since = now
+        faulthandler.dump_traceback_later(seconds + 1.5 * _GRACE, exit=True, file=_stderr)
+
+
+def end_watch() -> None:
+    """After the last test: a process may wait for others as long as it likes."""
+    global _watched_since  # noqa: PLW0603 - as the process has one
+    _watched_since = -inf
+    faulthandler.cancel_dump_traceback_later()
 
 
 def all_stacks(main: FrameType | None) -> str:

@@ -279,7 +279,7 @@ class ProviderError(_Remote, DragomanError):
         self.retry_after = retry_after
         self.partial = partial
         """The `Response` that the model gave and the provider rejected, if the provider sent it."""
-        self._detail = _Hidden(detail)
+        self._detail = self._said = _Hidden(detail)
 
     @property
     def detail(self) -> str | None:
@@ -289,6 +289,15 @@ class ProviderError(_Remote, DragomanError):
     @detail.setter
     def detail(self, text: str | None) -> None:
         self._detail = _Hidden(text)
+
+    @property
+    def said(self) -> str | None:
+        """What `detail` was made from: the provider's text, before keys in it were masked."""
+        return self._said.text
+
+    @said.setter
+    def said(self, text: str | None) -> None:
+        self._said = _Hidden(text)
 
     def __str__(self) -> str:
         said = super().__str__()

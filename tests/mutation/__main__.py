@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from tests.mutation.selection import packages
 from tests.mutation.sites import sites
-from tests.mutation.trials import Mutant, Trial, Workshop
+from tests.mutation.trials import SAMPLED, WHOLE, Mutant, Trial, Workshop
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 BAR = 95.0
@@ -105,13 +105,15 @@ def _by_layer(mutants: list[Mutant]) -> list[list[Mutant]]:
     return list(layers.values())
 
 
-def _try_all(mutants: list[Mutant], options: argparse.Namespace) -> list[Trial]:
+def _try_all(
+    mutants: list[Mutant], options: argparse.Namespace, cases: str = SAMPLED
+) -> list[Trial]:
     """One layer after the other, each in its share of the time."""
     begin, trials = monotonic(), []
     workshops: list[Workshop] = []
 
     def attempt(group: list[Mutant], until: float) -> Iterator[Trial]:
-        workshop = Workshop(ROOT, budget=options.budget)
+        workshop = Workshop(ROOT, budget=options.budget, cases=cases)
         workshops.append(workshop)
         try:
             yield from workshop.trials(group, until)
@@ -137,6 +139,20 @@ def _report(trial: Trial, number: str) -> None:
         print("\n".join(told(trial)), file=sys.stderr, flush=True)
 
 
+def _compare(left: list[Trial], again: list[Trial]) -> None:
+    """Tell which mutants only the whole tables notice."""
+    noticed = [trial for trial in again if trial.noticed_by is not None]
+    print(
+        f"{len(noticed)} of {len(left)} that were left are noticed by the whole tables"
+        f" ({len(again)} tried)", file=sys.stderr,
+    )  # fmt: skip
+    for trial in noticed:
+        print(
+            f"  by {trial.noticed_by}: {trial.mutant.file}:{trial.mutant.site.line}",
+            file=sys.stderr,
+        )
+
+
 def main() -> int:
     """Try mutants; 1 where fewer than 95 % were noticed."""
     parser = argparse.ArgumentParser(prog="python -m tests.mutation", description=__doc__)
@@ -147,6 +163,10 @@ def main() -> int:
     parser.add_argument(
         "--budget", type=float, default=60, help="seconds of CPU time for each mutant"
     )
+    parser.add_argument(
+        "--whole", action="store_true",
+        help="try what no test noticed again, with all cases of the tables that make test samples",
+    )  # fmt: skip
     options = parser.parse_args()
     seed = random.randrange(10_000) if options.seed is None else options.seed
     mutants = chosen(ROOT, options.package, options.count, seed)
@@ -154,6 +174,9 @@ def main() -> int:
     print(f"{len(mutants)} mutants, --seed {seed}", file=sys.stderr, flush=True)
     try:
         trials = _try_all(mutants, options)
+        if options.whole and (left := [each for each in trials if each.noticed_by is None]):
+            again = _try_all([trial.mutant for trial in left], options, WHOLE)
+            _compare(left, again)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130

@@ -283,14 +283,24 @@ def _end(child: int) -> None:
 
 
 def main() -> int:
-    """Load the files of tests that are named, and serve.
+    """Load these cases of the files of tests that are named, and serve.
 
     Who patches has loaded all of the source before: it is read no more then.
     """
     signal.signal(signal.SIGTERM, _leave)  # and end the forks
     orders, answers = os.fdopen(int(sys.argv[1])), os.fdopen(int(sys.argv[2]), "w")
     server = Server(orders, answers, patches=sys.argv[3] == "patches")
-    command = ["-q", "-n0", "-p", "no:cacheprovider", "--ignore=tests/mutation", *sys.argv[4:]]
+    cases, files = sys.argv[4], sys.argv[5:]
+    command = [
+        "-q",
+        "-n0",
+        "-m",
+        cases,
+        "-p",
+        "no:cacheprovider",
+        "--ignore=tests/mutation",
+        *files,
+    ]
     return int(pytest.main(command, plugins=[server]))
 
 

@@ -15,7 +15,7 @@ from tests.mutation.patching import patch
 from tests.mutation.probing import LOADING, PLACE, probed, reached, read
 from tests.mutation.selection import lines_to_run, packages
 from tests.mutation.sites import sites
-from tests.mutation.trials import Mutant, Trial, Verdict, Workshop
+from tests.mutation.trials import SAMPLED, WHOLE, Mutant, Trial, Verdict, Workshop
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -234,6 +234,24 @@ def test_tests_that_are_left_over_leave_a_mutant_undecided(project: Path) -> Non
     (trial,) = workshop.trials([Mutant("model", file, site)], inf)
     assert trial.verdict is Verdict.UNDECIDED
     workshop.close()
+
+
+@pytest.mark.slow
+def test_what_a_sample_leaves_out_is_tried_on_demand(project: Path) -> None:
+    """A mutant that only a thorough case notices survives without it, and not with it."""
+    thorough = project / "tests/model/test_thorough.py"
+    thorough.write_text(
+        "import pytest\nfrom dragoman.model.sums import less\n\n"
+        "@pytest.mark.thorough\ndef test_thorough():\n    assert less(1) == 0\n"
+    )
+    file = Path("src/dragoman/model/sums.py")
+    site = next(site for site in sites((project / file).read_text()) if site.line == 9)
+    verdicts = []
+    for cases in (SAMPLED, WHOLE):
+        workshop = Workshop(project, budget=60, cases=cases)
+        verdicts += [each.verdict for each in workshop.trials([Mutant("model", file, site)], inf)]
+        workshop.close()
+    assert verdicts == [Verdict.SURVIVED, Verdict.CAUGHT]
 
 
 def test_probes_are_in_front_of_the_statements_of_functions() -> None:

@@ -33,7 +33,13 @@ _PATIENCE = 10  # seconds
 _NEAR = 6  # files of tests that each mutant is tried with first
 _NEAR_BUDGET = 15  # seconds of CPU time for these
 _LEARNING = 20  # seconds of CPU time for each mutant, to see which tests reach it
+_FORKING = "tests.mutation.forking"
 _LOADING = "(the tests could not be loaded)"
+
+SAMPLED = "not slow and not extended and not thorough"
+"""The cases that `make test` runs."""
+WHOLE = "not slow and not extended"
+"""The large tables whole, as `make test-thorough` runs them besides."""
 
 
 class Test(NamedTuple):
@@ -91,8 +97,8 @@ class Trial(NamedTuple):
 class Workshop:
     """A copy of the tree in which the mutants of a layer are tried; the tree is not touched."""
 
-    def __init__(self, root: Path, *, budget: float) -> None:
-        self._root, self._budget = root, budget
+    def __init__(self, root: Path, *, budget: float, cases: str = SAMPLED) -> None:
+        self._root, self._budget, self._cases = root, budget, cases
         self._folder = tempfile.TemporaryDirectory(prefix="mutants-")
         self.copy = Path(self._folder.name) / root.name
         self.copy.mkdir()
@@ -191,7 +197,8 @@ class Workshop:
         return took, probing.read(noted), whole
 
     def _server(self, files: Iterable[str], *, patches: bool = False) -> _Server:
-        server = _Server(self.copy, sorted(set(files)), self._environment(), patches=patches)
+        arguments = [self._cases, *sorted(set(files))]
+        server = _Server(self.copy, arguments, self._environment(), patches=patches)
         self._servers.append(server)
         return server
 
@@ -315,13 +322,13 @@ class _Server:
     """A process that has loaded files of tests, and runs what it is asked to."""
 
     def __init__(
-        self, copy: Path, files: list[str], environment: dict[str, str], *, patches: bool
+        self, copy: Path, arguments: list[str], environment: dict[str, str], *, patches: bool
     ) -> None:
         task = "patches" if patches else "loads"
         theirs, orders = os.pipe()
         answers, said = os.pipe()
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.mutation.forking", str(theirs), str(said), task, *files],
+            [sys.executable, "-m", _FORKING, str(theirs), str(said), task, *arguments],
             cwd=copy, env=environment, start_new_session=True, pass_fds=(theirs, said),
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL,
         )  # fmt: skip

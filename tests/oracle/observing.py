@@ -79,27 +79,30 @@ _KEPT = frozenset({"input", "args", "arguments", "response", "properties"})
 """Fields inside which the order of names is a model's or a tool's."""
 
 
-def _in_order(raw: bytes) -> bytes:
+def _in_order(raw: bytes, kept: frozenset[str] = _KEPT) -> bytes:
     """A body with its fields by name: their order is nobody's."""
     try:
         body = json.loads(raw)
     except ValueError:
         return raw
-    return json.dumps(_ordered(body), ensure_ascii=False).encode("utf-8", "surrogatepass")
+    return json.dumps(_ordered(body, kept), ensure_ascii=False).encode("utf-8", "surrogatepass")
 
 
 def _frame_in_order(line: bytes) -> bytes:
     """A line of a stream with the fields of its JSON by name."""
     head, sign, rest = line.partition(b"{")
-    return head + _in_order(sign + rest) if sign else line
+    return head + _in_order(sign + rest, _KEPT - {"response"}) if sign else line
 
 
-def _ordered(value: Any) -> Any:
+def _ordered(value: Any, kept: frozenset[str]) -> Any:
     if isinstance(value, list):
-        return [_ordered(each) for each in value]
+        return [_ordered(each, kept) for each in value]
     if not isinstance(value, dict):
         return value
-    return {key: value[key] if key in _KEPT else _ordered(value[key]) for key in sorted(value)}
+    return {
+        key: found if key in kept and isinstance(found, dict) else _ordered(found, kept)
+        for key, found in sorted(value.items())
+    }
 
 
 def _parted(raw: bytes) -> tuple[Any, list[Any]]:

@@ -239,6 +239,46 @@ def test_text_that_is_no_key_stays(text: str) -> None:
     assert masked(text) == text
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("key team-key-2024abcd is disabled", "key *** is disabled"),
+        ('unknown key "prod.team_key-2024abcd"!', 'unknown key "***"!'),
+        ("(my-sk-abcdefgh1234/x), see below", "(***), see below"),
+        ("sent api_key=my-key-abcdefgh1234.", "sent api_key=***."),
+    ],
+)
+def test_a_key_is_masked_with_what_its_owner_put_around_it(text: str, shown: str) -> None:
+    """As far as the next whitespace, quote or bracket."""
+    assert masked(text) == shown
+
+
+@pytest.mark.parametrize(
+    ("secrets", "text", "shown"),
+    [
+        (("my key-12345678 (old)",), "no my key-12345678 (old) here", "no *** here"),
+        (("abcdefgh1", "abcdefgh1-long"), "no abcdefgh1-long", "no ***"),
+        (("abc12",), "no abc12, but xabc12 and abc12-b", "no ***, but xabc12 and abc12-b"),
+        (("ollama", ""), "ollama has no such model", "ollama has no such model"),
+    ],
+)
+def test_known_secrets_are_masked_whole(secrets: tuple[str, ...], text: str, shown: str) -> None:
+    """Exactly, the longest first; short ones only as words that look like keys."""
+    assert masked(text, secrets) == shown
+
+
+async def test_our_key_is_masked_before_what_looks_like_one() -> None:
+    """A key with spaces in it would leave a part behind otherwise."""
+    key = "our key-12345678 rest"
+    async with serving(refusal(f"bad: {key}!", 400)) as server:
+        made = Client("openai:gpt-5", key="sk-x", base_url=server.url, headers={"X-Key": key})
+        async with made:
+            with pytest.raises(ProviderError) as raised:
+                await made.send("hi")
+    assert raised.value.detail == "bad: ***!"
+    assert key not in repr(vars(raised.value))
+
+
 async def test_recordings_hold_no_key_that_a_provider_repeats(tmp_path: Path) -> None:
     """Not even split over two chunks."""
     path = tmp_path / "made.jsonl"

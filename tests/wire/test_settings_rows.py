@@ -12,6 +12,7 @@ from dragoman.model.jsontext import dumps_sorted
 from dragoman.model.requests import ContextManagement, Sampling, Service
 from dragoman.wire.anthropic.dialect import TARGET
 from dragoman.wire.anthropic.settings import SETTINGS
+from dragoman.wire.overlay import Overlay
 from dragoman.wire.rows import FLAG, TEXT, WHOLE, Row, words
 from dragoman.wire.settings_rows import Settings
 from dragoman.wire.writing import Writing
@@ -85,3 +86,15 @@ def test_the_first_row_takes_a_field() -> None:
         "a": "service.user", "b": {"c": "service.tier"}, "d": "service.tier", "e": "stream",
         "f": "sampling.top_k",
     }  # fmt: skip
+
+
+def test_places_stand_in_both_spellings() -> None:
+    """What the codec reads itself stands beside the rows, and names may be in snake case."""
+    limit = Row("theConfig.maxTokens", "sampling.max_tokens", WHOLE)
+    settings = Settings(limit, twins=True, beside={"theConfig.outputType": "output"})
+    both = {"maxTokens": "sampling.max_tokens", "max_tokens": "sampling.max_tokens",
+            "outputType": "output", "output_type": "output"}  # fmt: skip
+    assert settings.places == {"theConfig": both, "the_config": both}
+    overlay = Overlay("some")
+    body = {"the_config": {"max_tokens": 5, "output_type": "x"}}
+    assert settings.renamed(body, overlay) == {"theConfig": {"maxTokens": 5, "outputType": "x"}}

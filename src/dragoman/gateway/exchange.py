@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator, Callable, Mapping
 from time import perf_counter
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from msgspec import Struct
 
@@ -26,24 +26,35 @@ from dragoman.gateway.delivered import (
     reported_output,
     tokens_in_body,
 )
+from dragoman.gateway.error_texts import (
+    Shown,
+    holds_error,
+    may_hold_error,
+    shown_body,
+    shown_event,
+    shown_response,
+    shown_texts,
+)
 from dragoman.gateway.large_bodies import LARGE, aside_if_large, translated_aside
 from dragoman.gateway.limits import output_tokens, unknown_maximum
 from dragoman.gateway.passage import MAX_RESPONSE_BYTES, Passage
 from dragoman.gateway.response_summary import summarised, summary_of
+from dragoman.gateway.stream_writing import Complete, StreamWriter
 from dragoman.gateway.translation import NO_SETTINGS, Settings, Translations, encoded_for
 from dragoman.gateway.upstream_task import Sink, UpstreamTask
 from dragoman.gateway.upstreams import Upstream
-from dragoman.gateway.whole_calls import Answering, WholeCalls
 from dragoman.model.events import ChoiceFinish, Event, StreamError
 from dragoman.model.frozen import EMPTY
 from dragoman.model.requests import Request
 from dragoman.model.responses import Response
-from dragoman.model.usage import Usage
+from dragoman.model.usage import FinishReason, Usage
 from dragoman.transport.answers import events_of, made_at, read_answer
 from dragoman.transport.direct.response import DirectReply
 from dragoman.transport.protocol import Reply, Timeouts, read_body
 from dragoman.transport.stream_attempt import Incoming, reported_in_stream
+from dragoman.wire.answer_errors import failure_in
 from dragoman.wire.encoded import Encoded
+from dragoman.wire.error_reporting import reported
 from dragoman.wire.front import Front, FrontEncoder, PassingFilter
 from dragoman.wire.known_fields import known_fields, without_fields
 from dragoman.wire.lane.passing import PassingStream
@@ -280,6 +291,8 @@ class Exchange(UpstreamTask):
         if self.passes:
             found = summary_of(dialect, body)
             if found is not None:
+                if may_hold_error(body):
+                    body = self._shown_body(upstream, dialect, body)
                 self._note_summary(found, lambda: _content_in(dialect, body), len(body))
                 headers = {
                     "content-type": "application/json",
@@ -290,14 +303,38 @@ class Exchange(UpstreamTask):
                 return
         self.passes = False
         read = read_answer(dialect, body, encoded.context, reply.headers)
-        await self._write(made_at(upstream.provider_name, read))
+        await self._write(self._shown(upstream, made_at(upstream.provider_name, read)))
+
+    def _shown_body(self, upstream: Upstream, dialect: Any, body: bytes) -> bytes:
+        """A body to pass through; notes the error in it, and shows what clients may read of it."""
+        failure = failure_in(dialect.decode_response(body))
+        if failure is None:
+            return body
+        return shown_body(body, self._failed(upstream, failure))
+
+    def _shown(self, upstream: Upstream, response: Response) -> Response:
+        """The same for a decoded response."""
+        failure = failure_in(response)
+        if failure is None:
+            return response
+        return shown_response(response, self._failed(upstream, failure))
+
+    def _failed(self, upstream: Upstream, failure: DragomanError) -> Shown:
+        """Note the error in a response; returns how its texts are shown."""
+        upstream.locate(failure, self.model)
+        self.error = failure
+        return shown_texts(failure, self._mask_for(upstream))
+
+    def _mask_for(self, upstream: Upstream) -> Shown:
+        model = self.model
+        return lambda text: upstream.mask(text, model)
 
     async def answer_with(self, response: Response) -> None:
         """Send a given response without calling an upstream."""
         if not self.client_request.stream:
             await self._write(response)
             return
-        writing = _StreamWriter(self, _Complete(response))
+        writing = StreamWriter(self, Complete(response))
         await writing.take(list(events_of(response)))
         await writing.end(response)
 
@@ -372,7 +409,10 @@ class Exchange(UpstreamTask):
             upstream.locate(error, model)
             return error
 
-        passage = Passage(self.sink, passing, keep, counted, limits.between_events, refused)
+        passage = Passage(
+            self.sink, passing, keep, counted, limits.between_events, refused,
+            self._mask_for(upstream),
+        )  # fmt: skip
         await self.sink.begin(headers)
         try:
             failure = await passage.forward(first, pieces)
@@ -383,6 +423,8 @@ class Exchange(UpstreamTask):
         if failure is None:
             rest, failure = passage.rest()
         self.error = passage.failure
+        if passing.is_complete and self.error is not None:  # it was told, and ended as it should
+            self.error = reported(self.error)
         if failure is None and self.error is None and not passing.is_complete:
             failure = StreamInterrupted("the stream ended before the response was complete")
         if failure is not None:
@@ -409,12 +451,14 @@ class Exchange(UpstreamTask):
         await self.sink.end(before + self.encoder.fail(error))
 
     async def _stream(self, incoming: Incoming, upstream: Upstream, model: str | None) -> None:
-        writing = _StreamWriter(self, incoming)
+        writing = StreamWriter(self, incoming)
         try:
             while not incoming.is_over:
                 events = await incoming.read()
                 if incoming.failure is not None:  # it says the same, and is not masked yet
-                    events = [event for event in events if type(event) is not StreamError]
+                    events = [event for event in events if not _is_failure(event)]
+                elif any(map(holds_error, events)):
+                    events = self._shown_events(upstream, incoming, events)
                 if events:
                     await writing.take(events)
         finally:  # clients may disconnect after the last event, before the end of the stream
@@ -427,7 +471,16 @@ class Exchange(UpstreamTask):
             upstream.locate(incoming.failure, model)
             await writing.fail(incoming.failure)
             return
-        await writing.end(incoming.response)
+        await writing.end(self._shown(upstream, incoming.response))
+
+    def _shown_events(
+        self, upstream: Upstream, incoming: Incoming, events: list[Event]
+    ) -> list[Event]:
+        failure = failure_in(incoming.response)
+        if failure is None:
+            return events
+        shown = self._failed(upstream, failure)
+        return [shown_event(each, shown) if holds_error(each) else each for each in events]
 
     async def _ask_model(self, upstream: Upstream, model: str | None, settings: Settings) -> None:
         """Generate the response with a model in this process."""
@@ -437,7 +490,7 @@ class Exchange(UpstreamTask):
             await self._write(await upstream.send(request))
             return
         stream = upstream.stream(request)
-        writing = _StreamWriter(self, stream)
+        writing = StreamWriter(self, stream)
         is_complete = False
         try:
             async for event in stream:
@@ -485,83 +538,6 @@ class Exchange(UpstreamTask):
         self.summary = summary._replace(usage=None)
 
 
-class _Complete(NamedTuple):
-    """A response that is complete from the start."""
-
-    response: Response
-
-
-class _StreamWriter:
-    """Writes the events of one response to the client as they arrive."""
-
-    def __init__(self, exchange: Exchange, source: Answering) -> None:
-        self._exchange = exchange
-        self._whole = None if exchange.client_request.takes_pieces else WholeCalls(source)
-        self._sink = exchange.sink
-        self.received = 0
-        """The number of events."""
-        self._held: list[Event] | None = (
-            None  # events after the finish, held until the response is stored
-        )
-
-    async def take(self, events: list[Event]) -> None:
-        exchange = self._exchange
-        self.received += len(events)
-        if exchange.filters is not None:
-            events = exchange.filters.events(events)
-            if not events:
-                return
-        if self._whole is not None:
-            events = self._whole.feed(events)
-        encoder = exchange.encoder
-        if encoder is None:
-            encoder = exchange.encoder = exchange.front().stream()
-            await self._sink.begin({**encoder.headers, **exchange.loss_headers()})
-        data = encoder.feed_all(self._before_end(events))
-        if data:
-            await self._sink.write(data)
-
-    def _before_end(self, events: list[Event]) -> list[Event]:
-        """Return the events to send now; hold back those that mark the response as complete.
-
-        The held events are not encoded yet: an encoder that ended a response can't add an error.
-        """
-        filters = self._exchange.filters
-        if self._exchange.recorder is None and (filters is None or not filters.holds_end):
-            return events
-        if self._held is not None:
-            self._held += events
-            return []
-        for number, event in enumerate(events):
-            if type(event) is ChoiceFinish:
-                self._held = events[number:]
-                return events[:number]
-        return events
-
-    async def end(self, response: Response) -> None:
-        exchange = self._exchange
-        exchange.note(response)
-        encoder = exchange.encoder
-        if encoder is None:
-            msg = "the stream ended without any event"
-            raise StreamInterrupted(msg)
-        if exchange.filters is not None:
-            response = await exchange.filters.ended(response)
-        if exchange.recorder is not None:
-            await exchange.recorder.keep(response)
-        last = encoder.feed_all(self._held or []) + encoder.close()
-        exchange.losses += encoder.losses
-        exchange.repairs += encoder.repairs
-        await self._sink.end(last)
-
-    async def fail(self, error: DragomanError) -> None:
-        """Report an interrupted response to the client; raise if nothing was sent yet."""
-        if self._exchange.encoder is None:
-            filters = self._exchange.filters
-            raise error if filters is None else filters.failed(error)
-        await self._exchange.abort(error)
-
-
 class _Replayed:
     """A reply whose first chunk was already read."""
 
@@ -580,6 +556,12 @@ class _Replayed:
 
     async def close(self) -> None:
         await self._reply.close()
+
+
+def _is_failure(event: Event) -> bool:
+    return type(event) is StreamError or (
+        type(event) is ChoiceFinish and event.finish is FinishReason.ERROR
+    )
 
 
 def _with_input(summary: Summary, went_in: int) -> Summary:

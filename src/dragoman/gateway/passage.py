@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
-from typing import Any
 
 from dragoman.errors import DragomanError, InvalidInputError
 from dragoman.gateway.delivered import StreamSize
+from dragoman.gateway.error_texts import Shown, shown_body, shown_texts
 from dragoman.gateway.http import Call
 from dragoman.gateway.upstream_task import Sink
 from dragoman.model.events import StreamError
-from dragoman.model.jsontext import dumps, loads
+from dragoman.model.jsontext import loads
 from dragoman.transport.direct.response import DirectReply
 from dragoman.transport.protocol import too_much
 from dragoman.transport.stream_attempt import Silence
-from dragoman.wire.error_reporting import provider_sentence, reported
 from dragoman.wire.front import PassingFilter
 from dragoman.wire.lane.passing import PassingStream
 
@@ -37,13 +36,17 @@ class Passage:
 
     def __init__(
         self, sink: Sink, passing: PassingStream, keep: PassingFilter, counted: StreamSize,
-        silence: float | None, refused: Callable[[StreamError], DragomanError],
+        silence: float | None, refused: Callable[[StreamError], DragomanError], mask: Shown,
     ) -> None:  # fmt: skip
-        """`silence` limits the seconds without an event; `refused` is the error of an event."""
+        """`silence` limits the seconds without an event; `refused` is the error of an event.
+
+        `mask` removes keys and addresses from a text.
+        """
         self._sink = sink
         self._read = passing.feed
         self._errors = passing.errors
         self._refused = refused
+        self._mask = mask
         self._keep = keep
         self._filter = keep.feed
         self._count = counted.feed
@@ -119,32 +122,22 @@ class Passage:
             error = self._refused(event)
             self.failure = self.failure or error
             before, found, after = data.partition(frame)
-            told = _frame_with(frame, event.message, error) if found else None
+            told = _frame_with(frame, error, self._mask) if found else None
             if told is None:
                 raise _EndHereError(before)
             data = before + told + after
         return data
 
 
-def _frame_with(frame: bytes, said: str, error: DragomanError) -> bytes | None:
+def _frame_with(frame: bytes, error: DragomanError, mask: Shown) -> bytes | None:
     """The frame of an error with the provider's sentence as clients may read it.
 
     None if it is not a single JSON object: then the error has to be written anew.
     """
-    sentence = provider_sentence(error) or reported(error).reason
-    if not said or sentence == " ".join(said.split()):
-        return frame
     start, end = frame.find(b"{"), frame.rfind(b"}") + 1
     try:
-        wire = loads(frame[start:end])
+        told = shown_body(frame[start:end], shown_texts(error, mask))
+        is_same = loads(told) == loads(frame[start:end])
     except InvalidInputError:
         return None
-    return frame[:start] + dumps(_replaced(wire, said, sentence)) + frame[end:]
-
-
-def _replaced(value: Any, old: str, new: str) -> Any:
-    if isinstance(value, dict):
-        return {name: _replaced(each, old, new) for name, each in value.items()}
-    if isinstance(value, list):
-        return [_replaced(each, old, new) for each in value]
-    return new if value == old else value
+    return frame if is_same else frame[:start] + told + frame[end:]

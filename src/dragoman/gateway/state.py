@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import os
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from dragoman.gateway.caching import Cache
 from dragoman.gateway.clients import ClientAddresses
@@ -139,8 +142,17 @@ class Gateway:
         """The upstream for a configured place."""
         found = self._upstreams.get(id(place))
         if found is None:  # the upstream keeps the place alive, so its id stays unique
-            found = self._upstreams[id(place)] = Upstream(place, self.transport)
+            found = self._upstreams[id(place)] = Upstream(place, self.transport, self.secrets)
         return found
+
+    def secrets(self) -> Iterator[str]:
+        """What the configuration holds that nobody may read: keys, and the stores' passwords."""
+        for place in self.config.places.values():
+            yield from place.secrets(os.environ)
+        server = self.config.server
+        for url in filter(None, (server.keys, server.history, server.cache)):
+            with suppress(ValueError):
+                yield urlsplit(url).password or ""
 
     async def route(self, model: str | None) -> Route:
         """The route for a model; raises `ModelNotFound`."""

@@ -155,6 +155,7 @@ class UpstreamTask(ABC):
         self.attempts += 1
         self.provider, self.place, self.model = upstream.provider_name, upstream.name, model
         self.losses, self.repairs, self.partial = list(self.ignored), [], None
+        self.error = None
         self.tried.append((upstream.name, model, perf_counter(), None))
 
     @abstractmethod

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from dragoman.errors import DragomanError, ProviderError, TransportError
 from dragoman.gateway.config.settings import Place
@@ -19,6 +19,7 @@ from dragoman.transport.protocol import HttpRequest, Reply, Timeouts, Transport
 from dragoman.transport.retries import Retries, repeated
 from dragoman.wire.dialect import Dialect
 from dragoman.wire.encoded import Encoded
+from dragoman.wire.key_masking import masked, without_addresses
 from dragoman.wire.target import Target
 
 _MAX_CACHED = 256
@@ -30,8 +31,12 @@ class Upstream:
     URLs, keys and headers are assembled once per model and cached.
     """
 
-    def __init__(self, place: Place, transport: Transport) -> None:
+    def __init__(
+        self, place: Place, transport: Transport, secrets: Callable[[], Iterable[str]] = tuple
+    ) -> None:
+        """`secrets` are those of the whole configuration, which errors must not show."""
         self.place = place
+        self._secrets = secrets
         self.name = place.name
         self.is_wire = place.provider is not None
         self._transport = transport
@@ -125,7 +130,7 @@ class Upstream:
         try:
             return await self._again(failure, message, limits, deployment)
         except (TransportError, ProviderError) as error:
-            deployment.locate(error, model)
+            self.locate(error, model)
             raise
 
     def limits(self, timeouts: Timeouts | None) -> Timeouts:
@@ -138,7 +143,7 @@ class Upstream:
         try:
             return await accepted(self._transport, message, limits, deployment.dialect)
         except (TransportError, ProviderError) as error:
-            deployment.locate(error, model)
+            self.locate(error, model)
             raise
 
     async def _again(
@@ -169,7 +174,14 @@ class Upstream:
     def locate(self, error: DragomanError, model: str | None) -> None:
         """Add where it happened to an error in a response, and mask our keys in its text."""
         if self.is_wire:
-            self.deployment(model).locate(error, model)
+            self.deployment(model).locate(error, model, self._secrets())
+
+    def mask(self, text: str, model: str | None) -> str:
+        """A text of this upstream without keys and internal addresses."""
+        if not self.is_wire:
+            return text
+        found = self.deployment(model)
+        return without_addresses(masked(text, (*self._secrets(), *found.secrets())), found.host)
 
     # --- in this process
 

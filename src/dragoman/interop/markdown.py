@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from dragoman.interop.text_files import attached_names, content_of
 from dragoman.model.collection import Messages
 from dragoman.model.media import Media
 from dragoman.model.messages import Message
@@ -44,8 +45,12 @@ def _body(message: Message) -> str:
 
 
 def _written(message: Message) -> Iterator[str]:
-    for part in message.parts:
-        if (text := _part(part)) is not None:
+    files = attached_names(message)
+    for place, part in enumerate(message.parts):
+        name = files.get(str(place))
+        if name is not None and isinstance(part, Text):
+            yield f"{_ONE_LINE.sub(' ', name)}:\n\n{_fenced(content_of(part.text, name))}"
+        elif (text := _part(part)) is not None:
             yield text
 
 

@@ -118,6 +118,12 @@ def decoder_of(kind: type[T] | Any) -> msgspec.json.Decoder[T]:
     raise InvalidInputError(msg)
 
 
+def plain_decoder(kind: Any) -> msgspec.json.Decoder[Any]:
+    """A decoder for a type without values of the model: as it is, and safe beside other threads."""
+    with _describing:
+        return msgspec.json.Decoder(kind)
+
+
 _described = lru_cache(1024)(decoder_of)
 
 

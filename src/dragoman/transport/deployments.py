@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from copy import copy
 from typing import Any
@@ -190,24 +190,31 @@ class Deployment:
             return None
         return address_variable(self.provider, os.environ)
 
-    def locate(self, error: DragomanError, model: str | None = None) -> None:
-        """Add provider, host and model to an error, and mask our keys in the provider's text."""
+    def locate(
+        self, error: DragomanError, model: str | None = None, secrets: Iterable[str] = ()
+    ) -> None:
+        """Add provider, host and model to an error, and mask our keys in the provider's text.
+
+        `secrets` are further texts to mask.
+        """
         if not isinstance(error, (TransportError, ProviderError)):
             return
-        error.add_request_info(provider=self.provider.name, host=self._host(), model=model)
+        error.add_request_info(provider=self.provider.name, host=self.host, model=model)
         if isinstance(error, ModelNotFound) and model is not None:
             hint = did_you_mean(model, self._models())
             if not error.reason.endswith(hint):
                 error.args = (f"{error.reason}{hint}",)
-        if isinstance(error, ProviderError) and error.detail:
-            error.detail = masked(error.detail, self._secrets())
+        if isinstance(error, ProviderError) and error.said:
+            error.detail = masked(error.said, (*secrets, *self.secrets()))
         if isinstance(error.__cause__, ProviderError):
-            self.locate(error.__cause__, model)
+            self.locate(error.__cause__, model, secrets)
 
     def _models(self) -> list[str]:
         return [name for name in self.provider.names if "*" not in name]
 
-    def _host(self) -> str | None:
+    @property
+    def host(self) -> str | None:
+        """The host of the base URL, with its port if it is not the default one."""
         try:
             return urlsplit(self.url or "").netloc.rpartition("@")[2] or None
         except ValueError:
@@ -221,7 +228,7 @@ class Deployment:
         except ConfigError:
             return None
 
-    def _secrets(self) -> Iterator[str]:
+    def secrets(self) -> Iterator[str]:
         """The secrets in our headers, with and without their scheme prefix."""
         with suppress(ConfigError):
             for value in (*self._shown_key().values(), *self._headers.values()):

@@ -12,8 +12,6 @@ from functools import cache, cached_property, lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from msgspec.structs import force_setattr
-
 from dragoman.errors import DragomanError, InvalidInputError, ProviderError, WireError
 from dragoman.model.frozen import EMPTY
 from dragoman.model.messages import Message
@@ -29,8 +27,13 @@ from dragoman.wire.fitting.settings import has_hidden_context, missing_conversat
 from dragoman.wire.fitting.turns import OPENING
 from dragoman.wire.fronts import StateFields, encoded_behind
 from dragoman.wire.json_values import parsed
+from dragoman.wire.lane.switch import SWITCH
 from dragoman.wire.losses import Repair
 from dragoman.wire.overlay_edits import Places
+from dragoman.wire.plain.reading import Reader, marked
+from dragoman.wire.plain.requests import encoded_plainly
+from dragoman.wire.plain.whole import Whole, encoded_whole
+from dragoman.wire.plain.writing import Write, writer
 from dragoman.wire.response_losses import ReportingEncoder, ResponseLimits, response_losses
 from dragoman.wire.restoring import restoring
 from dragoman.wire.sealing import SealingEncoder
@@ -96,6 +99,8 @@ class Functions(NamedTuple):
     """Request fields that stand for nothing in the model, but decide what a server does."""
     front_form: str | None = None
     """The module that has `FRONT_FORM`, for serving this dialect's clients; None if unused."""
+    plain: str | None = None
+    """The module that has `WRITTEN`, what is plain; None: the steps see every message."""
     lane: str | None = None
     """The module that has `LANE`, the fast path; None: every request takes the general path."""
 
@@ -191,6 +196,10 @@ class Codec:
         headers: Mapping[str, str] | None = None,  # noqa: ARG002 - most dialects ignore them
     ) -> Request:
         """The request in a body and its path."""
+        if type(body) is bytes and SWITCH.is_on and (reader := self._reader) is not None:
+            found = reader.request(body)
+            if found is not None:
+                return found
         wire = self._opened(body)
         try:
             request = self._functions.decode_request(wire, path)
@@ -200,17 +209,25 @@ class Codec:
             return self._marked(with_shared_settings(request, self.description))
         raise WireError(problem, dialect=self.name, path="$")  # see `_read`
 
+    @cached_property
+    def _reader(self) -> Reader | None:
+        """The reader of plain requests; None if the dialect says nothing of them."""
+        home = self._functions.plain
+        known = None if home is None else getattr(import_module(home), "READABLE", None)
+        if known is None:
+            return None
+
+        def decode(wire: dict[str, Any]) -> Request:
+            request = self._functions.decode_request(wire, None)
+            return with_shared_settings(request, self.description)
+
+        return Reader(self.messages_field, self._here, known, decode)
+
     def _marked(self, request: Request) -> Request:
         """Record this dialect as the origin of everything in a request that was just decoded."""
-        here, name = self._here, self.name
         for message in request.messages:
-            if message.origin is not None:
-                continue
-            for part in message.parts:
-                if part.origin is not None and part.origin.dialect != name:
-                    break  # contains state that was unwrapped from an envelope
-            else:
-                force_setattr(message, "origin", here)  # see `Target.owns`
+            if message.origin is None:
+                marked(message, self._here)
         if not request.messages and self.name not in request.extras:
             return request.replace(extras={**request.extras, self.name: EMPTY})  # the same marker
         return request
@@ -231,6 +248,8 @@ class Codec:
         fitting = target or self.target
         if not repair:
             return self._encoded(request, fitting.relaxed, strict=strict)
+        if (made := self._encoded_plainly(request, fitting, strict=strict)) is not None:
+            return made
         came = 0
         for message in request.messages:
             if message.origin is not None and message.origin.dialect == fitting.dialect:
@@ -243,6 +262,32 @@ class Codec:
         if target is not None and self._repairs_needed(encoded, target):
             return self._encoded(request, target, strict=strict)
         return encoded
+
+    def _encoded_plainly(self, request: Request, target: Target, *, strict: bool) -> Encoded | None:
+        plain = self._plain if SWITCH.is_on else None
+        if plain is None:
+            return None
+
+        def general(request: Request) -> Encoded:
+            return self._encoded(request, target, strict=False)
+
+        write, known = plain
+        made = (
+            None
+            if known is None
+            else encoded_whole(request, target, self.name, known, write, general)
+        )
+        if made is None:
+            made = encoded_plainly(request, target, self.messages_field, write, general)
+        return made if made is None or not strict else made.or_raise()
+
+    @cached_property
+    def _plain(self) -> tuple[Write, Whole | None] | None:
+        """How plain requests are written; None if the dialect says nothing of them."""
+        if self._functions.plain is None:
+            return None
+        home = import_module(self._functions.plain)
+        return writer(self.name, home.WRITTEN), getattr(home, "WHOLE", None)
 
     def with_usage_requested(
         self,

@@ -9,7 +9,7 @@ from dragoman.errors import InvalidInputError
 from dragoman.model.content import AnyPart
 from dragoman.model.derived_ids import Identity, derived_call_id, response_identity
 from dragoman.model.frozen import EMPTY
-from dragoman.model.jsontext import dumps, loads
+from dragoman.model.jsontext import loads
 from dragoman.model.messages import Message
 from dragoman.model.parts import Text
 from dragoman.model.requests import Request
@@ -20,6 +20,8 @@ from dragoman.wire.text_tools import as_text
 
 if TYPE_CHECKING:
     from dragoman.wire.fronts import StateFields
+    from dragoman.wire.schemas.projection import Undos
+    from dragoman.wire.schemas.text_undo import TextUndos
 
 Undo = Callable[[Any], Any]
 """Converts a value that fits the schema as sent into one that fits the original schema."""
@@ -45,7 +47,7 @@ class Context:
         *,
         calls: Mapping[str, CallForm] = EMPTY,
         undos: Mapping[str, Undo] = EMPTY,
-        output: Undo | None = None,
+        output: Undos | None = None,
         forced: frozenset[str] = frozenset(),
         ends_with_done: bool = True,
         limit: int | None = None,
@@ -151,8 +153,8 @@ class Context:
         if isinstance(part, ToolCall):
             return self._call(part)
         if self.output is not None and isinstance(part, Text):
-            text = undone(part.text, self.output)
-            return part if text is None else part.replace(text=text)
+            text = edited(part.text, self.output.of_text())
+            return part if text == part.text else part.replace(text=text)
         return part
 
     def _call(self, call: ToolCall) -> ToolCall:
@@ -164,16 +166,26 @@ class Context:
         undo = self.undos.get(call.name)
         if undo is as_text and call.kind == "function":
             changes |= {"kind": "custom", "raw": _text_in(call), "input": None}
+        elif undo is not None and call.kind == "function" and call.raw is not None:
+            editor = self.editor(call.name)
+            raw = call.raw if editor is None else edited(call.raw, editor)
+            if raw != call.raw:
+                changes |= {"raw": raw, "input": None}
         elif undo is not None and call.kind == "function" and call.has_valid_arguments:
             arguments = undo(call.arguments)
             if isinstance(arguments, Mapping) and arguments != call.arguments:
-                # The raw text was written for the target's schema, so it no longer applies.
                 changes |= {"raw": None, "input": arguments}
         return call.replace_unchecked(**changes) if changes else call
 
     def takes_text(self, sent_name: str) -> bool:
         """Whether the caller's tool takes free text, by the name sent to the target."""
         return self.undos.get(sent_name) is as_text
+
+    def editor(self, sent_name: str) -> TextUndos | None:
+        """What restores the arguments of a call while they stream; None if that takes them all."""
+        make = getattr(self.undos.get(sent_name), "of_text", None)  # `as_text` has none
+        editor: TextUndos | None = None if make is None else make(takes_objects=True)
+        return editor
 
     def form(self, sent_name: str) -> CallForm | None:
         """How the caller expects calls of a tool to look, by the name sent to the target."""
@@ -200,14 +212,9 @@ def _text_in(call: ToolCall) -> str:
     return text if isinstance(text, str) else call.raw_arguments
 
 
-def undone(text: str, undo: Undo) -> str | None:
-    """JSON text converted to the original schema; None if it is unchanged or not JSON."""
-    try:
-        value = loads(text)
-    except InvalidInputError:
-        return None
-    restored = undo(value)
-    return None if restored == value else dumps(restored).decode("utf-8")
+def edited(text: str, editor: TextUndos) -> str:
+    """A whole text, edited."""
+    return editor.feed(text) + editor.close()
 
 
 NOTHING = Context()

@@ -175,7 +175,7 @@ def decode_failure(
     named = lowered(headers)
     fault = Fault(status, body, named)
     kind = classified(fault)
-    return kind(
+    failure = kind(
         _message(kind, fault),
         provider=provider,
         status=fault.status,
@@ -187,6 +187,8 @@ def decode_failure(
         partial=_rejected_output(fault),
         detail=masked(fault.text).strip() or None,
     )
+    failure.said = fault.text.strip() or None
+    return failure
 
 
 def classified(fault: Fault) -> _Kind:

@@ -29,9 +29,10 @@ from dragoman.model.parts import Origin
 from dragoman.model.requests import Request
 from dragoman.model.responses import Choice, Response
 from dragoman.model.usage import FinishReason
+from dragoman.wire.answer_errors import FAILED, failure_among, failure_in
 from dragoman.wire.context import Context
 from dragoman.wire.cut_calls import ends_within_part
-from dragoman.wire.dialect import Dialect, dialect, is_dialect
+from dragoman.wire.dialect import Dialect, dialect
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.error_classification import decode_failure
 from dragoman.wire.error_reporting import client_message, reported
@@ -257,7 +258,9 @@ class Front:
         and `StreamInterrupted` if it ends within a call or a thought; pass it to `error`.
         """
         if not self.form.says_failures and any(map(_has_failed, response.choices)):
-            raise _failure(response.extras)
+            failure = failure_in(response)
+            assert failure is not None  # noqa: S101 - a choice has failed
+            raise failure
         if ends_within_part(response):
             raise StreamInterrupted(INTERRUPTED.message, partial=response)
         stamp = {
@@ -331,15 +334,6 @@ def _has_failed(told: Choice | ChoiceFinish) -> bool:
     return told.finish is FinishReason.ERROR
 
 
-def _failure(extras: Mapping[str, Any]) -> ProviderError:
-    """The error in a failed response, decoded by its own dialect."""
-    for source, fields in extras.items():
-        told = fields.get("error") if isinstance(fields, Mapping) else None
-        if isinstance(told, Mapping) and is_dialect(source):
-            return dialect(source).decode_error(None, {"error": told})
-    return ServerError("the model failed to produce a response")
-
-
 class FrontEncoder(FlowingEncoder):
     """Encodes one stream with the same id, time and model in all frames."""
 
@@ -383,7 +377,8 @@ class FrontEncoder(FlowingEncoder):
             return self._error_here(event)
         if self._says_failures or not _has_failed(event):
             return event
-        return self._front.error_event(_failure(self._start.extras))
+        failure = failure_among(self._start.extras, event.extras)
+        return self._front.error_event(failure or ServerError(FAILED))
 
     def flow_after(self, event: Delta) -> Flow | None:
         """How to write deltas like the plain one that was just written."""

@@ -1,14 +1,14 @@
 """Restores the request's own names and schemas in a stream.
 
-Names are restored immediately. Arguments and structured output whose schema was changed can only be
-converted when complete: their chunks are held back and emitted as one. Everything else passes
-through.
+Names are restored immediately. Arguments and structured output whose schema was changed are edited
+as they come, with little delay (see `schemas.text_undo`). What stands for something else (a text
+for a forced call, arguments for a free text) is held back until it is complete.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from dragoman.model import events
 from dragoman.model.content import AnyPart
@@ -20,6 +20,9 @@ from dragoman.wire.context import Context, identity_of
 from dragoman.wire.stream_encoding import EventHandler
 from dragoman.wire.streams import StreamDecoder
 
+if TYPE_CHECKING:
+    from dragoman.wire.schemas.text_undo import TextUndos
+
 CallKind = Literal["function", "custom"]
 
 
@@ -28,38 +31,60 @@ def restoring(decoder: StreamDecoder, context: Context) -> StreamDecoder:
     return decoder if context.is_idle else RestoringDecoder(decoder, context)
 
 
-class _Held:
-    """A part whose text is held back until it is complete."""
+class _Edited:
+    """A part whose text is restored as it comes; without an editor, when it is complete."""
 
-    __slots__ = ("part", "pieces")
+    __slots__ = ("_editor", "_told", "part", "pieces")
 
-    def __init__(self, part: ToolCall | Text, begun: str | None) -> None:
-        self.part = part
-        self.pieces = [begun] if begun else []
+    def __init__(self, part: ToolCall | Text, editor: TextUndos | None) -> None:
+        self.part, self._editor = part, editor
+        self.pieces: list[str] = []
+        """What was held back."""
+        self._told: list[str] = []
 
-    def restored(self, context: Context) -> str:
+    def feed(self, piece: str | None) -> str:
+        """The restored text that is certain with this piece."""
+        if self._editor is None:
+            self.pieces += [piece] if piece else []
+            return ""
+        told = self._editor.feed(piece) if piece else ""
+        if told:
+            self._told.append(told)
+        return told
+
+    def rest(self, context: Context, final: AnyPart | None = None) -> str:
+        """The remaining text of the part, whose restored final form may be known."""
+        if final is not None:
+            told, whole = "".join(self._told), _text_of(final)
+            return whole[len(told) :] if whole.startswith(told) else ""
+        if self._editor is not None:
+            return self._editor.close()
         whole = "".join(self.pieces)
         if isinstance(self.part, ToolCall):
             return _text_of(context.part(self.part.replace_unchecked(raw=whole, input=None)))
         return _text_of(context.part(Text(whole)))
 
 
-class _HeldCall:
+class _EditedCall:
     """A call without a part of its own: it is complete when its choice is."""
 
-    __slots__ = ("name", "pieces")
+    __slots__ = ("edited", "name")
 
     def __init__(self) -> None:
         self.name = ""
-        self.pieces: list[str] = []
+        self.edited: _Edited | None = None
 
     def take_name(self, name: str) -> None:
         """Take the name, a repetition of it, or another chunk of it (W8)."""
-        if name != self.name and not self.pieces:
+        if name != self.name and self.edited is None:
             self.name += name
 
-    def restored(self, context: Context) -> str:
-        return _text_of(context.part(make_call("", self.name, raw="".join(self.pieces))))
+    def feed(self, piece: str, context: Context) -> str:
+        """The restored arguments that are certain with this piece."""
+        if self.edited is None:
+            call = make_call("", self.name, raw="")
+            self.edited = _Edited(call, context.editor(self.name))
+        return self.edited.feed(piece)
 
 
 def _text_of(part: AnyPart) -> str:
@@ -74,9 +99,9 @@ class RestoringDecoder(EventHandler):
     def __init__(self, decoder: StreamDecoder, context: Context) -> None:
         self._decoder = decoder
         self._context = context
-        self._parts: dict[tuple[int, int], _Held] = {}
+        self._parts: dict[tuple[int, int], _Edited] = {}
         """By choice and index."""
-        self._calls: dict[tuple[int, int | None], _HeldCall] = {}
+        self._calls: dict[tuple[int, int | None], _EditedCall] = {}
         """Calls without a part, by choice and index."""
         self._has_called = False
 
@@ -117,35 +142,39 @@ class RestoringDecoder(EventHandler):
         part, key = event.part, (event.choice, event.index)
         if isinstance(part, Text):
             if self._context.forced:
-                self._parts[key] = _Held(part, part.text)
+                self._parts[key] = held = _Edited(part, None)
+                held.feed(part.text)
                 return []
             if self._context.output is None:
                 return [event]
-            self._parts[key] = _Held(part, part.text)
-            return [event.replace(part=part.replace(text="")) if part.text else event]
+            self._parts[key] = held = _Edited(part, self._context.output.of_text())
+            begun = held.feed(part.text)
+            return [event.replace(part=part.replace(text=begun)) if part.text else event]
         if not isinstance(part, ToolCall):
             return [event]
         if part.name not in self._context.undos or part.input:  # complete already: Gemini, Ollama
             return [event.replace(part=self._context.part(part))]
-        self._parts[key] = _Held(part, part.raw)
+        self._parts[key] = held = _Edited(part, self._context.editor(part.name))
+        raw = held.feed(part.raw)
         form, takes_text = self._context.form(part.name), self._context.takes_text(part.name)
-        begun = part.replace_unchecked(
+        call = part.replace_unchecked(
             name=self._context.name(part.name),
             kind="custom" if takes_text else part.kind,
-            raw=None if part.raw is None and not takes_text else "",
+            raw=None if part.raw is None and not takes_text else raw,
             input=None if takes_text else part.input,
             extras=part.extras if form is None else {**part.extras, **form.extras},
         )
-        return [event.replace(part=begun)]
+        return [event.replace(part=call)]
 
     def _part_delta(self, event: events.PartDelta) -> list[events.Event]:
         held = self._parts.get((event.choice, event.index))
         if held is None:
             return [event]
-        if event.text:
-            held.pieces.append(event.text)
+        text = held.feed(event.text) or None
+        if text is not None and text == event.text:
+            return [event]
         says_more = event.signature or event.data or event.citations or event.extras
-        return [event.replace(text=None)] if says_more else []
+        return [event.replace(text=text)] if text or says_more else []
 
     def _part_stop(self, event: events.PartStop) -> list[events.Event]:
         final = event.part if event.part is None else self._context.part(event.part)
@@ -156,14 +185,13 @@ class RestoringDecoder(EventHandler):
             return [event]
         if self._context.forced and isinstance(held.part, Text):
             return [*self._called(event.index, event.choice, held), event.replace(part=None)]
-        text = held.restored(self._context) if final is None else _text_of(final)
-        return [*_grown(event.index, event.choice, text), event]
+        return [*_grown(event.index, event.choice, held.rest(self._context, final)), event]
 
     def _tool_call_delta(self, event: ToolCallDelta) -> list[events.Event]:
         key = (event.choice, event.index)
         held = self._calls.get(key)
         if held is None:
-            held = self._calls[key] = _HeldCall()
+            held = self._calls[key] = _EditedCall()
         if event.name:
             held.take_name(event.name)
         changes: dict[str, Any] = {}
@@ -175,13 +203,14 @@ class RestoringDecoder(EventHandler):
         if event.kind == "function" and self._context.takes_text(held.name):
             changes["kind"] = "custom"
         if event.arguments_delta and held.name in self._context.undos:
-            held.pieces.append(event.arguments_delta)
-            if not (event.id or event.name or event.signature or event.extras):
+            text = held.feed(event.arguments_delta, self._context) or None
+            if text is None and not (event.id or event.name or event.signature or event.extras):
                 return []
-            changes["arguments_delta"] = None
+            if text != event.arguments_delta:
+                changes["arguments_delta"] = text
         return [event.replace(**changes) if changes else event]
 
-    def _called(self, index: int, choice: int, held: _Held) -> list[events.Event]:
+    def _called(self, index: int, choice: int, held: _Edited) -> list[events.Event]:
         """A text that was held back, as the call for which it stands."""
         text = held.part.replace_unchecked(text="".join(held.pieces))
         call = self._context.call_in(text, identity_of(self._decoder.response))
@@ -221,7 +250,7 @@ class RestoringDecoder(EventHandler):
             released += self._released_forced(choice)
         parts, self._parts = self._parts, {}
         for (choice, index), held in parts.items():
-            released += _grown(index, choice, held.restored(self._context))
+            released += _grown(index, choice, held.rest(self._context))
         for choice in dict.fromkeys(choice for choice, _ in self._calls):
             released += self._released_calls(choice)
         return released
@@ -230,8 +259,8 @@ class RestoringDecoder(EventHandler):
         released: list[events.Event] = []
         for key in [key for key in self._calls if key[0] == choice]:
             held = self._calls.pop(key)
-            if held.pieces:
-                text = held.restored(self._context)
+            text = "" if held.edited is None else held.edited.rest(self._context)
+            if text:
                 is_text = self._context.takes_text(held.name)
                 kind: CallKind = "custom" if is_text else "function"
                 released.append(ToolCallDelta(key[1], None, None, text, choice, kind))

@@ -240,6 +240,7 @@ class Shape(Generic[OwnerT]):
             "with_overlay": with_overlay, "allows": self.allows, "writes": self.writes,
             "own": {row.wire for row in self.rows} | {*self.usual, "type"},
             "known": {row.wire for row in self.rows} | ({"type"} if self.tag else set()),
+            "names": {path: names.keys() for path, names in self.names.items()},
         }  # fmt: skip
         for number, row in enumerate(self.rows):
             names[f"read{number}"], names[f"write{number}"] = row.value.read, row.value.write
@@ -269,7 +270,7 @@ class Shape(Generic[OwnerT]):
         known = (self.tag is not None) + sum(row.value.is_exact for _, row in needed)
         known += sum(must for _, must in self._groups.values())
         size = " + ".join(["len(w)", *(f"len({var})" for var, _ in self._groups.values())])
-        yield "def read(w, r):"
+        yield f"def read(w, r{', is_ours=False' if self.names else ''}):"
         yield from self._inside()
         for number, row in needed:
             yield from self._required(number, row)
@@ -293,17 +294,22 @@ class Shape(Generic[OwnerT]):
             if not row.value.is_exact:
                 yield f"    n += {self._is_restored(number, row)}"
         yield f"    if n == {size} and not x: return made"
-        if not (self._groups or self.names):
+        if not self._groups:
             yield "    more = {k: v for k, v in w.items() if v is None or k not in known}"
             yield "    if n + len(more) == len(w) and not x: return shape.beside(made, more)"
         yield "    return shape.kept(made, w, r)"
 
     def _inside(self) -> Iterator[str]:
-        """The source that takes the objects that rows reach into."""
+        """The source that takes the objects that rows reach into, unless they are renamed."""
+        other = "    if not is_ours and not names[{!r}].isdisjoint({}): return shape.renamed(w, r)"
+        if "" in self.names:
+            yield other.format("", "w")
         for name, (var, must) in self._groups.items():
             yield f"    {var} = w.get({name!r})"
             odd = "return shape.unread(w, r)" if must else f"{var} = NONE"
             yield f"    if not isinstance({var}, dict): {odd}"
+            if name in self.names:
+                yield other.format(name, var)
 
     def _is_often_bare(self, needed: list[Any], optional: list[Any]) -> bool:
         """Whether an object with nothing but what is required is read and written exactly."""
@@ -428,19 +434,24 @@ class Shape(Generic[OwnerT]):
 
     # --- the slow ways
 
-    def unread(self, wire: dict[str, Any], reading: Any) -> Any:
-        """What the rows can't read is kept whole, unless only its names are spelled differently."""
-        if self.names:
-            known, names = self._renamed(wire)
-            made: Any = self.read(known, reading) if names else None
-            if names and type(made) is not Opaque:
-                extras = with_note(made.extras, self.dialect, "names", names)
-                return made.replace_unchecked(extras=extras)
+    def unread(self, wire: dict[str, Any], reading: Any) -> Opaque:
+        """What the rows can't read is kept whole."""
         return Opaque(self.dialect, wire, origin=reading.origin)
+
+    def renamed(self, wire: dict[str, Any], reading: Any) -> OwnerT | Opaque:
+        """Read an object whose names are spelled differently."""
+        known, names = self._renamed(wire)
+        read: Any = self.read
+        made = read(known, reading, is_ours=True)
+        if type(made) is Opaque:
+            return self.unread(wire, reading)
+        extras = with_note(made.extras, self.dialect, "names", names) if names else made.extras
+        renamed: OwnerT = made.replace_unchecked(extras=extras)
+        return renamed
 
     def kept(self, made: Any, wire: dict[str, Any], reading: Any) -> Any:
         """The value with what of the wire the writer would not restore by itself."""
-        if made is None or (self.names and self._renamed(wire)[1]):
+        if made is None:
             return self.unread(wire, reading)
         return _noted(made, overlay_of(wire, (), self.dialect, self.body(made, SILENT)))
 
@@ -467,18 +478,24 @@ class Shape(Generic[OwnerT]):
 
     def misfits(self, wire: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         """The fields that are of another type than their rows say, and what they should be."""
-        for row in self.rows:
-            value: Any = wire
-            for step in row.wire.split("."):
-                value = value.get(step) if isinstance(value, dict) else None
-            if (value is not None or row.is_required) and not row.value.passes(value):
-                yield row.wire, f"must be {row.value.about}"
+        yield from misfits(self.rows, wire)
 
     def reference(self) -> Iterator[tuple[str, str, str]]:
         """The rows for people: wire field, model field, type."""
         for row in self.rows:
             named = f"{self.kind.__name__}.{row.field or '…'}"
             yield f"{self.tag or self.key}.{row.wire}".lstrip("."), named, row.value.about
+
+
+def misfits(rows: Iterable[Row], wire: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The fields that are of another type than their rows say, and what they should be."""
+    for row in rows:
+        value: Any = wire
+        for step in row.wire.split("."):
+            value = value.get(step) if isinstance(value, Mapping) else None
+        value = list(value) if isinstance(value, tuple) else value
+        if (value is not None or row.is_required) and not row.value.passes(value):
+            yield row.wire, f"must be {row.value.about}"
 
 
 def _noted(made: Any, extras: FrozenDict) -> Any:

@@ -25,6 +25,7 @@ from typing import Any
 
 from msgspec.structs import FieldInfo, fields
 
+from dragoman.model.frozen import EMPTY
 from dragoman.model.requests import (
     BLANK,
     UNSAID,
@@ -39,7 +40,7 @@ from dragoman.model.requests import (
 )
 from dragoman.model.tools import ToolDefinition
 from dragoman.wire.overlay import Overlay, are_same
-from dragoman.wire.rows import FLAG, WHOLE, Row, compiled, snake
+from dragoman.wire.rows import FLAG, WHOLE, Row, compiled, misfits, snake
 
 __all__ = ("FLAG", "WHOLE", "Row", "Settings")  # the first two for the example above
 
@@ -69,9 +70,13 @@ _REASON = "this setting is not supported"
 class Settings:
     """The settings of one dialect's requests."""
 
-    def __init__(self, *rows: Row, twins: bool = False) -> None:
-        """Take the rows. With `twins`, names may be in snake case on the wire."""
-        self.rows, self._has_twins = rows, twins
+    def __init__(self, *rows: Row, twins: bool = False, beside: Mapping[str, str] = EMPTY) -> None:
+        """Take the rows. With `twins`, names may be in snake case on the wire.
+
+        `beside` are more paths of the wire, which the codec reads and writes itself, with what they
+        stand for in the model: `contents="messages"`.
+        """
+        self.rows, self._has_twins, self._beside = rows, twins, beside
 
     @cached_property
     def read(self) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
@@ -91,18 +96,22 @@ class Settings:
     def places(self) -> dict[str, Any]:
         """What the fields of the wire stand for."""
         found: dict[str, Any] = {}
-        for row in self.rows:
-            *outer, last = row.wire.split(".")
+        for path, field in (*self._beside.items(), *((row.wire, row.field) for row in self.rows)):
+            *outer, last = path.split(".")
             inner = found
             for step in outer:
                 inner = inner.setdefault(step, {})
             if isinstance(inner, dict):
-                inner.setdefault(last, row.field)
-        return found
+                inner.setdefault(last, field)
+        return _in_both_spellings(found) if self._has_twins else found
+
+    def misfits(self, wire: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+        """The fields that are of another type than their rows say, and what they should be."""
+        yield from misfits({row.wire: row for row in self.rows}.values(), wire)
 
     def renamed(self, wire: dict[str, Any], overlay: Overlay) -> dict[str, Any]:
         """The body under our names, which it may have in snake case; they are recorded."""
-        for path, names in sorted(self._twins.items()):
+        for path, names in self._twins.items():  # outer objects first
             found: Any = wire
             for step in path:
                 found = found.get(step) if isinstance(found, dict) else None
@@ -114,8 +123,8 @@ class Settings:
     @cached_property
     def _twins(self) -> dict[tuple[str, ...], dict[str, str]]:
         found: dict[tuple[str, ...], dict[str, str]] = {}
-        for row in self.rows if self._has_twins else ():
-            steps = row.wire.split(".")
+        for path in (*self._beside, *(row.wire for row in self.rows)) if self._has_twins else ():
+            steps = path.split(".")
             for place, step in enumerate(steps):
                 if (twin := snake(step)) != step:
                     found.setdefault(tuple(steps[:place]), {})[twin] = step
@@ -247,6 +256,14 @@ def _put(body: dict[str, Any], steps: Iterable[str], value: Any) -> bool:
     for step in outer:
         body = body.setdefault(step, {})
     return bool(body.setdefault(last, value) == value)
+
+
+def _in_both_spellings(places: dict[str, Any]) -> dict[str, Any]:
+    made = {
+        name: _in_both_spellings(place) if isinstance(place, dict) else place
+        for name, place in places.items()
+    }
+    return {snake(name): place for name, place in made.items()} | made
 
 
 def _with(wire: dict[str, Any], path: tuple[str, ...], value: Any) -> dict[str, Any]:

@@ -70,6 +70,12 @@ class Rule(NamedTuple, Generic[V]):
         name = self.find.__name__.partition("_")[0]
         return name.upper() if name[1:].isdigit() else name
 
+    @property
+    def place(self) -> tuple[int, int]:
+        """Where it stands in the list: by number, after those that have none."""
+        number = self.number[1:]
+        return (2, int(number)) if number.isdigit() else (int(self.number == "limit"), 0)
+
     def permits_repair(self, target: Target) -> bool:
         """Whether content of the target's own dialect may be repaired for it.
 
@@ -86,6 +92,25 @@ class Rule(NamedTuple, Generic[V]):
 
 
 _OBSERVED = frozenset("ET")
+
+
+class Rules(list[Rule[V]]):
+    """The rules of a dialect. A function joins them: `@rule("error", "ST", HOSTS)`."""
+
+    def __call__(
+        self,
+        severity: Severity = "error",
+        evidence: str = "S",
+        refused_by: tuple[str, ...] = (),
+        *flags: str,
+    ) -> Callable[[Callable[[V], Found]], Callable[[V], Found]]:
+        """Take a function; the arguments are those of `Rule`."""
+
+        def join(find: Callable[[V], Found]) -> Callable[[V], Found]:
+            self.append(Rule(find, severity, evidence, refused_by, flags))
+            return find
+
+        return join
 
 
 class Rulebook(Generic[V]):

@@ -291,6 +291,22 @@ def test_markdown_is_for_reading(page: TestPage) -> None:
     assert "## assistant (echo" in text
 
 
+def test_markdown_keeps_an_attached_text_apart(page: TestPage) -> None:
+    """A file's own headings and fences stay inside a fence that is longer than any of them."""
+    files = {
+        "notes.md": "# Notes\n\n````python\nprint()\n````\n",
+        "`odd`\tname.txt": "## user\n\nNot said.",
+    }
+    given = [
+        {"name": name, "data": b64encode(text.encode()).decode()} for name, text in files.items()
+    ]
+    id = page.talk("What do they say?", model="echo:", attachments=given)[0]["conversation"]
+    text = page.ask("GET", f"conversations/{id}/export", params={"format": "markdown"}).text
+    notes = files["notes.md"]
+    assert f"notes.md:\n\n`````\n{notes}\n`````\n\n" in text
+    assert "`odd` name.txt:\n\n```\n## user\n\nNot said.\n```\n\nWhat do they say?" in text
+
+
 def test_an_import_takes_many_and_tells_what_is_broken(page: TestPage, id: str) -> None:
     """A file with lines of several dialects; the malformed lines are reported by index."""
     lines = [

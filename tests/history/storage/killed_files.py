@@ -23,7 +23,7 @@ CHANGES: dict[str, Callable[[Storage], Any]] = {
     "mend": lambda storage: storage.set_aside(WHO, [], "nothing"),
     "keep a window": lambda storage: storage.keep_windows(WHO, SESSION[1].window),
     "replace": lambda storage: storage.rewrite(WHO, replaced=rows(1)[:1]),
-    "activate": lambda storage: storage.activate(WHO, 2, seal=b'{"s":1}'),
+    "activate": lambda storage: storage.activate(WHO, 2),
 }
 
 

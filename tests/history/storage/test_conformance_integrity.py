@@ -8,7 +8,6 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec import UNSET
 
 from dragoman.errors import Corrupt
 from dragoman.history.records import message_in
@@ -209,23 +208,15 @@ async def test_a_later_form_is_not_checked(backend: Backend) -> None:
         await is_sound(storage)
 
 
-async def test_a_seal_is_stored_with_the_write(bare_backend: Backend) -> None:
-    """If left out it stays; clearing removes it."""
+async def test_a_seal_stays_until_the_session_is_cleared(bare_backend: Backend) -> None:
+    """A write without the keys doesn't renew it: that shows."""
     async with bare_backend.opened() as storage:
-        await storage.append(ONE, [entry("a")], seal=b'{"s":1}')
-        assert (await head(storage)).seal == b'{"s":1}'
-        await storage.append(ONE, [entry("b")], seal=UNSET)
-        assert (await head(storage)).seal == b'{"s":1}'
-        await storage.fork(ONE, parent=MAIN, at=1, seal=b'{"s":2}')
-        assert (await head(storage)).seal == b'{"s":2}'
-        await storage.activate(ONE, MAIN, expected=3, seal=b'{"s":3}')
-        assert (await head(storage)).seal == b'{"s":3}'
+        await storage.restore(Session(ONE, 1, 0, NOON, NOON, seal=b'{"s":1}'), [])
+        await storage.append(ONE, [entry("a"), entry("b")])
+        await storage.fork(ONE, parent=MAIN, at=1)
+        await storage.activate(ONE, MAIN, expected=3)
         row = (await storage.rows(ONE))[0]
-        await storage.rewrite(ONE, removed=[row.id], seal=b'{"s":4}')
-        assert (await head(storage)).seal == b'{"s":4}'
-        await storage.set_aside(ONE, [2], "broken", seal=b'{"s":5}')
-        assert (await head(storage)).seal == b'{"s":5}'
+        await storage.rewrite(ONE, replaced=[row])
+        assert (await head(storage)).seal == b'{"s":1}'
         await storage.clear(ONE, at=NOON)
         assert (await head(storage)).seal is None
-        await storage.clear(ONE, at=NOON, seal=b'{"s":6}')
-        assert (await head(storage)).seal == b'{"s":6}'

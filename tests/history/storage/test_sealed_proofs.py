@@ -22,7 +22,6 @@ from dragoman.history.storage.sealed import SealedStorage
 from dragoman.history.storage.sqlite import SQLiteStorage
 from dragoman.testing.conformance.stores.data import NOON, ONE, TWO, entry, fill, head, texts
 from tests.history.attacker import alter_row, alter_session, put, taken
-from tests.history.storage.version_1 import sealed_then
 
 KEYS = {"2025": b"\1" * 32, "2026": b"\2" * 32}
 ROOT = Path(__file__).parents[3]
@@ -234,30 +233,29 @@ async def test_repeated_problems_are_logged_once(caplog: pytest.LogCaptureFixtur
     assert "secret" not in caplog.text
 
 
-# --- from before there were heads
+# --- from before encryption
 
 
-async def test_older_sessions_get_a_head_with_the_first_write() -> None:
-    """They are readable; a rotation binds their content, and then rejects other content."""
+async def test_plain_sessions_get_a_head_with_the_first_write() -> None:
+    """A rotation encrypts their content, and then other plain text is rejected."""
     inner = MemoryStorage()
     await fill(inner, "a", "b")
-    session, rows = await taken(inner, ONE)
-    session, old = sealed_then(sealed(inner, "2025"), session, rows)
-    await put(inner, session, old)
-    assert texts(await sealed(inner).rows(ONE)) == ["a", "b"]
-    assert await sealed(inner).verify() == []
-    await sealed(inner).append(ONE, [entry("c")])
+    _, old = await taken(inner, ONE)
+    before = sealed(inner, accept_plain=True)
+    await before.append(ONE, [entry("c")])
     _, later = await taken(inner, ONE)
-    assert texts(await sealed(inner).rows(ONE)) == ["a", "b", "c"]
+    assert texts(await before.rows(ONE)) == ["a", "b", "c"]
     await put(inner, await head(inner), later[1:])
-    await is_told(inner, "missing")
+    assert any("missing" in each for each in await sealed(inner, accept_plain=True).verify())
     await put(inner, await head(inner), later)
-    assert (await sealed(inner).rotate()).sealed == 2
-    assert texts(await sealed(inner).rows(ONE)) == ["a", "b", "c"]
+    assert (await sealed(inner, accept_plain=True).rotate()).sealed == 2
     bound, now = await taken(inner, ONE)
-    await put(inner, bound, [old[0], *now[1:]])
-    with pytest.raises(Corrupt):
-        message_in((await sealed(inner).rows(ONE))[0])
+    for storage in (sealed(inner), sealed(inner, accept_plain=True)):
+        await put(inner, bound, now)
+        assert texts(await storage.rows(ONE)) == ["a", "b", "c"]
+        await put(inner, bound, [old[0], *now[1:]])
+        with pytest.raises(Corrupt):
+            message_in((await storage.rows(ONE))[0])
 
 
 # --- several at once
@@ -366,12 +364,11 @@ async def test_a_key_removed_too_early_loses_nothing() -> None:
 
 
 def test_encryption_can_not_be_nested() -> None:
-    """A storage that creates seals accepts none."""
-    storage = sealed(MemoryStorage())
+    """And what is encrypted has to be on a shelf."""
     with pytest.raises(InvalidInputError, match="encrypted twice"):
-        sealed(storage)
-    with pytest.raises(InvalidInputError, match="creates seals itself"):
-        asyncio.run(storage.append(ONE, [entry("a")], seal=b"{}"))
+        sealed(sealed(MemoryStorage()))
+    with pytest.raises(InvalidInputError, match="Ledger"):
+        sealed("memory")
 
 
 # --- copies of what is beneath

@@ -1,4 +1,4 @@
-"""Exports and sealed records of versions 1 and 2 of the stored form, on every store."""
+"""Exports of versions 1 and 2 of the stored form, on every store."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ import pytest
 
 from dragoman.history.records import message_of, read_line
 from dragoman.history.storage.integrity import checksum_of
-from dragoman.history.storage.protocol import MAIN, Row, Session, Storage
-from dragoman.history.storage.sealed import SealedStorage
+from dragoman.history.storage.protocol import MAIN, Row, Storage
 from dragoman.history.transfer import export, import_lines
 from dragoman.testing.conformance.stores.backends import Backend
 from dragoman.testing.conformance.stores.data import bare, entry, head
-from tests.history.golden import KEYS, MESSAGES, SESSION, VERSIONS, WHO, lines, rows
+from tests.history.golden import MESSAGES, SESSION, VERSIONS, WHO, lines, rows
 
 BRANCHES = (MAIN, 1, 2)
 
@@ -64,26 +63,6 @@ async def test_a_golden_export_can_be_imported_and_exported(backend: Backend, ve
         session, *again = [read_line(line) async for line in export(storage)]
     assert session == found
     assert [bare(row) for row in again if isinstance(row, Row)] == [bare(r) for r in rows(version)]
-
-
-@pytest.mark.parametrize("version", VERSIONS)
-async def test_golden_sealed_records_are_opened(backend: Backend, version: int) -> None:
-    """In any store."""
-    session, sealed = read_line(lines(version, "sealed.jsonl")[0]), rows(version, "sealed.jsonl")
-    assert isinstance(session, Session)
-    inner = backend.new()
-    inner = inner._storage if isinstance(inner, SealedStorage) else inner
-    storage = SealedStorage(inner, keys=KEYS, current="2026", accept_plain=False)
-    await storage.open()
-    try:
-        await storage.restore(session, sealed)
-        assert [bare(row) for row in await storage.rows(WHO)] == [
-            bare(r) for r in rows(version)[:3]
-        ]
-        assert (await head(storage, WHO)).window == SESSION[version].window
-        assert (await head(storage, WHO)).windows == SESSION[version].windows
-    finally:
-        await storage.close()
 
 
 async def test_checksums_and_windows_follow_their_messages(bare_backend: Backend) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -16,9 +15,7 @@ from dragoman.model.requests import Request
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall, ToolResult, make_call
 from dragoman.wire.gemini.codec import DIALECT
-from dragoman.wire.gemini.response import decode_usage
 from dragoman.wire.gemini.stream_chunks import ChunkReader
-from tests.wire.gemini.streams import USAGE, candidate, plain
 
 TEXT = {"text": "hi"}
 CALL = {"functionCall": {"name": "add", "args": {"x": 1}}}
@@ -31,78 +28,6 @@ def _without(quick: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _are_identical(one: list[Event], other: list[Event]) -> bool:
     return len(one) == len(other) and all(a.identical(b) for a, b in zip(one, other, strict=True))
-
-
-@pytest.mark.parametrize(
-    "wire",
-    [
-        USAGE,
-        {"totalTokenCount": 5},
-        {"totalTokenCount": 0},
-        {"promptTokenCount": 5},
-        {**USAGE, "candidatesTokenCount": 0},
-        {**USAGE, "candidatesTokenCount": True},
-        {**USAGE, "candidatesTokenCount": -1},
-        {**USAGE, "thoughtsTokenCount": None},
-        {**USAGE, "totalTokenCount": 60.0},
-        {**USAGE, "toolUsePromptTokenCount": 3, "toolUsePromptTokensDetails": [DETAIL]},
-        {**USAGE, "promptTokensDetails": []},
-        {**USAGE, "promptTokensDetails": DETAIL},
-        {**USAGE, "promptTokensDetails": [None]},
-        {**USAGE, "promptTokensDetails": [{**DETAIL, "odd": [1]}]},
-        {**USAGE, "cacheTokensDetails": [DETAIL, {"modality": "AUDIO"}]},
-        {**USAGE, "candidatesTokensDetails": [{"modality": "TEXT", "tokenCount": 1 << 70}]},
-        {**USAGE, "serviceTier": None},
-        {**USAGE, "odd": {"a": [1]}},
-        {"prompt_token_count": 5, "totalTokenCount": 5},
-    ],
-)
-def test_usage_fast_path(wire: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both paths decode the same counts and extras."""
-    quick = decode_usage(wire)
-    _without("response._decode_plain", monkeypatch)
-    long = decode_usage(wire)
-    assert quick is not None
-    assert quick.identical(long)
-    assert hash(quick.extras) == hash(long.extras if long else None)  # both are frozen
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        plain(candidate(TEXT)),
-        plain(candidate(CALL, finishMessage="called")),
-        plain(candidate(TEXT, finishMessage=None, avgLogprobs=-0.5, safetyRatings=[{"a": 1}])),
-        plain(candidate(TEXT, index=None)),
-        plain(candidate(TEXT, finishReason=1)),
-        plain(candidate(TEXT, finishReason="NEW")),
-        plain(candidate(TEXT, finish_reason="STOP")),
-        plain(candidate(TEXT, groundingMetadata={}, logprobsResult={"a": [1]})),
-        plain({"content": {"parts": [CALL], "role": "model"}, "finishReason": "STOP"}),
-        plain({"content": {"parts": [TEXT]}, "finishReason": "STOP", "index": 0}),
-        plain({"content": {"parts": TEXT, "role": "model"}, "finishReason": "STOP"}),
-        plain({"finishReason": "SAFETY", "index": 0}),
-        plain(candidate(TEXT), createTime="2026-01-02T03:04:05.123456Z"),
-        plain(candidate(TEXT), createTime="2026-01-02T03:04:05.1234Z"),
-        plain(candidate(TEXT), createTime="yesterday"),
-        plain(candidate(TEXT), createTime=7),
-        plain(candidate(TEXT), modelVersion=None),
-        plain(candidate(TEXT), responseId=7, odd=1),
-    ],
-)
-def test_start_and_finish_fast_path(body: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both paths give the same start and finish events."""
-    stream = b"data: " + json.dumps(body).encode() + b"\r\n\r\n"
-    # Without an id, each decoding would generate another one.
-    stream = stream.replace(b'"name": "add"', b'"name": "add", "id": "1"')
-
-    def events() -> list[Event]:
-        decoder = DIALECT.stream_decoder()
-        return [*decoder.feed(stream), *decoder.close()]
-
-    quick = events()
-    _without("stream.CandidateDecoder._plain_finish", monkeypatch)
-    assert _are_identical(quick, events())
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -138,6 +138,13 @@ class Place(_Settings, frozen=True, kw_only=True):
     def key(self, environ: Mapping[str, str]) -> str | None:
         """The API key in the variable `key_env`; None: use the provider's usual variables."""
         return None if self.key_env is None else environ.get(self.key_env, "").strip() or None
+
+    def secrets(self, environ: Mapping[str, str]) -> Iterator[str]:
+        """Its key, and the values of its headers, with and without a scheme."""
+        known = () if self.provider is None else self.provider.keys
+        for key in (self.key(environ), *map(environ.get, known), *self.headers.values()):
+            if key:
+                yield from (key.strip(), key.rpartition(" ")[2])
 
 
 class Hop(_Settings, frozen=True, kw_only=True):

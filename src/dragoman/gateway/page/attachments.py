@@ -9,15 +9,12 @@ from typing import Any, NamedTuple
 
 from dragoman.errors import InvalidRequest
 from dragoman.gateway.page.calls import field
+from dragoman.interop.text_files import attached_names, named_text
 from dragoman.model.content import AnyPart
-from dragoman.model.frozen import thaw
 from dragoman.model.media import Audio, File, Image, Media, Video, mime_of, sniff
 from dragoman.model.messages import Message
 from dragoman.model.parts import Text
 
-KEY = "dragoman.page"
-"""The metadata key of messages written on the page."""
-ATTACHED = "attached"
 MAX_FILES = 20
 MAX_BYTES = 50_000_000
 _MAX_NAME = 200
@@ -55,7 +52,7 @@ def attached(body: Mapping[str, Any]) -> Attached:
         if text is not None:
             made.names[str(len(made.parts))] = name
             # As text, which every model accepts; only some accept files.
-            made.parts.append(Text(f"{name}:\n\n{text}"))
+            made.parts.append(Text(named_text(name, text)))
         else:
             made.parts.append(_media(content, name))
     return made
@@ -100,24 +97,6 @@ def _media(content: bytes, name: str) -> AnyPart:
 # --- reading stored attachments
 
 
-def stamp_of(message: Message) -> dict[str, Any]:
-    """Returns what the page wrote into a message's metadata; in imports, it may be anything."""
-    found = message.metadata.get(KEY) if message.metadata else None
-    return thaw(found) if isinstance(found, Mapping) else {}
-
-
-def attached_names(message: Message) -> dict[str, str]:
-    """Maps the index of a text part to its file name. The metadata is untrusted."""
-    names = stamp_of(message).get(ATTACHED)
-    if not isinstance(names, Mapping):
-        return {}
-    return {
-        place: name
-        for place, name in names.items()
-        if isinstance(place, str) and isinstance(name, str)
-    }
-
-
 def attachments_of(message: Message, places: list[Any]) -> Attached:
     """Returns some parts of a stored message by their indexes, with the names of text files."""
     names, made = attached_names(message), Attached([], {})
@@ -128,8 +107,3 @@ def attachments_of(message: Message, places: list[Any]) -> Attached:
             made.names[str(len(made.parts))] = name
         made.parts.append(message.parts[place])
     return made
-
-
-def content_of(text: str, name: str) -> str:
-    """Returns the file's text without the line that names it to the model."""
-    return text.removeprefix(f"{name}:\n\n")

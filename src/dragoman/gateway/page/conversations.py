@@ -145,6 +145,7 @@ async def opened(call: PageCall) -> Any:
     limit = max(call.number("limit", _DEFAULT_MESSAGES, _MAX_MESSAGES), 1)
     # Asked first: if the run ends meanwhile, what it stored is in the messages.
     run = await call.page.run_at(session.identity.digest, branch)
+    session = await call.page.recovered(session, branch)
     found = await branches.read(session, branch, call.query.get("before", ""), limit)
     listed = (await looked_at(storage, [session]))[0]
     id = session.identity.digest

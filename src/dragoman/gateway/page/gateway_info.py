@@ -11,12 +11,12 @@ from dragoman.errors import Corrupt
 from dragoman.gateway.config.settings import GatewayConfig, Place
 from dragoman.gateway.endpoints import EXACT
 from dragoman.gateway.guard import is_loopback
-from dragoman.gateway.page.attachments import stamp_of
 from dragoman.gateway.page.calls import PageCall
 from dragoman.gateway.page.tools import page_tools
 from dragoman.gateway.state import Gateway
 from dragoman.history.records import message_of
 from dragoman.history.storage.protocol import Row
+from dragoman.interop.text_files import stamp_of
 from dragoman.model.catalogue import ModelInfo
 from dragoman.model.messages import Message
 from dragoman.model.roles import Role

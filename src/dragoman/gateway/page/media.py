@@ -6,10 +6,10 @@ import re
 from urllib.parse import quote
 
 from dragoman.errors import Corrupt, InvalidInputError, NotFound
-from dragoman.gateway.page.attachments import attached_names, content_of
 from dragoman.gateway.page.calls import Content, PageCall
 from dragoman.gateway.page.conversations import found_in
 from dragoman.history.records import message_of
+from dragoman.interop.text_files import attached_names, content_of
 from dragoman.model.content import AnyPart
 from dragoman.model.media import Media, sniff
 from dragoman.model.messages import Message

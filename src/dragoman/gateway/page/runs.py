@@ -19,15 +19,16 @@ from dragoman.agent.context import RunContext
 from dragoman.agent.conversations import KeptConversation, last_round, unanswered
 from dragoman.agent.events import AgentEvent, MessageAdded
 from dragoman.errors import DragomanError, NotFound, ServerError
-from dragoman.gateway.page.attachments import KEY
 from dragoman.gateway.page.errors import error_view
 from dragoman.gateway.page.feed import Feed
+from dragoman.gateway.page.relay import AFTER
 from dragoman.gateway.page.routed import PlacedModel, RoutedModel
 from dragoman.gateway.page.run_views import Viewer, sent_view
 from dragoman.gateway.page.stream_events import StreamEvents
 from dragoman.gateway.page.views import call_view, usage_view
 from dragoman.history.chat import ChatHistory
 from dragoman.history.live_windows import Window
+from dragoman.interop.text_files import INTERRUPTED, KEY
 from dragoman.model.collection import Messages
 from dragoman.model.events import Event
 from dragoman.model.messages import Message, make_message
@@ -63,6 +64,7 @@ class PageRun:
     """One run: `start` it, then iterate over its `events`, as often as wanted."""
 
     def __init__(self, history: ChatHistory, viewer: Viewer, stamp: dict[str, Any]) -> None:
+        self.identity = history.identity
         self.conversation = history.identity.digest
         self.branch = history.branch
         self.id = f"{self.conversation}-{self.branch}-{token_hex(16)}"
@@ -74,6 +76,8 @@ class PageRun:
         self._waiting: dict[str, asyncio.Future[bool | str]] = {}
         self._stream_events = StreamEvents()
         self._last: Message | None = None  # the last stored response
+        self._model: RoutedModel | None = None
+        self._after: str | None = None  # the message that the response in progress follows
 
     # --- control
 
@@ -82,6 +86,7 @@ class PageRun:
         within: AbstractAsyncContextManager[Any],
     ) -> asyncio.Task[None]:  # fmt: skip
         """Starts the run, within a context that lasts as long; returns its task."""
+        self._model = model
         work = self._run(agent, model, content, within)
         self._task = asyncio.get_running_loop().create_task(work)
         return self._task
@@ -176,6 +181,18 @@ class PageRun:
             results = [ToolResult.error(c.id, _STOPPED, tool_name=c.name) for c in waiting]
             await self._history.add(make_message(Role.TOOL, tuple(results)))
             return None
+        made = self._part(model, finish, self._stamp)
+        if made is None:
+            return None
+        last = await self._history.last()
+        if last is not None and last.role is Role.ASSISTANT and self._after != last.id:
+            return last  # stopped while the whole response was being stored
+        return await self._history.add(made)
+
+    def _part(
+        self, model: RoutedModel, finish: FinishReason, stamp: dict[str, Any]
+    ) -> Message | None:
+        """The received part of a response, as a message; None if there is nothing to read."""
         response = model.heard
         if response is None or not response.choices:
             return None
@@ -184,14 +201,18 @@ class PageRun:
         parts = tuple(part for part in heard.parts if not isinstance(part, ToolCall))
         if not any(getattr(part, "text", "").strip() for part in parts):
             return None
-        last = await self._history.last()
-        if last is not None and last.role is Role.ASSISTANT and last.parts == heard.parts:
-            return last  # stopped while the whole response was being stored
-        made = make_message(
+        return make_message(
             Role.ASSISTANT, parts, origin=heard.origin, usage=response.usage, finish=finish,
-            metadata={KEY: self._stamp},
+            metadata={KEY: stamp},
         )  # fmt: skip
-        return await self._history.add(made)
+
+    def draft(self) -> Message | None:
+        """The part that came so far, as it is kept should this process be killed."""
+        if self._model is None or self._after is None:
+            return None
+        stamp = self._stamp | {INTERRUPTED: True}
+        made = self._part(self._model, FinishReason.CANCELLED, stamp)
+        return None if made is None else made.with_metadata(AFTER, self._after)
 
     # --- callbacks of the agent
 
@@ -202,6 +223,8 @@ class PageRun:
     async def sent(self, place: PlacedModel, request: Request) -> None:
         """Called when a provider starts to respond: tells the page what was sent."""
         self._stream_events = StreamEvents()
+        last = await self._history.last()
+        self._after = None if last is None else last.id
         view = sent_view(place, request, self._kept.omitted)
         self._feed.add({"type": "sent", **view})
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from dragoman.errors import InvalidRequest, ModelNotFound, NotFound
-from dragoman.gateway.page.attachments import stamp_of
 from dragoman.gateway.page.calls import PageCall
 from dragoman.gateway.page.conversations import found_in
 from dragoman.gateway.page.routed import PlacedModel, places_of
@@ -16,6 +15,7 @@ from dragoman.gateway.state import Gateway
 from dragoman.history.chat import ChatHistory
 from dragoman.history.live_windows import Window
 from dragoman.history.storage.protocol import NO_MESSAGE
+from dragoman.interop.text_files import stamp_of
 from dragoman.model.collection import Messages
 from dragoman.model.messages import Message
 from dragoman.model.parts import Text

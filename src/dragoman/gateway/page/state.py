@@ -12,7 +12,7 @@ from dragoman.errors import DragomanError
 from dragoman.gateway.guard import is_loopback
 from dragoman.gateway.page.branches import Branches
 from dragoman.gateway.page.listing import Listing
-from dragoman.gateway.page.relay import running, stop_elsewhere
+from dragoman.gateway.page.relay import recover, running, stop_elsewhere
 from dragoman.gateway.page.traffic import prepare as prepare_charts
 from dragoman.gateway.state import Gateway
 from dragoman.history.storage.protocol import MAIN, Session, Storage
@@ -121,6 +121,17 @@ class Page:
         if run is not None:
             return run.id
         return await running(await self.storage(), id, branch) if self.has_others else None
+
+    async def recovered(self, session: Session, branch: int) -> Session:
+        """Stores what a killed process left of an answer; returns the conversation as it is now."""
+        if not self.keeps_drafts or self.run_on(session.identity.digest, branch) is not None:
+            return session
+        return await recover(await self.storage(), session, branch)
+
+    @property
+    def keeps_drafts(self) -> bool:
+        """Whether another process could find what this one leaves behind."""
+        return self.is_lasting or self.has_others
 
     @property
     def has_others(self) -> bool:

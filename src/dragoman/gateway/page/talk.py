@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from dragoman.agent import Agent, RunLimits
 from dragoman.errors import Conflict, InvalidRequest, NotFound
-from dragoman.gateway.page.attachments import ATTACHED, KEY, Attached, attached, attachments_of
+from dragoman.gateway.page.attachments import Attached, attached, attachments_of
 from dragoman.gateway.page.branches import expect_branch
 from dragoman.gateway.page.calls import PageCall, field
 from dragoman.gateway.page.conversations import fork_after, new_identity
@@ -21,6 +21,7 @@ from dragoman.history.branches import last_id
 from dragoman.history.chat import ChatHistory
 from dragoman.history.records import message_of
 from dragoman.history.storage.protocol import NO_MESSAGE, Session, Storage
+from dragoman.interop.text_files import ATTACHED, KEY
 from dragoman.model.messages import Message
 from dragoman.model.parts import Text
 
@@ -67,7 +68,8 @@ async def talk(call: PageCall) -> None:
     run = PageRun(history, viewer, wanted.stamp)
     model = RoutedModel(call.gateway, route, sent=run.sent, tap=run.heard)
     call.inbound.route = route.name
-    within = Relay(storage, run) if call.page.has_others else nullcontext()
+    relay = Relay(storage, run, has_others=call.page.has_others)
+    within = relay if call.page.keeps_drafts else nullcontext()
     call.page.keep(run, run.start(_agent(model, run, wanted), model, content, within))
     await _stream_events(call, run.events(_KEEPALIVE))
 
@@ -171,6 +173,7 @@ async def _conversation(call: PageCall, body: Mapping[str, Any]) -> tuple[Storag
         return storage, await ChatHistory.open(new_identity(), storage)
     session = await (await call.page.listing()).session(id)
     branch = expect_branch(session, field(body, "branch", int, session.active))
+    session = await call.page.recovered(session, branch)
     number = await _branched(storage, session, branch, after)
     history = await ChatHistory.open(session.identity, storage)
     if history.branch != number:

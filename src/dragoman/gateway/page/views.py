@@ -7,7 +7,12 @@ from typing import Any
 
 from msgspec import UNSET
 
-from dragoman.gateway.page.attachments import attached_names, content_of
+from dragoman.interop.text_files import (
+    INTERRUPTED,
+    attached_names,
+    content_of,
+    is_interrupted,
+)
 from dragoman.model.content import AnyPart
 from dragoman.model.jsontext import dumps
 from dragoman.model.media import Audio, File, Image, Media, Video
@@ -42,7 +47,7 @@ def view_of(message: Message, id: str) -> dict[str, Any]:
         "provider": None if origin is None else origin.provider,
         "usage": None if message.usage is None else usage_view(message.usage),
         "cost": cost_of(message),
-        "finish": finish_view(message.finish),
+        "finish": INTERRUPTED if is_interrupted(message) else finish_view(message.finish),
         "parts": list(_parts(message, id)),
     }
     if message.name:

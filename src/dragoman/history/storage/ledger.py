@@ -21,6 +21,7 @@ from msgspec.structs import replace
 
 from dragoman.errors import Conflict, Corrupt, InvalidInputError, NotFound, StoreError
 from dragoman.history.identity import SessionIdentity
+from dragoman.history.owners import is_gone
 from dragoman.history.storage import repairing
 from dragoman.history.storage.heads import (
     Head,
@@ -47,7 +48,6 @@ from dragoman.history.storage.protocol import (
     Group,
     Hit,
     Row,
-    Seal,
     Session,
     Total,
     branches_of,
@@ -57,7 +57,7 @@ from dragoman.history.storage.protocol import (
 )
 from dragoman.history.storage.scanning import found, summed, words_of
 from dragoman.history.storage.session_locks import SessionLocks
-from dragoman.history.storage.shelf import Change, LostReply, Searching, Shelf
+from dragoman.history.storage.shelf import Change, LostReply, RunningAsAWhole, Searching, Shelf
 from dragoman.model.value import expect
 
 _TRIES = 1000  # attempts to commit before another writer
@@ -83,19 +83,21 @@ class Fenced(Conflict):
 class Ledger:
     """A `Storage` on a shelf."""
 
-    def __init__(self, shelf: Shelf, *, takes_turns: bool | None = None) -> None:
+    def __init__(self, shelf: Shelf) -> None:
         self.shelf = shelf
         self.is_blocking = shelf.is_blocking
         # The head after this writer's latest commit. It is checked by the next, and saves a read.
         self._seen: dict[str, Head] = {}
         self._forks = -1
         self._stamps = count()
-        # A commit must be this writer's latest when its outcome is looked for.
-        takes_turns = not shelf.is_blocking if takes_turns is None else takes_turns
-        self._locks = SessionLocks(blocking=False) if takes_turns else None
-        self._changed = self._in_turn if takes_turns else self._made
         self._is_watching = False
         self._watched: dict[str, tuple[tuple[int, int], float]] = {}
+        # A commit must be this writer's latest when its outcome is looked for.
+        takes_turns = not shelf.is_blocking and not _is_whole(shelf)
+        self._locks = SessionLocks(blocking=False) if takes_turns else None
+        self._changed = self._in_turn if takes_turns else self._made
+        if _is_whole(shelf):
+            shelf.run_as_a_whole(self)
 
     @property
     def name(self) -> str:
@@ -125,7 +127,6 @@ class Ledger:
         *,
         branch: int = MAIN,
         expected: int | None = None,
-        seal: Seal = UNSET,
         fence: int | None = None,
     ) -> Appended:
         """See `Storage.append`."""
@@ -136,7 +137,7 @@ class Ledger:
             first = head.last_seq + 1
             rows = [placed(each, seq, branch) for seq, each in enumerate(entries, first)]
             more = len(rows)
-            return Change(_next(head, more, seal, at=entries[-1].at, added=more), rows)
+            return Change(_next(head, more, at=entries[-1].at, added=more), rows)
 
         try:
             now = await self._changed(identity, expected, fence, appended, entries[0].at)
@@ -188,7 +189,6 @@ class Ledger:
         replaced: Sequence[Entry] = (),
         removed: Sequence[str] = (),
         expected: int | None = None,
-        seal: Seal = UNSET,
         fence: int | None = None,
     ) -> int:
         """See `Storage.rewrite`."""
@@ -205,7 +205,7 @@ class Ledger:
                 for id, each in new.items()
                 if id not in gone
             ]
-            return Change(_next(head, -len(removed), seal), puts, [*ids])
+            return Change(_next(head, -len(removed)), puts, [*ids])
 
         return (await self._changed(identity, expected, fence, rewritten)).version
 
@@ -215,15 +215,13 @@ class Ledger:
         *,
         at: float,
         expected: int | None = None,
-        seal: Seal = UNSET,
         fence: int | None = None,
     ) -> int:
         """See `Storage.clear`."""
 
         def cleared(head: Session) -> Change:
-            empty = replace(_tallied(head, 0), window=None, windows=None)
-            kept = None if seal is UNSET else seal
-            return Change(_next(empty, 0, kept, at=at, branches=(MAIN, ())), is_emptied=True)
+            empty = replace(_tallied(head, 0), window=None, windows=None, seal=None)
+            return Change(_next(empty, 0, at=at, branches=(MAIN, ())), is_emptied=True)
 
         return (await self._changed(identity, expected, fence, cleared, at)).version
 
@@ -234,7 +232,6 @@ class Ledger:
         parent: int,
         at: int,
         expected: int | None = None,
-        seal: Seal = UNSET,
         fence: int | None = None,
     ) -> int:
         """See `Storage.fork`."""
@@ -243,7 +240,7 @@ class Ledger:
             _expect_branch(head, parent)
             number = max((each.number for each in head.forks), default=MAIN) + 1
             forks = (*head.forks, Fork(number, parent, at))
-            return Change(_next(head, 0, seal, branches=(number, forks)))
+            return Change(_next(head, 0, branches=(number, forks)))
 
         return (await self._changed(identity, expected, fence, forked)).active
 
@@ -253,15 +250,13 @@ class Ledger:
         branch: int,
         *,
         expected: int | None = None,
-        seal: Seal = UNSET,
         fence: int | None = None,
     ) -> None:
         """See `Storage.activate`."""
 
         def activated(head: Session) -> Change:
             _expect_branch(head, branch)
-            sealed = {} if seal is UNSET else {"seal": seal}
-            return Change(replace(head, active=branch, **sealed))
+            return Change(replace(head, active=branch))
 
         await self._changed(identity, expected, fence, activated)
 
@@ -285,6 +280,7 @@ class Ledger:
         self._seen.pop(digest, None)
         born: int | None = None
         lost: LostReply | None = None
+        losses = 0
         for _ in range(_TRIES):
             getting = self.shelf.get(digest)
             stored = await (getting if lost is None else _unless_it_fails(getting, lost))
@@ -294,7 +290,8 @@ class Ledger:
             try:
                 [gone] = await self.shelf.remove([(digest, stored.stamp)])
             except LostReply as error:
-                if lost is not None or not error.is_repeatable:
+                losses += 1
+                if losses == _LOST_TRIES or not error.is_repeatable:
                     raise
                 lost = error
             else:
@@ -327,7 +324,6 @@ class Ledger:
         reason: str,
         *,
         expected: int | None = None,
-        seal: Seal = UNSET,
     ) -> int:
         """See `Storage.set_aside`; also moves records without a readable position."""
         digest = identity.digest
@@ -340,7 +336,7 @@ class Ledger:
                 if expected is not None and head.session.version != expected:
                     raise conflict(expected, head.session.version)
                 records = await self.shelf.records(digest)
-                change = repairing.without(head.session, records, seqs, reason, seal)
+                change = repairing.without(head.session, records, seqs, reason)
                 self._seen.pop(digest, None)
                 if await self._commit(head._replace(stamp=stored.stamp), change) is not None:
                     return len(change.aside)
@@ -364,6 +360,10 @@ class Ledger:
         if not is_cached:
             self._seen.pop(identity.digest, None)
         return await self._changed(identity, None, None, change, at)
+
+    async def touch(self, identity: SessionIdentity) -> None:
+        """Writes a head again, as it is."""
+        await self._changed(identity, None, None, Change)
 
     async def whole(
         self, work: Callable[P, Awaitable[T]], *arguments: P.args, **named: P.kwargs
@@ -501,6 +501,8 @@ class Ledger:
     async def lease(self, identity: SessionIdentity, owner: str, seconds: float) -> Lease | None:
         """Takes a session's lease, if it is free, one's own, or has not been renewed in time.
 
+        That of a process of this machine (`owners.this_process`) is free when the process is gone.
+
         Renewals are watched on the contender's own clock: the first attempt on a lease that
         another owner holds never takes it. Every owner gets a higher number: pass it as `fence`
         to writes, which then raise `Fenced` when another has taken the lease.
@@ -517,7 +519,7 @@ class Ledger:
                     raise NotFound(NO_SESSION)
                 head = head_of(stored, identity)
                 held = head.lease
-                is_free = held is None or held.owner in {"", owner}
+                is_free = held is None or held.owner in {"", owner} or is_gone(held.owner)
                 if not (is_free or self._is_over(digest, cast("Lease", held))):
                     return None
                 # Random at first, so that a deleted session's lease is not valid for the next.
@@ -528,6 +530,14 @@ class Ledger:
                     self._watched.pop(digest, None)
                     return taken
         raise conflict(0, -1)
+
+    async def holder(self, identity: SessionIdentity) -> Lease | None:
+        """The lease that a session's owner holds; None: it is free, as far as is known here."""
+        stored = await self.shelf.get(identity.digest)
+        held = None if stored is None else head_of(stored, identity).lease
+        if held is None or not held.owner or is_gone(held.owner):
+            return None
+        return None if self._is_over(identity.digest, held) else held
 
     def _is_over(self, digest: str, held: Lease) -> bool:
         sign = held.number, held.beat
@@ -670,6 +680,10 @@ if hasattr(os, "register_at_fork"):
 _EMPTY = str(Tally(0, 0, 0))
 
 
+def _is_whole(shelf: object) -> TypeGuard[RunningAsAWhole]:
+    return hasattr(shelf, "run_as_a_whole")
+
+
 def _is_searching(shelf: object) -> TypeGuard[Searching]:
     return hasattr(shelf, "search")
 
@@ -713,7 +727,6 @@ def _tallied(head: Session, rows: int) -> Session:
 def _next(
     head: Session,
     more: int,
-    seal: Seal = UNSET,
     *,
     at: float | None = None,
     added: int = 0,
@@ -726,7 +739,7 @@ def _next(
     return Session(
         head.identity, version, last_seq, head.created_at, time() if at is None else at, active,
         forks, head.window, head.windows, f"n1-{version}.{last_seq}.{rows}.{len(forks)}",
-        head.seal if seal is UNSET else seal,
+        head.seal,
     )  # fmt: skip
 
 

@@ -14,19 +14,21 @@ no branches.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, Protocol, TypeGuard, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeGuard, cast, get_args
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from dragoman.errors import Conflict, Corrupt, InvalidInputError
+from dragoman.errors import Conflict, Corrupt, InvalidInputError, StoreError
 from dragoman.history.identity import FIELDS, SessionIdentity, escaped
 from dragoman.history.storage.integrity import checksum_of, place_of
 from dragoman.model.usage import Usage
 from dragoman.model.value import expect, expect_number
 
+if TYPE_CHECKING:
+    from dragoman.history.storage.heads import Lease
+
 MAIN = 0
-Seal = bytes | UnsetType | None
 Group = Literal["session", "user", "model", "day"]
 
 
@@ -167,8 +169,7 @@ class Storage(Protocol):
 
     Stored data may be damaged. Unreadable counters of a session raise `Corrupt`; an unreadable row
     is returned as a `Row` whose damage can be detected (`integrity.damage_to`, or a body that is
-    not a message). No other exception is raised, and nothing is dropped silently. Methods that take
-    a `seal` store it with the session, atomically; UNSET keeps the existing one.
+    not a message). No other exception is raised, and nothing is dropped silently.
     """
 
     @property
@@ -202,7 +203,6 @@ class Storage(Protocol):
         *,
         branch: int = MAIN,
         expected: int | None = None,
-        seal: Seal = UNSET,
     ) -> Appended:
         """Appends one or more messages to a branch; creates the session if necessary.
 
@@ -243,7 +243,6 @@ class Storage(Protocol):
         replaced: Sequence[Entry] = (),
         removed: Sequence[str] = (),
         expected: int | None = None,
-        seal: Seal = UNSET,
     ) -> int:
         """Replaces and removes messages by id; returns the version.
 
@@ -257,11 +256,10 @@ class Storage(Protocol):
         *,
         at: float,
         expected: int | None = None,
-        seal: Seal = UNSET,
     ) -> int:
         """Removes all messages and branches; creates the session if necessary. Returns the version.
 
-        Sequence numbers continue. The seal is removed, unless a new one is given.
+        Sequence numbers continue.
         """
         ...
 
@@ -272,7 +270,6 @@ class Storage(Protocol):
         parent: int,
         at: int,
         expected: int | None = None,
-        seal: Seal = UNSET,
     ) -> int:
         """Creates a branch and makes it the active one; returns its number."""
         ...
@@ -283,7 +280,6 @@ class Storage(Protocol):
         branch: int,
         *,
         expected: int | None = None,
-        seal: Seal = UNSET,
     ) -> None:
         """Makes another branch the active one."""
         ...
@@ -291,8 +287,7 @@ class Storage(Protocol):
     async def keep_windows(self, identity: SessionIdentity, windows: bytes | None) -> None:
         """Stores the cuts, and replaces the `window` of earlier releases.
 
-        Neither this nor `activate` changes the version. (With encryption `activate` does, because
-        the proof of a session's state depends on its version.)
+        Neither this nor `activate` changes the version.
         """
         ...
 
@@ -316,7 +311,6 @@ class Storage(Protocol):
         reason: str,
         *,
         expected: int | None = None,
-        seal: Seal = UNSET,
     ) -> int:
         """Moves damaged records out of the session to a separate place; returns how many.
 
@@ -413,6 +407,30 @@ class Ordering(Protocol):
 def is_ordering(storage: object) -> TypeGuard[Ordering]:
     """Whether a storage is an `Ordering`."""
     return hasattr(storage, "sessions_by_time")
+
+
+class Leasing(Protocol):
+    """A storage whose sessions have leases; see `Ledger`, on which all of ours are."""
+
+    async def lease(self, identity: SessionIdentity, owner: str, seconds: float) -> Lease | None:
+        """Takes a lease; None if another has it."""
+        ...
+
+    async def renew(self, identity: SessionIdentity, lease: Lease) -> Lease:
+        """Keeps a lease for as long again."""
+        ...
+
+    async def holder(self, identity: SessionIdentity) -> Lease | None:
+        """The lease that somebody has."""
+        ...
+
+
+def leases_of(storage: object) -> Leasing:
+    """The storage, if its sessions have leases; raises `StoreError` otherwise."""
+    if not hasattr(storage, "lease"):
+        msg = "this kind of store has no leases"
+        raise StoreError(msg)
+    return cast("Leasing", storage)
 
 
 class DuplicateIds(Conflict):

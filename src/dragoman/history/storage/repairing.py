@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from time import time
 from typing import Any
 
-from msgspec import UNSET
 from msgspec.structs import replace
 
 from dragoman.errors import Corrupt
@@ -26,7 +25,6 @@ from dragoman.history.storage.protocol import (
     MAIN,
     Fork,
     Row,
-    Seal,
     Session,
     Storage,
     branches_of,
@@ -49,9 +47,7 @@ def salvaged(stored: Stored, identity: SessionIdentity) -> Head:
         return readable_in(stored, identity)
 
 
-def without(
-    head: Session, records: Sequence[Record], seqs: Sequence[int], reason: str, seal: Seal
-) -> Change:
+def without(head: Session, records: Sequence[Record], seqs: Sequence[int], reason: str) -> Change:
     """Moves records out of a session: those with these numbers, and those without a position.
 
     Its counters and branches are computed from the others.
@@ -79,8 +75,6 @@ def without(
         forks=forks,
     )
     made = mended(made, is_plain=is_plain(row.body for row in rows))
-    if seal is not UNSET:
-        made = replace(made, seal=seal)
     tally = Tally(made.version, made.last_seq, len(rows), len(forks))
     made = replace(made, chain=str(tally))
     return Change(made, aside=[*keys], reason=reason, is_repair=True)
@@ -173,12 +167,12 @@ async def _damage_in(storage: Storage, session: Session) -> AsyncIterator[str]:
                 yield "its messages are out of order"
                 break
             after = rows[-1].seq
-    problem = missing_rows(session, held)
-    now = await storage.session(session.identity) if problem else None
-    if problem and now is not None and now.version == session.version:  # not changed meanwhile
-        yield problem
-    for problem in overview.problems(session):
-        yield problem
+    missing = missing_rows(session, held)
+    problems = [*([missing] if missing else ()), *overview.problems(session)]
+    now = await storage.session(session.identity) if problems else None
+    if now is not None and now.version == session.version:  # not changed meanwhile
+        for problem in problems:
+            yield problem
 
 
 # --- a session's times, windows and seal

@@ -140,6 +140,14 @@ class Shelf(Protocol):
         ...
 
 
+class RunningAsAWhole(Protocol):
+    """A shelf with a thread of its own, where an operation runs as a whole."""
+
+    def run_as_a_whole(self, operations: object) -> None:
+        """Makes the operations on one session run there."""
+        ...
+
+
 class Searching(Protocol):
     """A shelf that searches and sums by itself; in others, every message is read."""
 

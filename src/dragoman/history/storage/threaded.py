@@ -19,8 +19,8 @@ T = TypeVar("T")
 # The other operations read many sessions: only each of their steps runs on the worker thread.
 _ON_WORKER = (
     "session", "append", "rows", "row", "count", "rewrite", "clear", "fork", "activate",
-    "keep_windows", "delete", "restore", "set_aside", "lease", "renew", "release", "change",
-    "whole",
+    "keep_windows", "delete", "restore", "set_aside", "lease", "renew", "release", "holder",
+    "change", "whole",
 )  # fmt: skip
 
 

@@ -82,6 +82,7 @@ DIALECT = Anthropic(
         places=PLACES,
         unsupported=BLOCKS.unsupported,
         front_form=f"{_HOME}.response_front",
+        plain=f"{_HOME}.plain",
         lane=f"{_HOME}.lane",
     ),
     state_fields=STATE_FIELDS,

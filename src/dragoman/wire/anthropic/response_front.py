@@ -81,7 +81,7 @@ class FrontStreamEncoder(StreamEncoder):
         if isinstance(part, Media) and not is_own(self._start.origin):
             if index not in self._left_out:
                 self._left_out.add(index)
-                self._lose(f"choices[0].message.parts[{self._queue.skip()}]", _NO_MEDIA)
+                self._lose(f"choices[0].message.parts[{self._skip()}]", _NO_MEDIA)
             return True
         return False
 

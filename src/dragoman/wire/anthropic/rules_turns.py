@@ -1,16 +1,129 @@
-"""Rules for the order of messages and blocks, and for thinking."""
+"""The view of a body that rules work on; rules for the order of messages and for thinking."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
-from dragoman.wire.anthropic.rules_view import THINKING, Turn, View, blocks_of
 from dragoman.wire.anthropic.settings import MIN_BUDGET, MIN_TOP_P
 from dragoman.wire.settings_table import text
 from dragoman.wire.shared_rules import refused_sampling, used_twice, without_partner
-from dragoman.wire.violations import Found, Placed, field, is_number, word
+from dragoman.wire.target import Target
+from dragoman.wire.violations import Found, Object, Placed, Rules, field, is_number, listed, word
+
+CLAUDE = ("anthropic", "vertex")
+"""Providers of the same service."""
+_PAIRS = ("turns.pairs_results", "turns.groups_results")
+THINKING = ("thinking", "redacted_thinking")
+
+
+class Turn:
+    """Consecutive messages of one role, which the API merges (W47)."""
+
+    __slots__ = ("blocks", "role")
+
+    def __init__(self, role: object) -> None:
+        self.role = role
+        self.blocks: list[Placed] = []
+
+    def of_type(self, kind: str) -> list[Placed]:
+        """The blocks of one type."""
+        return [(path, block) for path, block in self.blocks if block.get("type") == kind]
+
+
+class View:
+    """A request body with its path and headers, and the lists in it."""
+
+    def __init__(
+        self,
+        body: Object,
+        target: Target,
+        path: str | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        self.body = body
+        self.path = (path or "").partition("?")[0]
+        self.headers = headers
+        self.target = target
+        self.messages = listed(body, "messages")
+        self.tools = listed(body, "tools")
+
+    @property
+    def has_hidden_context(self) -> bool:
+        """Whether the provider stores a part of the conversation that is not in the body."""
+        return bool(self.body.get("thread"))
+
+    @property
+    def counts_tokens(self) -> bool:
+        """Whether this is a token counting request."""
+        return self.path.endswith("/count_tokens")
+
+    @property
+    def may_interleave(self) -> bool:
+        """Whether the model may think between its calls: a beta enabled by a header."""
+        if not self.tools:
+            return False
+        if self.headers is None:
+            return True  # unknown
+        return any("interleaved-thinking" in str(value) for value in self.headers.values())
+
+    @cached_property
+    def thinking(self) -> object:
+        """`enabled`, `adaptive`, `disabled` or None."""
+        return field(self.body, "thinking").get("type")
+
+    @property
+    def may_think(self) -> bool:
+        """Whether thinking is on, with a budget or adaptive."""
+        return self.thinking in ("enabled", "adaptive")
+
+    @cached_property
+    def turns(self) -> list[Turn]:
+        """The turns of user and assistant, ignoring system messages in between."""
+        turns: list[Turn] = []
+        for path, message in self.messages:
+            role = message.get("role")
+            if role == "system":
+                continue
+            if not turns or turns[-1].role != role:
+                turns.append(Turn(role))
+            turns[-1].blocks += blocks_of(message, path)
+        return turns
+
+    @cached_property
+    def blocks(self) -> list[Placed]:
+        """The content blocks of all messages."""
+        return [block for path, message in self.messages for block in blocks_of(message, path)]
+
+    @cached_property
+    def every(self) -> list[Placed]:
+        """The same, with those in tool results."""
+        found: list[Placed] = []
+        for path, block in self.blocks:
+            found.append((path, block))
+            if block.get("type") == "tool_result":
+                found += listed(block, "content", path)
+        return found
+
+    def of_type(self, *kinds: str) -> list[Placed]:
+        """The blocks of these types, including those in tool results."""
+        return [(path, block) for path, block in self.every if block.get("type") in kinds]
+
+
+def blocks_of(message: Object, path: str) -> list[Placed]:
+    """The blocks of a message; string content counts as one block."""
+    content = message.get("content")
+    if isinstance(content, str):
+        return [(f"{path}.content", {"type": "text", "text": content})]
+    return listed(message, "content", path)
+
+
+rule = Rules[View]()
+"""The rules of this dialect."""
+
+# --- messages and blocks
 
 ROLES = ("user", "assistant", "system")
 _SPEAKERS = {
@@ -21,6 +134,7 @@ _SPEAKERS = {
 }
 
 
+@rule("error", "ST", CLAUDE)
 def shape_messages(view: View) -> Found:
     """Messages are objects with a role, and a string or blocks as content."""
     messages = view.body.get("messages")
@@ -38,6 +152,7 @@ def shape_messages(view: View) -> Found:
             yield f"{path}.content", "must be a string or a list of blocks"
 
 
+@rule("error", "E", CLAUDE)
 def shape_blocks_have_their_speaker(view: View) -> Found:
     """Calls and thinking are only in assistant messages, results only in user messages."""
     for turn in view.turns:
@@ -47,6 +162,7 @@ def shape_blocks_have_their_speaker(view: View) -> Found:
                 yield path, f"this block type is only allowed in {speaker} messages"
 
 
+@rule("error", "E", CLAUDE, *_PAIRS)
 def w40_results_follow_calls(view: View) -> Found:
     """All calls of a turn have results in the next turn."""
     if view.has_hidden_context:
@@ -60,6 +176,7 @@ def w40_results_follow_calls(view: View) -> Found:
         yield from without_partner(calls, answered, reason)
 
 
+@rule("error", "E", CLAUDE, *_PAIRS)
 def w41_results_come_first(view: View) -> Found:
     """Results come before everything else in their turn."""
     for turn in view.turns:
@@ -71,6 +188,7 @@ def w41_results_come_first(view: View) -> Found:
                 yield path, "tool_result blocks must come first in the user turn"
 
 
+@rule("error", "E", CLAUDE, *_PAIRS)
 def w42_results_have_calls(view: View) -> Found:
     """A result refers to a call of the previous turn, unless that is stored by the provider."""
     if view.has_hidden_context:
@@ -83,6 +201,7 @@ def w42_results_have_calls(view: View) -> Found:
         )
 
 
+@rule("error", "E", CLAUDE)
 def w42_server_results_have_calls(view: View) -> Found:
     """The result of a server tool follows its call."""
     called: set[str | None] = set()
@@ -95,12 +214,14 @@ def w42_server_results_have_calls(view: View) -> Found:
             yield path, "no earlier server_tool_use has this id"
 
 
+@rule("error", "E", CLAUDE)
 def w43_ids_are_unique_in_a_turn(view: View) -> Found:
     """Call ids are unique in a turn, and so are the call ids of its results."""
     for turn in view.turns:
         yield from _used_twice(turn.blocks)
 
 
+@rule("warning", "ET", CLAUDE)
 def w43_ids_are_unique(view: View) -> Found:
     """Call ids are unique across turns, though recordings show that duplicates are tolerated."""
     within = {path for path, _ in w43_ids_are_unique_in_a_turn(view)}
@@ -109,6 +230,7 @@ def w43_ids_are_unique(view: View) -> Found:
             yield path, message
 
 
+@rule("error", "E", CLAUDE, "turns.refuses_empty_text")
 def w46_texts_are_not_empty(view: View) -> Found:
     """Text blocks are not empty."""
     for path, block in _text_blocks(view):
@@ -116,6 +238,7 @@ def w46_texts_are_not_empty(view: View) -> Found:
             yield path, "a text block must not be empty"
 
 
+@rule("warning", "ET", CLAUDE)
 def w46_texts_are_not_blank(view: View) -> Found:
     """Text blocks are not whitespace only."""
     for path, block in _text_blocks(view):
@@ -123,6 +246,7 @@ def w46_texts_are_not_blank(view: View) -> Found:
             yield path, "a text block must not be whitespace only"
 
 
+@rule("error", "SET", CLAUDE, "turns.needs_message")
 def w47_there_are_messages(view: View) -> Found:
     """There is at least one message; a system prompt alone is not enough."""
     messages = view.body.get("messages")
@@ -130,12 +254,14 @@ def w47_there_are_messages(view: View) -> Found:
         yield "messages", "at least one message is required"
 
 
+@rule("warning", "ET", CLAUDE)
 def w47_the_user_begins(view: View) -> Found:
     """The first message is a user message, though recordings show exceptions."""
     if view.turns and view.turns[0].role == "assistant":
         yield "messages[0].role", "the first message must be a user message"
 
 
+@rule("error", "SET", CLAUDE, "turns.refuses_empty_messages", "turns.refuses_empty_text")
 def w47_messages_say_something(view: View) -> Found:
     """Only the last message may be empty, if it is an assistant message."""
     for index, (path, message) in enumerate(view.messages):
@@ -144,6 +270,7 @@ def w47_messages_say_something(view: View) -> Found:
             yield f"{path}.content", "only a final assistant message may be empty"
 
 
+@rule("error", "E", CLAUDE, "turns.prefill")
 def w48_prefill_has_no_white_space_at_its_end(view: View) -> Found:
     """A final assistant message (prefill) is supported, and has no trailing whitespace."""
     path, message = view.messages[-1] if view.messages else ("", {})
@@ -156,6 +283,7 @@ def w48_prefill_has_no_white_space_at_its_end(view: View) -> Found:
             yield place, "the final assistant message must not end with whitespace"
 
 
+@rule("error", "SE", CLAUDE)
 def w49_system_messages_precede_the_assistant(view: View) -> Found:
     """A system message in the list precedes an assistant message or is the last."""
     roles = [message.get("role") for _, message in view.messages]
@@ -194,6 +322,7 @@ def _text_blocks(view: View) -> Iterator[Placed]:
 # --- rules for thinking
 
 
+@rule("error", "E", CLAUDE, "thinking.begins_turns")
 def w51_a_tool_loop_begins_with_thinking(view: View) -> Found:
     """With thinking on, the assistant turn whose results are sent begins with thinking."""
     is_required = view.thinking == "enabled" and view.target.thinking.begins_turns
@@ -206,6 +335,7 @@ def w51_a_tool_loop_begins_with_thinking(view: View) -> Found:
             yield path, "with thinking on, this turn must begin with a thinking block"
 
 
+@rule("error", "E", CLAUDE)
 def w52_thinking_comes_first(view: View) -> Found:
     """With thinking on, a message that contains thinking begins with it.
 
@@ -219,6 +349,7 @@ def w52_thinking_comes_first(view: View) -> Found:
             yield path, "a message that contains thinking must begin with it"
 
 
+@rule("error", "E", CLAUDE, "thinking.is_refused_in_prefill")
 def w53_no_thinking_at_the_end_when_off(view: View) -> Found:
     """With thinking off, a final assistant message contains no thinking."""
     if view.may_think or not view.messages:
@@ -227,12 +358,11 @@ def w53_no_thinking_at_the_end_when_off(view: View) -> Found:
     if message.get("role") == "assistant":
         for place, block in blocks_of(message, path):
             if block.get("type") in THINKING:
-                yield (
-                    place,
-                    "with thinking off, the final assistant message must not contain thinking",
-                )
+                reason = "with thinking off, the final assistant message must not contain thinking"
+                yield place, reason
 
 
+@rule("error", "E", CLAUDE, "thinking.verifies_signatures")
 def w54_thinking_is_signed(view: View) -> Found:
     """Thinking has a signature; only the provider can verify it."""
     if not view.target.thinking.verifies_signatures:
@@ -242,6 +372,7 @@ def w54_thinking_is_signed(view: View) -> Found:
             yield path, "a thinking block must have its signature"
 
 
+@rule("error", "S")
 def w57_redacted_thinking_has_its_data(view: View) -> Found:
     """Redacted thinking has its data."""
     for path, block in view.of_type("redacted_thinking"):
@@ -249,6 +380,7 @@ def w57_redacted_thinking_has_its_data(view: View) -> Found:
             yield path, "a redacted_thinking block must have its data"
 
 
+@rule("error", "ER", CLAUDE, "thinking.allows_forced_tools")
 def w58_thinking_forces_no_tool(view: View) -> Found:
     """With thinking on (unless adaptive), tool calls can't be forced."""
     if view.target.thinking.allows_forced_tools:
@@ -258,6 +390,7 @@ def w58_thinking_forces_no_tool(view: View) -> Found:
         yield "tool_choice", "with thinking on, tool_choice can't force a tool"
 
 
+@rule("error", "SR")
 def w59_the_budget_fits(view: View) -> Found:
     """The budget is at least 1,024 tokens and less than `max_tokens`."""
     if view.thinking != "enabled":
@@ -269,6 +402,7 @@ def w59_the_budget_fits(view: View) -> Found:
         yield "thinking.budget_tokens", "must be less than max_tokens"
 
 
+@rule("error", "SR")
 def w59_thinking_takes_no_sampling(view: View) -> Found:
     """With thinking on, the temperature is 1."""
     temperature = view.body.get("temperature")
@@ -276,6 +410,7 @@ def w59_thinking_takes_no_sampling(view: View) -> Found:
         yield "temperature", "with thinking on, the temperature must be 1"
 
 
+@rule("error", "ER", CLAUDE)
 def w59_thinking_takes_little_sampling(view: View) -> Found:
     """With thinking on, `top_p` has a minimum and `top_k` is not allowed."""
     if not view.may_think:
@@ -287,11 +422,13 @@ def w59_thinking_takes_little_sampling(view: View) -> Found:
         yield "top_k", "with thinking on, top_k can't be set"
 
 
+@rule("error", "ER", CLAUDE, "sampling.refused", "sampling.refused_while_thinking")
 def w59_the_newest_take_no_sampling(view: View) -> Found:
     """Some models refuse sampling settings (depending on the target)."""
     yield from refused_sampling(view.body, view.target, is_thinking=view.may_think)
 
 
+@rule("error", "ER", CLAUDE, "sampling.refuses_temperature_with_top_p")
 def w59_temperature_and_top_p_exclude_each_other(view: View) -> Found:
     """Some models take only one of the two, whatever the values (depending on the target)."""
     if not view.target.sampling.refuses_temperature_with_top_p:
@@ -300,6 +437,7 @@ def w59_temperature_and_top_p_exclude_each_other(view: View) -> Found:
         yield "top_p", "this model accepts top_p or temperature, not both"
 
 
+@rule("error", "T", CLAUDE, "thinking.form", "thinking.efforts", "thinking.budget_range")
 def w59_thinking_is_asked_for_as_the_model_has_it(view: View) -> Found:
     """The model supports the thinking type and effort (depending on the target)."""
     form = view.target.thinking.form
@@ -312,6 +450,7 @@ def w59_thinking_is_asked_for_as_the_model_has_it(view: View) -> Found:
         yield "output_config.effort", "this model does not support this effort"
 
 
+@rule("warning", "R")
 def w59_thinking_can_be_turned_off(view: View) -> Found:
     """Some models can't turn thinking off, or use another value (depending on the target)."""
     thinking = view.target.thinking

@@ -202,7 +202,10 @@ def _service(wire: str, field: str, value: Value) -> Row:
 
 _TIER = Value(TEXT.test, *tiers(auto="auto", standard_only="standard"), about="a tier")
 _SPEED = Value(
-    "v == 'fast'", lambda _: "priority", lambda tier: "fast" if tier in _FAST else None, "fast"
+    TEXT.test,
+    lambda speed: "priority" if speed == "fast" else None,
+    lambda tier: "fast" if tier in _FAST else None,
+    "a speed",
 )
 SETTINGS = Settings(
     Row("model", "model"),
@@ -211,7 +214,8 @@ SETTINGS = Settings(
     Row("top_p", "sampling.top_p", NUMBER),
     Row("top_k", "sampling.top_k", WHOLE),
     Row("stop_sequences", "sampling.stop", TEXTS),
-    Row("thinking", "thinking", Value(OBJECT.test, _read_thinking, _write_thinking), reports=True),
+    Row("thinking", "thinking", Value(OBJECT.test, _read_thinking, _write_thinking, "an object"),
+        reports=True),
     Row("output_config.effort", "thinking.effort",
         Value(TEXT.test, _read_effort, _write_effort, "an effort"), reports=True),
     _output("output_config.format"), _output(_LEGACY),

@@ -55,7 +55,7 @@ class GrowingBlock:
     unknown fields.
     """
 
-    __slots__ = ("_beginning", "_folded", "index", "is_open", "part")
+    __slots__ = ("_beginning", "_folded", "_pieces", "_text", "index", "is_open", "part")
 
     def __init__(self, index: int, wire: Any, reading: Reading) -> None:
         self.index = index
@@ -63,6 +63,8 @@ class GrowingBlock:
         self._folded = Folded(GROWING.begun(wire))
         self.part: AnyPart = _unwritten(decode_part(self._folded.wire, reading))
         self.is_open = True
+        self._text = text = GROWING.text_of.get(type(self.part))
+        self._pieces: list[Any] = [] if text is None else self._folded.pieces(text.row)
 
     def is_begun_by(self, wire: Any) -> bool:
         """Whether a start is that of this block again, maybe after its end."""
@@ -79,6 +81,15 @@ class GrowingBlock:
 
         Raises `LookupError` for a delta that does not fit the block.
         """
+        text, kind = self._text, delta.get("type")
+        if text is not None and kind == text.delta:  # nearly always
+            piece = delta[text.field]
+            if type(piece) is not str:
+                raise LookupError
+            if not piece:
+                return None
+            self._pieces.append(piece)
+            return PartDelta(self.index, piece)
         growth = GROWING.of(self.part, delta)
         if growth is not None:
             piece = piece_in(growth, delta)
@@ -93,12 +104,12 @@ class GrowingBlock:
 
     def growth(self, wire: Block, delta: Block, grown: PartDelta) -> Growth | None:
         """The growth of a part, if the event was only more text."""
-        field = GROWING.texts.get(delta["type"])
-        if field is None or len(delta) != _BARE_PIECE or type(wire.get("index")) is not int:
+        text = self._text
+        if text is None or delta["type"] != text.delta or len(delta) != _BARE_PIECE:
             return None
-        kept = self._folded.pieces(GROWING.text_of[type(self.part)].row)
-        is_bare = wire.keys() <= _BARE_DELTA
-        return Growth(grown, ("delta", field), kept=(kept,)) if is_bare else None
+        if type(wire.get("index")) is not int or not wire.keys() <= _BARE_DELTA:
+            return None
+        return Growth(grown, ("delta", text.field), kept=(self._pieces,))
 
     def stop(self, reading: Reading) -> AnyPart | None:
         """The whole part, if that is more than the sum of its start and deltas."""

@@ -41,25 +41,105 @@ _BACKSLASH = 0x5C  # searching bytes for an int takes a tenth of the time
 _MAX_NUMBER_LENGTH = 1000  # characters: far more than any real number has
 
 
-class Arguments:
-    """Determines what to send of a call's arguments, piece by piece."""
+class Passed:
+    """Determines what to send of a text, piece by piece: here all of it."""
 
-    __slots__ = ("_pieces", "_prefix", "is_changed")
-
-    def __init__(self) -> None:
-        self._prefix = JsonObjectPrefix()
-        self._pieces: list[str] = []
-        self.is_changed = False
-        """Whether the sent text differs from what the model wrote."""
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether the object is closed."""
-        return self._prefix.is_closed
+    __slots__ = ()
+    is_changed = False
+    """Whether the sent text differs from what the model wrote."""
+    is_complete = True
+    """Whether it may end without being told to."""
+    is_cut = False
+    """Whether it has begun and not ended."""
 
     def feed(self, piece: str) -> str:
         """The text to send for a piece."""
-        self._pieces.append(piece)
+        return piece
+
+    def sender(self, before: bytes, after: bytes) -> Writer:
+        """A writer that wraps the sendable text of each piece in these bytes."""
+        return around(before, after)
+
+    def finish(self, *, is_cut_off: bool = False) -> str:  # noqa: ARG002 - for subclasses
+        """The text to send at the end; as it came, if the response was cut off."""
+        return ""
+
+
+PASSED = Passed()
+
+
+class UntouchedArguments(Passed):
+    """Arguments written by this dialect's own models, passed on unchanged."""
+
+    __slots__ = ("_pieces",)
+    is_complete = False
+
+    def __init__(self, pieces: list[str]) -> None:
+        """`pieces`: what came so far, which others append to."""
+        self._pieces = pieces
+
+    def finish(self, *, is_cut_off: bool = False) -> str:
+        """An empty object if there were no arguments."""
+        return "" if self._pieces or is_cut_off else "{}"
+
+
+class TextArguments(Passed):
+    """Arguments of a custom call, which are free text, sent as the only argument."""
+
+    __slots__ = ("is_changed",)
+    is_complete = False
+
+    def __init__(self) -> None:
+        self.is_changed = False
+
+    def feed(self, piece: str) -> str:
+        """The text as part of a JSON string."""
+        opening = "" if self.is_changed else f'{{"{TEXT_ARGUMENT}":"'
+        self.is_changed = True
+        return opening + dumps(piece).decode()[1:-1]
+
+    def sender(self, before: bytes, after: bytes) -> Writer:
+        """Like `Passed.sender`."""
+
+        def send(piece: str) -> bytes:
+            encode_text(piece)  # may raise, so before the piece is recorded
+            return before + encode_text(self.feed(piece)) + after
+
+        def send_all(pieces: list[str]) -> bytes:
+            lines_of(pieces)  # may raise, as above
+            return b"".join(map(send, pieces))
+
+        return Writer(send, send_all)
+
+    def finish(self, *, is_cut_off: bool = False) -> str:
+        """The end of the string; a text that was cut off has none (I7)."""
+        opening = "" if self.is_changed else self.feed("")
+        return opening if is_cut_off else opening + '"}'
+
+
+class Arguments(UntouchedArguments):
+    """Other models' arguments, of which only a valid object is sent."""
+
+    __slots__ = ("_prefix", "is_changed")
+
+    def __init__(self, pieces: list[str]) -> None:
+        """As above."""
+        super().__init__(pieces)
+        self._prefix = JsonObjectPrefix()
+        self.is_changed = False
+
+    @property
+    def is_complete(self) -> bool:  # type: ignore[override]  # it changes
+        """Whether the object is closed."""
+        return self._prefix.is_closed
+
+    @property
+    def is_cut(self) -> bool:  # type: ignore[override]  # it changes
+        """Whether they have begun and not ended."""
+        return self._prefix.is_begun and not (self._prefix.is_closed or self._prefix.is_broken)
+
+    def feed(self, piece: str) -> str:
+        """What is valid of a piece."""
         if self._prefix.is_broken:
             return ""
         taken = self._prefix.feed(piece)
@@ -67,17 +147,14 @@ class Arguments:
         return piece[:taken]
 
     def sender(self, before: bytes, after: bytes) -> Writer:
-        """A writer that wraps the sendable text of each piece in these bytes."""
-        prefix, keep = self._prefix, self._pieces.append
+        """Like `Passed.sender`."""
+        prefix = self._prefix
 
         def send(piece: str) -> bytes:
             written = encode_text(piece)  # first, because it may raise
             # Inside a string, text that JSON need not escape does not change the parser state.
-            if prefix.in_escape == 0 and not (prefix.is_broken or _BACKSLASH in written):
-                keep(piece)
-                return before + written + after
-            sendable = self.feed(piece)
-            if sendable != piece:
+            if prefix.in_escape != 0 or prefix.is_broken or _BACKSLASH in written:
+                sendable = self.feed(piece)
                 written = encode_text(sendable) if sendable else b""
             return before + written + after if written else b""
 
@@ -88,16 +165,10 @@ class Arguments:
             place = lines.find(_BACKSLASH)
             plain = lines if place < 0 else lines[: max(0, lines.rfind(b"\n", 0, place))]
             count = plain.count(b"\n") + 1 if plain else 0
-            self._pieces.extend(pieces[:count])
             written = before + plain.replace(b"\n", after + before) + after if plain else b""
             return written + b"".join(map(send, pieces[count:]))
 
         return Writer(send, send_all)
-
-    @property
-    def is_cut(self) -> bool:
-        """Whether they have begun and not ended."""
-        return self._prefix.is_begun and not (self._prefix.is_closed or self._prefix.is_broken)
 
     def finish(self, *, is_cut_off: bool = False) -> str:
         """The text to send at the end; if the response was cut off, the rest as it came (I7)."""
@@ -112,73 +183,6 @@ class Arguments:
         self.is_changed = True
         argument = f"{dumps(TEXT_ARGUMENT).decode()}:{dumps(written).decode()}"
         return self._prefix.closing(argument) if self._prefix.is_begun else f"{{{argument}}}"
-
-
-class UntouchedArguments(Arguments):
-    """Arguments written by this dialect's own models, passed on unchanged."""
-
-    __slots__ = ()
-
-    def feed(self, piece: str) -> str:
-        """The same."""
-        self._pieces.append(piece)
-        return piece
-
-    def sender(self, before: bytes, after: bytes) -> Writer:
-        """Like `Arguments.sender`."""
-        encode, encode_all = around(before, after)
-
-        def send(piece: str) -> bytes:
-            written = encode(piece)
-            self._pieces.append(piece)
-            return written
-
-        def send_all(pieces: list[str]) -> bytes:
-            written = encode_all(pieces)
-            self._pieces.extend(pieces)
-            return written
-
-        return Writer(send, send_all)
-
-    @property
-    def is_cut(self) -> bool:
-        """False: how they end is the provider's own."""
-        return False
-
-    def finish(self, *, is_cut_off: bool = False) -> str:
-        """An empty object if there were no arguments."""
-        return "" if self._pieces or is_cut_off else "{}"
-
-
-class TextArguments(Arguments):
-    """Arguments of a custom call, which are free text, sent as the only argument."""
-
-    __slots__ = ()
-
-    def feed(self, piece: str) -> str:
-        """The text as part of a JSON string."""
-        opening = "" if self._pieces else f'{{"{TEXT_ARGUMENT}":"'
-        self._pieces.append(piece)
-        self.is_changed = True
-        return opening + dumps(piece).decode()[1:-1]
-
-    def sender(self, before: bytes, after: bytes) -> Writer:
-        """Like `Arguments.sender`."""
-
-        def send(piece: str) -> bytes:
-            encode_text(piece)  # may raise, so before the piece is recorded
-            return before + encode_text(self.feed(piece)) + after
-
-        def send_all(pieces: list[str]) -> bytes:
-            lines_of(pieces)  # may raise, as above
-            return b"".join(map(send, pieces))
-
-        return Writer(send, send_all)
-
-    def finish(self, *, is_cut_off: bool = False) -> str:
-        """The end of the string; a text that was cut off has none (I7)."""
-        opening = "" if self._pieces else self.feed("")
-        return opening if is_cut_off else opening + '"}'
 
 
 class JsonObjectPrefix:

@@ -22,7 +22,8 @@ from dragoman.model.responses import Choice
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall, ToolCallDelta
 from dragoman.model.usage import FinishReason, Usage
-from dragoman.wire.anthropic.dialect import NAME, Block, is_own
+from dragoman.wire.anthropic.dialect import NAME, is_own
+from dragoman.wire.anthropic.dialect import Block as Wire
 from dragoman.wire.anthropic.response import (
     encode_body,
     encode_stream_error,
@@ -32,15 +33,8 @@ from dragoman.wire.anthropic.response import (
     report_losses,
 )
 from dragoman.wire.anthropic.stream import EVENTS, GROWING
-from dragoman.wire.anthropic.stream_block_writers import (
-    BlockWriter,
-    BlockWriting,
-    TextWriter,
-    frame,
-    writer_of,
-)
+from dragoman.wire.anthropic.stream_blocks import Block, BlockWriting, frame
 from dragoman.wire.cut_calls import LEFT_OUT, finish_beside
-from dragoman.wire.fitting.tools import is_blank
 from dragoman.wire.framing import is_event_name
 from dragoman.wire.lane.flows import Delta, Flow
 from dragoman.wire.losses import Loss
@@ -63,8 +57,13 @@ class StreamEncoder(EventEncoder):
         """`completed` fills in the fields of blocks, for clients that expect all of them."""
         self._writing = BlockWriting(completed)
         super().__init__(self._writing)
-        self._queue = BlockQueue(self._writing)
-        self._begun: Block | None = None  # the message as sent in `message_start`
+        self._blocks: dict[Hashable, Block] = {}
+        self._queue: deque[Block] = deque()  # those that are unfinished: the first one is written
+        self._number = 0  # index of the next part
+        self._last = -1  # index of the latest part that is content
+        self._index = 0  # index of the open or next block
+        self._is_ending = False
+        self._begun: Wire | None = None  # the message as sent in `message_start`
         self._begun_usage: Usage | None = None
         self._refusals: dict[int, list[str]] = {}
         self._calls = MessageAccumulator()  # maps deltas to calls
@@ -97,11 +96,11 @@ class StreamEncoder(EventEncoder):
             self._start = self._start.replace(id=body["id"])
         return self._writing.send("message_start", message=body)
 
-    def _head(self, body: Block) -> Block:
+    def _head(self, body: Wire) -> Wire:
         """The message of `message_start`."""
         return body
 
-    def _tail(self, delta: Block, usage: Block) -> Block:
+    def _tail(self, delta: Wire, usage: Wire) -> Wire:
         """The fields of `message_delta`."""
         return {"delta": delta, "usage": usage}
 
@@ -110,7 +109,7 @@ class StreamEncoder(EventEncoder):
         return super()._choice_finish(event) + self._message_start()
 
     def _end(self) -> bytes:
-        return self._message_start() + self._queue.finish() + self._message_delta()
+        return self._message_start() + self._finished() + self._message_delta()
 
     def _message_delta(self) -> bytes:
         choice = self._choice()
@@ -148,41 +147,182 @@ class StreamEncoder(EventEncoder):
         begun = self._message_start()
         if isinstance(event.part, Refusal):
             self._refusals[event.index] = [event.part.text]
-            self._queue.skip()
+            self._skip()
             return begun
         self._has_calls = self._has_calls or isinstance(event.part, ToolCall)
-        return begun + self._queue.start(event.index, event.part)
+        self._add(event.index, event.part)
+        return begun + self._advance()
 
     def _part_delta(self, event: PartDelta) -> bytes:
         begun = self._message_start()
         if event.index in self._refusals:
             self._refusals[event.index].append(event.text or "")
             return begun
-        return begun + self._queue.grow(event.index, event)
+        return begun + self._grow(event.index, event)
 
     def _part_stop(self, event: events.PartStop) -> bytes:
         begun = self._message_start()
-        if event.index in self._refusals:
-            if isinstance(event.part, Refusal):
-                self._refusals[event.index] = [event.part.text]
-            elif event.part is not None:
-                return begun + self._queue.start(("corrected", event.index), event.part)
-            return begun
-        return begun + self._queue.stop(event.index, event.part)
+        if event.index not in self._refusals:
+            return begun + self._stop(event.index, event.part)
+        if isinstance(event.part, Refusal):
+            self._refusals[event.index] = [event.part.text]
+        elif event.part is not None:
+            self._add(("corrected", event.index), event.part)
+            begun += self._advance()
+        return begun
 
     def _tool_call_delta(self, event: ToolCallDelta) -> bytes:
+        """Start or extend a call, whose id and name may come in several deltas (W7, W8)."""
         begun = self._message_start()
         place, call = self._calls.add_call(event)
         self._has_calls = True
-        return begun + self._queue.call(place, call, event.arguments_delta)
+        key = ("call", place)
+        block = self._blocks.get(key)
+        if block is None:
+            self._add(key, call)
+        elif block.mode == "waiting":
+            block.part = call
+        if event.arguments_delta:
+            return begun + self._grow(key, PartDelta(0, event.arguments_delta))
+        return begun + self._advance()
 
     def _part_flow(self, event: PartDelta) -> Flow | None:
-        return None if event.index in self._refusals else self._queue.flow(event.index, event)
+        return None if event.index in self._refusals else self._flow(event.index, event)
 
     def _call_flow(self, event: ToolCallDelta) -> Flow | None:
         kept = self._calls.texts_of(event)
-        flow = self._queue.flow(("call", self._calls.place_of(event)), event)
+        flow = self._flow(("call", self._calls.place_of(event)), event)
         return flow.beside(*kept) if flow is not None and kept else None
+
+    # --- its blocks: one at a time (W66)
+
+    def _skip(self) -> int:
+        """Count a part that is not written as a block; returns its index."""
+        self._last = self._number
+        self._number += 1
+        return self._last
+
+    def _add(self, key: Hashable, part: AnyPart) -> Block:
+        self._number += 1
+        if not is_carrier(key):
+            self._last = self._number - 1
+        return self._append(key, Block(self._number - 1, part, self._writing))
+
+    def _append(self, key: Hashable, block: Block) -> Block:
+        self._blocks[key] = block
+        self._queue.append(block)
+        return block
+
+    def _grow(self, key: Hashable, delta: PartDelta) -> bytes:
+        block = self._blocks.get(key)
+        if block is None:  # not announced by the server: most likely text
+            block = self._add(key, Text(""))
+        elif block.is_over:
+            rest = self._rest_of(block, delta)
+            if rest is None:
+                return b""
+            block = self._append(key, rest)
+        if delta.signature and block.before and isinstance(block.part, Thinking):
+            block.lose(_SPLIT)
+        if block.mode != "waiting" and len(self._queue) == 1:
+            return block.grow(self._index, delta)
+        block.waiting.append(delta)
+        return self._advance()
+
+    def _flow(self, key: Hashable, like: Delta) -> Flow | None:
+        """A fast path for deltas of a part, if its block is open and no other part waits."""
+        block = self._blocks.get(key)
+        is_only = block is not None and not block.is_over and len(self._queue) == 1
+        return block.flow(self._index, like) if is_only and block is not None else None
+
+    def _stop(self, key: Hashable, final: AnyPart | None) -> bytes:
+        block = self._blocks.get(key)
+        if block is None:
+            if final is None:
+                return b""
+            block = self._add(key, final)
+        if block.is_over:
+            self._lose_late_citations(block, final)
+            return self._late_rest(key, block, final)
+        block.is_stopped, block.final = True, final
+        if block.is_rest and isinstance(final, (Text, Thinking)):  # `final` is the whole part
+            self._lose_late_citations(block, final)
+            if final.signature and block.before and isinstance(final, Thinking):
+                block.lose(_SPLIT)
+            block.final = type(final)(final.text[block.before :], signature=final.signature)
+        return self._advance()
+
+    def _finished(self) -> bytes:
+        """Write everything that is left."""
+        self._is_ending, self._writing.last = True, self._last
+        for block in list(self._queue):
+            if block.number == self._last and block.is_bare_call and self._writing.is_cut_off:
+                self._writing.has_cut_calls = True
+                block.lose(LEFT_OUT)
+                self._queue.remove(block)
+            block.is_stopped = True
+        return self._advance()
+
+    def _advance(self) -> bytes:
+        """Write what can be written now of the first part, and if it is over, of the next."""
+        written = b""
+        while self._queue:
+            block = self._queue[0]
+            is_latest = block.number == self._last and not self._is_ending
+            if block.mode == "waiting":
+                if is_latest and block.is_bare_call:
+                    break
+                written += block.begin(self._index)
+            waiting, block.waiting = block.waiting, []
+            for delta in waiting:
+                written += block.grow(self._index, delta)
+            is_only = len(self._queue) == 1 and not block.is_stopped
+            if is_only or not block.may_end or (is_latest and block.waits):
+                break
+            is_open = self._open_index is not None
+            last = block.end(self._index)
+            self._index += is_open or bool(last)
+            self._queue.popleft()
+            block.is_over = True
+            written += last
+        return written
+
+    @property
+    def _open_index(self) -> int | None:
+        """The index of the open block, if there is one."""
+        return self._index if self._writing.stream.state == "within" else None
+
+    def _rest_of(self, block: Block, delta: PartDelta) -> Block | None:
+        """A new block for the rest of a part whose block was closed early for another part."""
+        part = block.part
+        if delta.citations:
+            self._lose_citations(block, delta.citations)
+        if not isinstance(part, (Text, Thinking)) or not (delta.text or delta.signature):
+            if not delta.citations:
+                block.lose("content added to a part after its end is left out")
+            return None
+        rest = type(part)("", origin=part.origin)
+        if isinstance(rest, Thinking) and part.signature is not None:
+            rest = rest.replace(signature="")  # as its first block did
+        return Block(block.number, rest, self._writing, block.before + block.length)
+
+    def _late_rest(self, key: Hashable, block: Block, final: AnyPart | None) -> bytes:
+        """Write the rest of the final text of a part whose block is closed."""
+        if final is not None and type(final) is not type(block.part):
+            block.lose(CORRECTED)
+        elif isinstance(final, (Text, Thinking)):
+            more = final.text[block.before + block.length :]
+            return self._grow(key, PartDelta(0, more)) if more else b""
+        return b""
+
+    def _lose_late_citations(self, block: Block, final: AnyPart | None) -> None:
+        if isinstance(final, Text) and block.is_text:
+            self._lose_citations(block, final.citations[block.cited :])
+
+    def _lose_citations(self, block: Block, citations: tuple[Citation, ...]) -> None:
+        """Report citations for a closed block as lost."""
+        if block.is_text and block.cite(citations):
+            block.lose("citations received after the end of their text are left out")
 
     # --- errors and unknown events
 
@@ -191,12 +331,17 @@ class StreamEncoder(EventEncoder):
 
     def _held_back(self) -> Iterable[Loss]:
         usage = () if self._usage is self._begun_usage else super()._held_back()
-        numbers = [*self._refusals, *self._queue.held_back]
+        unsent = [
+            block.number
+            for block in self._queue
+            if block.waiting or (block.mode in ("waiting", "whole") and not _is_empty(block.part))
+        ]
+        numbers = [*self._refusals, *unsent]
         parts = [Loss(f"choices[0].message.parts[{n}]", HELD_BACK) for n in numbers]
         return [*usage, *parts]
 
-    def _opaque(self, payload: Block) -> bytes | None:
-        kind, index = payload.get("type"), self._queue.open_index
+    def _opaque(self, payload: Wire) -> bytes | None:
+        kind, index = payload.get("type"), self._open_index
         if type(kind) is not str or not is_event_name(kind):
             return None
         if kind not in EVENTS:
@@ -206,7 +351,7 @@ class StreamEncoder(EventEncoder):
         return None
 
 
-def _well_formed(body: Block) -> Block:
+def _well_formed(body: Wire) -> Wire:
     """The `message_start` body with all fields that clients rely on."""
     body |= {"type": "message", "role": "assistant", "content": [], "stop_reason": None}
     body["usage"] = _usage(body)
@@ -217,13 +362,13 @@ def _well_formed(body: Block) -> Block:
     return body
 
 
-def _usage(body: Block) -> Block:
+def _usage(body: Wire) -> Wire:
     """The usage, never null (W69)."""
     usage: Any = body.get("usage")
     return usage if is_usage(usage) else encode_usage(Usage())
 
 
-def _is_unknown(payload: Block) -> bool:
+def _is_unknown(payload: Wire) -> bool:
     """Whether a delta is of an unknown type, or has only unknown fields.
 
     Known deltas are written for the part they belong to.
@@ -237,243 +382,3 @@ def _is_unknown(payload: Block) -> bool:
 
 def _is_empty(part: AnyPart) -> bool:
     return isinstance(part, (Text, Thinking)) and not (part.text or part.signature)
-
-
-# --- unfinished blocks: one is written, the others wait
-
-
-class _Queued:
-    """A part that is being written or waiting."""
-
-    writer: BlockWriter | None = None  # set when its turn comes
-    final: AnyPart | None = None
-    is_stopped = is_over = False
-    is_rest = False  # the rest of a part whose block had to end early
-    before = 0  # characters of the part that are in earlier blocks
-
-    def __init__(self, number: int, part: AnyPart) -> None:
-        self.number = number
-        self.part = part
-        self.waiting: list[PartDelta] = []
-
-    @property
-    def is_bare_call(self) -> bool:
-        """Whether it is a call that nothing was sent of, and that has no arguments so far.
-
-        Its id and name may be incomplete, and it may have been cut off before its arguments.
-        """
-        part = self.part if self.final is None else self.final
-        if self.writer is not None or not isinstance(part, ToolCall) or part.raw is None:
-            return False
-        return is_blank(part.raw) and all(is_blank(each.text or "") for each in self.waiting)
-
-    @property
-    def waits(self) -> bool:
-        """Whether only another part or the end of the response tells that it is complete."""
-        return self.writer is not None and self.writer.waits(self.final)
-
-    @property
-    def may_end(self) -> bool:
-        """Whether the block may end when another part has begun."""
-        return self.is_stopped or (self.writer is not None and self.writer.may_end)
-
-
-class BlockQueue:
-    """Writes parts as blocks, one at a time (W66)."""
-
-    __slots__ = ("_index", "_is_finished", "_last", "_number", "_parts", "_queue",
-                 "_writing")  # fmt: skip
-
-    def __init__(self, writing: BlockWriting) -> None:
-        self._writing = writing
-        self._queue: deque[_Queued] = deque()
-        self._parts: dict[Hashable, _Queued] = {}
-        self._number = 0  # index of the next part
-        self._last = -1  # index of the latest part that is content
-        self._index = 0  # index of the open or next block
-        self._is_finished = False
-
-    @property
-    def open_index(self) -> int | None:
-        """The index of the open block, if there is one."""
-        return self._index if self._writing.stream.state == "within" else None
-
-    @property
-    def held_back(self) -> list[int]:
-        """The indices of the parts of which something waits for another part to end."""
-        return [
-            queued.number
-            for queued in self._queue
-            if queued.waiting or (queued.writer is None and not _is_empty(queued.part))
-        ]
-
-    def skip(self) -> int:
-        """Count a part that is not written as a block; returns its index."""
-        self._last = self._number
-        self._number += 1
-        return self._last
-
-    def start(self, key: Hashable, part: AnyPart) -> bytes:
-        """Start a part."""
-        self._add(key, part)
-        return self._advance()
-
-    def grow(self, key: Hashable, delta: PartDelta) -> bytes:
-        """Add a delta to a part."""
-        queued = self._parts.get(key)
-        if queued is None:  # not announced by the server: most likely text
-            queued = self._add(key, Text(""))
-        elif queued.is_over:
-            continued = self._continued(queued, delta)
-            if continued is None:
-                return b""
-            queued = self._append(key, continued)
-        if delta.signature and queued.before and isinstance(queued.part, Thinking):
-            self._lose(queued, _SPLIT)
-        if queued.writer is not None and len(self._queue) == 1:
-            return queued.writer.grow(self._index, delta)
-        queued.waiting.append(delta)
-        return self._advance()
-
-    def flow(self, key: Hashable, like: Delta) -> Flow | None:
-        """A fast path for deltas of a part, if its block is open and no other part waits."""
-        queued = self._parts.get(key)
-        if queued is None or queued.is_over or queued.writer is None or len(self._queue) > 1:
-            return None
-        return queued.writer.flow(self._index, like)
-
-    def stop(self, key: Hashable, final: AnyPart | None) -> bytes:
-        """Stop a part."""
-        queued = self._parts.get(key)
-        if queued is None:
-            if final is None:
-                return b""
-            queued = self._add(key, final)
-        if queued.is_over:
-            self._report_late_citations(queued, final)
-            return self._late_rest(key, queued, final)
-        queued.is_stopped = True
-        if queued.is_rest and isinstance(final, (Text, Thinking)):  # `final` is the whole part
-            self._report_late_citations(queued, final)
-            if final.signature and queued.before and isinstance(final, Thinking):
-                self._lose(queued, _SPLIT)
-            queued.final = type(final)(final.text[queued.before :], signature=final.signature)
-        else:
-            queued.final = final
-        return self._advance()
-
-    def call(self, place: int, head: ToolCall, arguments: str | None) -> bytes:
-        """Start or extend a call, whose id and name may come in several deltas (W7, W8)."""
-        key = ("call", place)
-        queued = self._parts.get(key)
-        if queued is None:
-            queued = self._add(key, head)
-        elif queued.writer is None:
-            queued.part = head
-        if arguments:
-            return self.grow(key, PartDelta(0, arguments))
-        return self._advance()
-
-    def finish(self) -> bytes:
-        """Write everything that is left."""
-        self._is_finished, self._writing.last = True, self._last
-        for queued in [each for each in self._queue if each.number == self._last]:
-            if self._is_bare_call(queued) and self._writing.is_cut_off:
-                self._writing.has_cut_calls = True
-                self._lose(queued, LEFT_OUT)
-                self._queue.remove(queued)
-        for queued in self._queue:
-            queued.is_stopped = True
-        return self._advance()
-
-    def _add(self, key: Hashable, part: AnyPart) -> _Queued:
-        self._number += 1
-        if not is_carrier(key):
-            self._last = self._number - 1
-        return self._append(key, _Queued(self._number - 1, part))
-
-    def _append(self, key: Hashable, queued: _Queued) -> _Queued:
-        self._parts[key] = queued
-        self._queue.append(queued)
-        return queued
-
-    def _advance(self) -> bytes:
-        written: list[bytes] = []
-        while self._queue:
-            first = self._queue[0]
-            is_last = len(self._queue) == 1
-            is_latest = first.number == self._last and not self._is_finished
-            if is_latest and self._is_bare_call(first):
-                break
-            written.append(self._write(first))
-            if (is_last and not first.is_stopped) or not first.may_end:
-                break
-            if is_latest and first.waits:
-                break
-            written.append(self._end(first))
-        return b"".join(written)
-
-    def _is_bare_call(self, queued: _Queued) -> bool:
-        """Like `is_bare_call`, for calls of other dialects."""
-        return queued.is_bare_call and not self._writing.is_own(queued.part)
-
-    def _write(self, queued: _Queued) -> bytes:
-        """Write the buffered deltas of a part."""
-        written = b""
-        if queued.writer is None:
-            queued.writer = writer_of(queued.part, queued.number, self._writing)
-            written = queued.writer.begin(self._index)
-        waiting = queued.waiting
-        if not waiting:
-            return written
-        queued.waiting = []
-        return written + b"".join([queued.writer.grow(self._index, delta) for delta in waiting])
-
-    def _end(self, queued: _Queued) -> bytes:
-        is_open = self.open_index is not None
-        written = b"" if queued.writer is None else queued.writer.end(self._index, queued.final)
-        self._index += is_open or bool(written)
-        self._queue.popleft()  # only the first part in the queue can end
-        queued.is_over = True
-        return written
-
-    def _continued(self, queued: _Queued, delta: PartDelta) -> _Queued | None:
-        """A new block for the rest of a part whose block was closed early for another part."""
-        part = queued.part
-        if delta.citations:
-            self._lose_citations(queued, delta.citations)
-        if not isinstance(part, (Text, Thinking)) or not (delta.text or delta.signature):
-            if not delta.citations:
-                self._lose(queued, "content added to a part after its end is left out")
-            return None
-        rest = type(part)("", origin=part.origin)
-        if isinstance(rest, Thinking) and part.signature is not None:
-            rest = rest.replace(signature="")  # as its first block did
-        more = _Queued(queued.number, rest)
-        more.is_rest = True
-        more.before = queued.before + (0 if queued.writer is None else queued.writer.length)
-        return more
-
-    def _late_rest(self, key: Hashable, queued: _Queued, final: AnyPart | None) -> bytes:
-        """Write the rest of the final text of a part whose block is closed."""
-        writer = queued.writer
-        if final is not None and type(final) is not type(queued.part):
-            self._lose(queued, CORRECTED)
-            return b""
-        if writer is None or not isinstance(final, (Text, Thinking)):
-            return b""
-        more = final.text[queued.before + writer.length :]
-        return self.grow(key, PartDelta(0, more)) if more else b""
-
-    def _report_late_citations(self, queued: _Queued, final: AnyPart | None) -> None:
-        if isinstance(final, Text) and isinstance(queued.writer, TextWriter):
-            self._lose_citations(queued, final.citations[queued.writer.cited :])
-
-    def _lose_citations(self, queued: _Queued, citations: tuple[Citation, ...]) -> None:
-        """Report citations for a closed block as lost."""
-        if isinstance(queued.writer, TextWriter) and queued.writer.cite(citations):
-            self._lose(queued, "citations received after the end of their text are left out")
-
-    def _lose(self, queued: _Queued, reason: str) -> None:
-        self._writing.part = queued.number
-        self._writing.lose_here(reason)

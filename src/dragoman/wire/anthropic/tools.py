@@ -9,8 +9,7 @@ from typing import Any, Literal
 from dragoman.model.frozen import EMPTY, thaw
 from dragoman.model.requests import AnyTool, Request
 from dragoman.model.tools import ServerTool, ToolChoice, ToolDefinition, make_definition
-from dragoman.wire.anthropic.dialect import NAME, ORIGIN, TARGET, Block, is_own
-from dragoman.wire.anthropic.rules_view import View
+from dragoman.wire.anthropic.dialect import NAME, ORIGIN, Block, is_own
 from dragoman.wire.anthropic.tables import CACHE, read_cache, write_cache
 from dragoman.wire.anthropic.tools_provider import callers, callers_wire
 from dragoman.wire.call_ids import CallIds
@@ -18,7 +17,7 @@ from dragoman.wire.known_tools import KnownTools
 from dragoman.wire.overlay import overlay_of, with_overlay
 from dragoman.wire.overlay_edits import Places, with_digests, without_edited
 from dragoman.wire.reading import Reading
-from dragoman.wire.rows import FLAG, OBJECT, TEXTS, Row, Shape, Value
+from dragoman.wire.rows import FLAG, OBJECT, TEXTS, Row, Shape
 from dragoman.wire.schemas import PLAIN, Projection, Weight, projected
 from dragoman.wire.schemas.profiles import ANNOTATIONS, CORE, FORMATS, REFERENCES, SCALARS, Profile
 from dragoman.wire.schemas.request_schemas import Profiles
@@ -26,16 +25,17 @@ from dragoman.wire.settings_table import flag, text
 from dragoman.wire.target import Target
 from dragoman.wire.tolerance import is_odd_tool, odd_tool, payload_of
 from dragoman.wire.tool_offers import ToolChange, ToolOffers
+from dragoman.wire.violations import field
 from dragoman.wire.writing import Writing
 
 _CHOICE: Places = {"name": "", "disable_parallel_tool_use": ""}
-_MODES: dict[str, Literal["auto", "none", "required", "named"]] = {
+MODES: dict[str, Literal["auto", "none", "required", "named"]] = {
     "auto": "auto",
     "any": "required",
     "tool": "named",
     "none": "none",
 }
-_KINDS = {mode: kind for kind, mode in _MODES.items()}
+_KINDS = {mode: kind for kind, mode in MODES.items()}
 _CUSTOM = "custom"  # the optional type of a client tool
 
 
@@ -44,7 +44,7 @@ _CUSTOM = "custom"  # the optional type of a client tool
 
 def decode_tools(wire: Any) -> tuple[AnyTool, ...]:
     """Decode the tools of a request; anything but a list stays in the extras."""
-    return _known.read(wire) if isinstance(wire, list) else ()
+    return known_tools.read(wire) if isinstance(wire, list) else ()
 
 
 def encode_tools(request: Request, body: Block, writing: Writing) -> list[Any]:
@@ -80,16 +80,17 @@ def _made_tool(name: str, **fields: Any) -> ToolDefinition:
     return make_definition(name, origin=ORIGIN, **fields)
 
 
+_CALLERS = TEXTS._replace(read=callers, write=callers_wire, exact=False)
 TOOL = Shape(
     NAME, None, ToolDefinition,
     Row("name", "name", is_required=True), Row("description", "description"),
     Row("input_schema", "parameters", OBJECT), Row("strict", "strict", FLAG), CACHE,
     Row("defer_loading", "defer_loading", FLAG),
-    Row("allowed_callers", "allowed_callers", Value(TEXTS.test, callers, callers_wire)),
+    Row("allowed_callers", "allowed_callers", _CALLERS),
     make=_made_tool,
 )  # fmt: skip
 _READING = Reading(ORIGIN, CallIds())
-_known = KnownTools(_decode_tool)
+known_tools = KnownTools(_decode_tool)
 
 
 def _encode_tool(
@@ -148,7 +149,7 @@ def _encode_server_tool(tool: ServerTool) -> Any:
 def decode_tool_choice(wire: Any) -> ToolChoice | None:
     """Decode `tool_choice`; None if unknown (then it stays in the request's extras)."""
     kind = text(wire.get("type")) if isinstance(wire, dict) else None
-    mode = _MODES.get(kind or "")
+    mode = MODES.get(kind or "")
     names = (wire["name"],) if mode == "named" and type(wire.get("name")) is str else ()
     if mode is None or (mode == "named" and not names):
         return None
@@ -217,6 +218,14 @@ MAX_OPTIONAL = ANTHROPIC_STRICT.max_optional or 0
 MAX_UNIONS = ANTHROPIC_STRICT.max_unions or 0
 
 
+def output_schema(body: Mapping[str, Any]) -> tuple[str, object]:
+    """The output schema with its path; it was in another field originally."""
+    place = "output_format"
+    if field(field(body, "output_config"), "format").get("schema") is not None:
+        body, place = field(body, "output_config"), "output_config.format"
+    return f"{place}.schema", field(body, place.rpartition(".")[2]).get("schema")
+
+
 class StrictSchemaLimits:
     """Tracks the limits on strict schemas, which apply to a request as a whole.
 
@@ -245,7 +254,7 @@ class StrictSchemaLimits:
         return None
 
     def _reserve(self) -> None:
-        _, answer = View(self._body, TARGET).output_schema
+        _, answer = output_schema(self._body)
         if isinstance(answer, Mapping):
             self._count(0, projected(answer, PLAIN).weight)
         for tool in self._tools:

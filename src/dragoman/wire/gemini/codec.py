@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 from dragoman.wire.codec import Codec, Functions, on_use
 from dragoman.wire.context import Context
 from dragoman.wire.gemini.dialect import DESCRIPTION, STATE_FIELDS, TARGET
-from dragoman.wire.gemini.request import PLACES, decode_request, encode_request
+from dragoman.wire.gemini.request import decode_request, encode_request
 from dragoman.wire.gemini.request_repairs import STEPS
+from dragoman.wire.gemini.settings import SETTINGS
+from dragoman.wire.gemini.tables import PARTS
 from dragoman.wire.gemini.tools_schemas import GEMINI_JSON_SCHEMA, GEMINI_OUTPUT, GEMINI_PARAMETERS
 from dragoman.wire.streams import StreamEncoder as AnyEncoder
 
@@ -46,9 +48,11 @@ DIALECT = Gemini(
         encode_error=on_use(f"{_HOME}.response_errors", "encode_error"),
         rulebook=f"{_HOME}.rules",
         steps=STEPS,
-        places=PLACES,
+        places=SETTINGS.places,
+        unsupported=PARTS.unsupported,
         further_fields=frozenset({"content", "requests", "generateContentRequest"}),
         front_form=f"{_HOME}.response_front",
+        plain=f"{_HOME}.plain",
         lane=f"{_HOME}.lane",
     ),
     state_fields=STATE_FIELDS,

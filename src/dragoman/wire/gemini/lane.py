@@ -11,7 +11,7 @@ from msgspec.json import Decoder
 from dragoman.wire.call_ids import CallIds
 from dragoman.wire.envelope import PREFIX
 from dragoman.wire.gemini.dialect import SENTINEL, STAND_INS
-from dragoman.wire.gemini.tools_calls import holds_references
+from dragoman.wire.gemini.tables import holds_references
 from dragoman.wire.lane.attachments import attachment, inlined, linked
 from dragoman.wire.lane.plain import (
     ATTACHED,

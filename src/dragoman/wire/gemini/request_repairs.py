@@ -10,9 +10,9 @@ from dragoman.model.roles import Role
 from dragoman.model.tools import ServerTool, ToolCall, ToolDefinition, ToolResult
 from dragoman.wire.fitting.settings import sampling_within
 from dragoman.wire.fitting.steps import Step
-from dragoman.wire.gemini.content import FOREIGN_SIGNATURE
 from dragoman.wire.gemini.dialect import NAME, ORIGIN, RANGES, SENTINEL, SIGNATURE
 from dragoman.wire.gemini.request import is_instruction
+from dragoman.wire.gemini.tables import FOREIGN_SIGNATURE
 from dragoman.wire.losses import Loss, Note, Repair
 from dragoman.wire.overlay import fields_of
 from dragoman.wire.target import Target

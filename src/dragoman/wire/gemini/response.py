@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from dragoman.model.content import AnyPart
 from dragoman.model.derived_ids import Identity, response_identity
 from dragoman.model.events import ChoiceFinish, ResponseStart
-from dragoman.model.frozen import EMPTY, FrozenDict, FrozenList
+from dragoman.model.frozen import EMPTY
 from dragoman.model.messages import make_message
 from dragoman.model.parts import Origin
 from dragoman.model.responses import Choice, Response
@@ -21,34 +21,31 @@ from dragoman.wire.call_ids import CallIds
 from dragoman.wire.cut_calls import begin_choice, finish_beside
 from dragoman.wire.dialect import Body
 from dragoman.wire.encoded import Encoded
-from dragoman.wire.gemini.content_media import decode_citations, encode_citations
+from dragoman.wire.gemini.citations import decode_citations, encode_citations
 from dragoman.wire.gemini.dialect import NAME, Writing, snake_names
 from dragoman.wire.gemini.request import NO_SPEAKER_NAME, Content, decode_content, encode_content
 from dragoman.wire.json_values import is_object, parsed, want
 from dragoman.wire.logprobs import as_candidates, lost, tokens_of
-from dragoman.wire.overlay import Overlay, fields_of, note_of, with_guesses, with_note, with_overlay
+from dragoman.wire.overlay import (
+    Overlay,
+    fields_of,
+    merged,
+    note_of,
+    with_guesses,
+    with_note,
+    with_overlay,
+)
 from dragoman.wire.reading import Reading
+from dragoman.wire.rows import SILENT, TEXT, Row, Shape, Value
 from dragoman.wire.settings_table import text
 from dragoman.wire.usage_details import UsageDetails
 
 # --- `usageMetadata`: prompt tokens include cached ones, candidate tokens exclude thinking (W98)
 
 _PROMPT, _TOOL_USE = "promptTokenCount", "toolUsePromptTokenCount"
-_TOTAL = "totalTokenCount"
-_USAGE_NAMES = snake_names(
-    _PROMPT, "candidatesTokenCount", "cachedContentTokenCount", "thoughtsTokenCount",
-    _TOOL_USE, _TOTAL,
-)  # fmt: skip
-_COUNTS = frozenset(_USAGE_NAMES.values())
-_DETAILS = frozenset({
-    "promptTokensDetails", "candidatesTokensDetails", "cacheTokensDetails",
-    "toolUsePromptTokensDetails",
-})  # fmt: skip
-_WORDS = frozenset({"serviceTier", "trafficType"})
-_PAIR = 2  # fields: modality and tokenCount
-_LARGE = 2**63  # values from here on need checks before freezing
-
-
+_CACHED, _OUTPUT = "cachedContentTokenCount", "candidatesTokenCount"
+_THINKING, _TOTAL = "thoughtsTokenCount", "totalTokenCount"
+_USAGE_NAMES = snake_names(_PROMPT, _OUTPUT, _CACHED, _THINKING, _TOOL_USE, _TOTAL)
 DETAILS = UsageDetails(
     NAME,
     {
@@ -65,84 +62,43 @@ def decode_usage(wire: Any) -> Usage | None:
     """Decode token counts to non-overlapping counts; None if there are none."""
     if not is_object(wire):
         return None
-    if (plain := _decode_plain(wire)) is not None:
-        return DETAILS.taken(plain)
     kept = Overlay(NAME)
-    counts = kept.renamed(wire, _USAGE_NAMES)
-    numbers = {key: value for key, value in counts.items() if type(value) is int and value >= 0}
-    usage = _counted(numbers, EMPTY)
-    rebuilt = encode_usage(usage)
-    if _TOOL_USE in numbers and 0 <= numbers[_TOOL_USE] <= usage.total_input:
-        rebuilt[_PROMPT] = usage.total_input - numbers[_TOOL_USE]
-        rebuilt = {key: value for key, value in rebuilt.items() if value}
-    kept.compare(counts, rebuilt)
+    named = kept.renamed(wire, _USAGE_NAMES)
+    counts = {key: value for key, value in named.items() if type(value) is int and value >= 0}
+    beside = counts.get(_TOOL_USE, 0)
+    prompt = counts.get(_PROMPT, 0) + beside
+    cached = min(counts.get(_CACHED, 0), prompt)
+    usage = Usage(
+        input=prompt - cached,
+        output=counts.get(_OUTPUT, 0),
+        cache_read=cached,
+        thinking=counts.get(_THINKING, 0),
+        reported_total=counts.get(_TOTAL),
+    )
+    kept.compare(named, _counts(usage, beside))
     extras = kept.extras()
     return DETAILS.taken(usage.replace(extras=extras)) if extras else usage
 
 
-def _decode_plain(wire: dict[str, Any]) -> Usage | None:
-    """Decode the usual object: counts that we would encode the same way, and modality details.
-
-    None if there is more to it. `decode_usage` gives the same result in five times the time: it
-    encodes the object to compare it, and creates the usage twice.
-    """
-    if _TOTAL not in wire or _PROMPT not in wire:
-        return None
-    left: dict[str, Any] = {}
-    for key, value in wire.items():
-        if key in _COUNTS:
-            if type(value) is not int or value <= 0:
-                return None
-            if key == _TOOL_USE:
-                left[key] = value
-        elif key in _DETAILS and type(value) is list and all(map(_is_detail, value)):
-            left[key] = FrozenList(map(FrozenDict, value))
-        elif key in _WORDS and type(value) is str:
-            left[key] = value
-        else:
-            return None
-    if wire.get("cachedContentTokenCount", 0) > wire[_PROMPT]:
-        return None
-    return _counted(wire, FrozenDict({NAME: FrozenDict(left)}) if left else EMPTY)
-
-
-def _is_detail(wire: Any) -> bool:
-    if type(wire) is not dict or len(wire) != _PAIR or type(wire.get("modality")) is not str:
-        return False
-    count = wire.get("tokenCount")
-    return type(count) is int and 0 <= count < _LARGE
-
-
-def _counted(counts: dict[str, int], extras: FrozenDict) -> Usage:
-    get = counts.get
-    prompt = get(_PROMPT, 0) + get(_TOOL_USE, 0)
-    cached = min(get("cachedContentTokenCount", 0), prompt)
-    return Usage(
-        input=prompt - cached,
-        output=get("candidatesTokenCount", 0),
-        cache_read=cached,
-        thinking=get("thoughtsTokenCount", 0),
-        reported_total=get(_TOTAL),
-        extras=extras,
-    )
+def _counts(usage: Usage, beside: int) -> dict[str, int]:
+    """The counts on the wire; zeros are omitted, as in the API."""
+    counts = {
+        _PROMPT: usage.total_input - beside,  # tokens from built-in tools are counted separately
+        _CACHED: usage.cache_read,
+        _OUTPUT: usage.output,
+        _THINKING: usage.thinking,
+        _TOTAL: usage.total,
+    }
+    return {key: count for key, count in counts.items() if count}
 
 
 def encode_usage(usage: Usage) -> dict[str, Any]:
-    """Encode token counts; zeros are omitted, as in the API."""
+    """Encode token counts."""
     usage = DETAILS.put(usage)
     beside = fields_of(usage.extras, NAME).get(_TOOL_USE)
-    prompt = usage.total_input
-    if type(beside) is int and 0 <= beside <= prompt:
-        prompt -= beside  # tokens from built-in tools are counted separately
-    counts = {
-        _PROMPT: prompt,
-        "cachedContentTokenCount": usage.cache_read,
-        "candidatesTokenCount": usage.output,
-        "thoughtsTokenCount": usage.thinking,
-        _TOTAL: usage.total,
-    }
-    body = {key: count for key, count in counts.items() if count}
-    return with_overlay(body, usage.extras, NAME) if usage.extras else body
+    if type(beside) is not int or not 0 <= beside <= usage.total_input:
+        beside = 0
+    return with_overlay(_counts(usage, beside), usage.extras, NAME)
 
 
 # --- finish reasons: `STOP` also means tool calls; failures are separate (W88)
@@ -217,7 +173,29 @@ def is_own(origin: Origin | None) -> bool:
 
 # --- whole responses
 
-HEAD_NAMES = snake_names("responseId", "modelVersion", "createTime", "usageMetadata")
+
+def decode_time(wire: Any) -> float | None:
+    """Decode `createTime`; None if it is not a valid time."""
+    if type(wire) is not str:
+        return None
+    try:
+        moment = datetime.fromisoformat(wire)
+        return moment.timestamp() if moment.tzinfo is not None else None
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+@lru_cache(maxsize=256)  # a stream repeats it
+def encode_time(created_at: float) -> str | None:
+    """Encode a time as `createTime`."""
+    try:
+        moment = datetime.fromtimestamp(created_at, UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
+    return moment.replace(tzinfo=None).isoformat() + "Z"
+
+
+_USAGE, _USAGE_NAME = "usageMetadata", snake_names("usageMetadata")
 CANDIDATE_NAMES = snake_names(
     "finishReason", "logprobsResult", "groundingMetadata", "citationMetadata"
 )
@@ -231,47 +209,46 @@ BLOCKED = "blocked"
 
 def decode_response(body: Body) -> Response:
     """Decode a response; for a blocked prompt, an empty choice with that finish reason is added."""
-    kept = Overlay(NAME)
-    wire = kept.renamed(dict(parsed(body, NAME)), HEAD_NAMES)
-    head, usage = decode_head(wire), decode_usage(wire.get("usageMetadata"))
+    wire = dict(parsed(body, NAME))
+    items = [] if wire.get("candidates") is None else want(wire, "candidates", list, NAME, "$")
+    usage = decode_usage(wire.get(_USAGE, wire.get("usage_metadata")))
+    unread = {"candidates"} if items else set[str]()
+    head = decode_head(wire, unread if usage is None else unread | {_USAGE})
     origin = origin_of(head)
     identity = response_identity(head.id, head.created_at, head.model)
-    items = [] if wire.get("candidates") is None else want(wire, "candidates", list, NAME, "$")
     choices = tuple([_decode_candidate(item, n, identity, origin) for n, item in enumerate(items)])
-    left = {key: value for key, value in wire.items() if key != "candidates" or not choices}
     if not choices and (blocked := decode_blocked(wire, origin)) is not None:
         choices = (blocked,)
-    if usage is not None:
-        del left["usageMetadata"]
-        if len(choices) == 1:
-            only = choices[0]
-            choices = (only.replace(message=only.message.replace(usage=usage.counts)),)
-    kept.compare(left, encode_head(head))
-    return Response(
-        choices=choices,
-        usage=usage,
-        model=head.model,
-        id=head.id,
-        created_at=head.created_at,
-        extras=kept.extras(),
-    )
+    if usage is not None and len(choices) == 1:
+        only = choices[0]
+        choices = (only.replace(message=only.message.replace(usage=usage.counts)),)
+    return head.replace_unchecked(choices=choices, usage=usage)
 
 
-class Head(NamedTuple):
-    """The decoded fields of a response except candidates and usage."""
-
-    id: str | None
-    model: str | None
-    created_at: float | None
-
-
-def decode_head(wire: dict[str, Any]) -> Head:
-    """Decode everything except candidates and usage."""
-    time = decode_time(wire.get("createTime"))
-    return Head(text(wire.get("responseId")), text(wire.get("modelVersion")), time)
+_TIME = Value(TEXT.test, decode_time, encode_time, "a time")
+HEAD = Shape(
+    NAME, None, Response,
+    Row("modelVersion", "model"), Row("responseId", "id"), Row("createTime", "created_at", _TIME),
+    twins=True,
+)  # fmt: skip
+"""Everything except candidates and usage."""
 
 
-def origin_of(head: Head) -> Origin:
+def decode_head(wire: dict[str, Any], unread: Container[str]) -> Response:
+    """A response without candidates and usage; of what is `unread`, only the spelling is kept."""
+    kept = Overlay(NAME)
+    wire = kept.renamed(wire, _USAGE_NAME)
+    head: Any = HEAD.read({key: wire[key] for key in wire if key not in unread}, SILENT)
+    extras = kept.extras()
+    return head.replace_unchecked(extras=merged(head.extras, extras)) if extras else head  # type: ignore[no-any-return]
+
+
+def encode_head(known: Response | ResponseStart) -> dict[str, Any]:
+    """Encode everything except candidates and usage."""
+    return HEAD.body(known, SILENT)
+
+
+def origin_of(head: Response) -> Origin:
     """The origin of the parts of a response."""
     return Origin(dialect=NAME, model=head.model, response_id=head.id)
 
@@ -309,18 +286,6 @@ def encode_response(response: Response) -> Encoded:
         body["usageMetadata"] = encode_usage(response.usage)
     return Encoded(with_overlay(body, response.extras, NAME), losses=tuple(writing.losses),
                    repairs=tuple(writing.repairs))  # fmt: skip
-
-
-def encode_head(known: Head | Response | ResponseStart) -> dict[str, Any]:
-    """Encode everything except candidates and usage."""
-    head: dict[str, Any] = {}
-    if known.model is not None:
-        head["modelVersion"] = known.model
-    if known.id is not None:
-        head["responseId"] = known.id
-    if known.created_at is not None and (created := encode_time(known.created_at)) is not None:
-        head["createTime"] = created
-    return head
 
 
 def _decode_candidate(wire: Any, position: int, identity: Identity, origin: Origin) -> Choice:
@@ -404,26 +369,3 @@ def lose_logprobs(end: End, position: int, writing: Writing, *, is_ours: bool) -
     if end.logprobs is not None and not is_ours:
         for loss in lost(tokens_of(end.logprobs), f"choices[{position}].logprobs"):
             writing.lose(loss.path, loss.reason)
-
-
-def decode_time(wire: Any) -> float | None:
-    """Decode `createTime`; None if it is not a valid time."""
-    if type(wire) is not str:
-        return None
-    try:
-        moment = datetime.fromisoformat(wire)
-        return moment.timestamp() if moment.tzinfo is not None else None
-    except (ValueError, OverflowError, OSError):
-        return None
-
-
-@lru_cache(maxsize=256)  # a stream repeats it
-def encode_time(created_at: float | None) -> str | None:
-    """Encode a time as `createTime`."""
-    if created_at is None:
-        return None
-    try:
-        moment = datetime.fromtimestamp(created_at, UTC)
-    except (ValueError, OverflowError, OSError):
-        return None
-    return moment.replace(tzinfo=None).isoformat() + "Z"

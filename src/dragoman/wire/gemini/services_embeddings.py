@@ -20,7 +20,6 @@ from dragoman.wire.embeddings import (
     parts_of,
 )
 from dragoman.wire.encoded import Encoded
-from dragoman.wire.gemini.content import decode_parts, encode_parts
 from dragoman.wire.gemini.dialect import (
     NAME,
     ORIGIN,
@@ -30,6 +29,7 @@ from dragoman.wire.gemini.dialect import (
     path_model,
     snake_names,
 )
+from dragoman.wire.gemini.tables import decode_parts, encode_parts
 from dragoman.wire.json_values import is_list, is_object
 from dragoman.wire.losses import Loss
 from dragoman.wire.overlay import extras_of, fields_of

@@ -1,93 +1,185 @@
-"""Settings (`generationConfig`): sampling, output format and thinking."""
+"""The settings of a request as rows, most in `generationConfig`; the output format by hand."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from dragoman.model.frozen import EMPTY
-from dragoman.model.requests import Output, Request, Sampling, ThinkingConfig
-from dragoman.wire.gemini.dialect import NAME, ORIGIN, Writing, snake_names
+from dragoman.model.requests import UNSAID, Output, Request, ThinkingConfig
+from dragoman.model.tools import ToolChoice
+from dragoman.wire.gemini.dialect import NAME, ORIGIN, TARGET, Writing
 from dragoman.wire.gemini.tools import OPENAPI, decode_schema, encode_schema, is_own, profiles_of
 from dragoman.wire.json_values import is_list, is_object
 from dragoman.wire.losses import NEAREST_EFFORT
 from dragoman.wire.overlay import Overlay, note_of, with_note
-from dragoman.wire.settings_table import (
-    decode_settings,
-    encode_settings,
-    flag,
-    number,
-    setting,
-    text,
-    texts,
-    whole,
-)
+from dragoman.wire.rows import FLAG, NUMBER, OBJECT, TEXT, TEXTS, WHOLE, Row, Value
+from dragoman.wire.settings_rows import Settings
+from dragoman.wire.shared_settings import tiers
 
+# --- thinking
 
-def _count(value: Any) -> int | None:
-    """An integer, which may be written as 40.0; the original form is compared later."""
-    return whole(int(value) if type(value) is float and value.is_integer() else value)
-
-
-_SAMPLING = (
-    setting("maxOutputTokens", "max_tokens", _count),
-    setting("topK", "top_k", _count),
-    setting("seed", "seed", _count),
-    setting("candidateCount", "choices", _count),
-    setting("logprobs", "top_logprobs", _count),
-    setting("temperature", "temperature", number),
-    setting("topP", "top_p", number),
-    setting("presencePenalty", "presence_penalty", number),
-    setting("frequencyPenalty", "frequency_penalty", number),
-    setting("stopSequences", "stop", texts),
-    setting("responseLogprobs", "logprobs", flag),
-)
-_OUTPUT = ("responseMimeType", "responseSchema", "responseJsonSchema", "responseFormat")
-_THINKING = ("includeThoughts", "thinkingBudget", "thinkingLevel")
-_NAMES = snake_names(*(key for key, _, _ in _SAMPLING), *_OUTPUT, "thinkingConfig",
-                     "responseModalities", "speechConfig")  # fmt: skip
-_THINKING_NAMES = snake_names(*_THINKING)
-GENERATION_CONFIG = {
-    **{key: f"sampling.{name}" for key, name, _ in _SAMPLING},
-    **dict.fromkeys(_OUTPUT, "output"),
-    "thinkingConfig": dict.fromkeys(_THINKING, "thinking"),
-}
-"""Request settings by wire field."""
 _LEVELS = frozenset({"minimal", "low", "medium", "high"})
-_JSON = "application/json"
-_JSON_NAMES = (_JSON, "APPLICATION_JSON")
 _DYNAMIC = -1  # the model decides
 _SWITCHES = {_DYNAMIC: True, 0: False}
 
 
-def decode_generation(wire: Any, kept: Overlay) -> dict[str, Any]:
-    """Decode `generationConfig` to request fields; unknown fields are kept."""
-    if not is_object(wire):
-        kept.fields["generationConfig"] = wire
-        return {}
-    config = kept.renamed(wire, _NAMES, "generationConfig")
-    thinking = config.get("thinkingConfig")
-    if is_object(thinking):
-        thinking = kept.renamed(thinking, _THINKING_NAMES, "generationConfig", "thinkingConfig")
-        config = {**config, "thinkingConfig": thinking}
-    sampled = decode_settings(config, _SAMPLING)
-    sampling = Sampling(**sampled)
-    output, thinking = _decode_output(config), _decode_thinking(thinking)
-    kept.compare(config, _encode_settings(sampling, output, thinking), "generationConfig")
-    fields: dict[str, Any] = {"output": output, "thinking": thinking}
-    return {**fields, "sampling": sampling} if sampled else fields
+def _whole(value: float) -> int | None:
+    """An integer, which may be written as 40.0."""
+    whole = int(value)
+    return whole if -(1 << 63) <= whole < 1 << 63 else None
 
 
-def encode_generation(request: Request, writing: Writing) -> dict[str, Any]:
-    """Encode `generationConfig`; empty if no settings are given."""
-    thinking, output = request.thinking, request.output
-    if thinking is not None and thinking.effort not in {None, "none", *_LEVELS}:
+_COUNT = Value("type(v) is int or type(v) is float and v.is_integer()", _whole, about=WHOLE.about)
+
+
+def _read_thinking(wire: dict[str, Any]) -> dict[str, Any]:
+    level, budget = wire.get("thinkingLevel"), wire.get("thinkingBudget")
+    visible = wire.get("includeThoughts")
+    effort = level.lower() if type(level) is str else None
+    budget = _whole(budget or 0) if _COUNT.passes(budget) else None
+    return {
+        "visible": visible if type(visible) is bool else None,
+        "effort": effort if effort in _LEVELS else None,
+        "budget": None if budget == _DYNAMIC else budget,
+        "enabled": None if budget is None else _SWITCHES.get(budget),
+    }
+
+
+def _write_thinking(thinking: ThinkingConfig, writing: Writing) -> dict[str, Any] | None:
+    effort = thinking.effort
+    if effort not in {None, "none", *_LEVELS}:
         writing.repair("thinking.effort", "W12", "retyped", NEAREST_EFFORT)
-    if thinking is not None:
-        writing.lose_summary(thinking)
-    if output is not None:
+    writing.lose_summary(thinking)
+    config: dict[str, Any] = {}
+    if thinking.is_shown is not None:
+        config["includeThoughts"] = thinking.is_shown
+    if thinking.enabled is False or effort == "none":
+        config["thinkingBudget"] = 0
+    elif thinking.budget is not None:
+        config["thinkingBudget"] = thinking.budget
+    elif thinking.enabled and effort is None:
+        config["thinkingBudget"] = _DYNAMIC
+    if effort is not None and effort != "none":
+        config["thinkingLevel"] = effort.upper() if effort in _LEVELS else "HIGH"
+    return config or None
+
+
+# --- tool choice: `toolConfig`
+
+# VALIDATED lets the model choose, and enforces the schemas of calls.
+_CHOICES: dict[str, Literal["auto", "none", "required"]] = {
+    "AUTO": "auto",
+    "VALIDATED": "auto",
+    "NONE": "none",
+    "ANY": "required",
+}
+_MODES = {"auto": "AUTO", "none": "NONE", "required": "ANY", "named": "ANY", "allowed": "ANY"}
+
+
+def _read_choice(wire: dict[str, Any]) -> ToolChoice | None:
+    mode, listed = wire.get("mode"), wire.get("allowedFunctionNames")
+    if type(mode) is not str or mode not in _CHOICES:
+        return None
+    names = tuple(listed or ()) if TEXTS.passes(listed) else ()
+    if not names or mode == "NONE":
+        return ToolChoice(_CHOICES[mode])
+    if mode == "ANY" and len(names) == 1:
+        return ToolChoice("named", names)
+    return ToolChoice("allowed", names, is_required=mode == "ANY")
+
+
+def _write_choice(choice: ToolChoice, writing: Writing) -> dict[str, Any]:
+    """Encode the choice; no choice needs no field (W99)."""
+    if choice.parallel is False:
+        writing.lose("tool_choice.parallel", "parallel tool calls can't be turned off")
+    # Names are only allowed with ANY and VALIDATED; the latter lets the model choose.
+    is_free = choice.mode == "allowed" and not choice.is_required
+    calling: dict[str, Any] = {"mode": "VALIDATED" if is_free else _MODES[choice.mode]}
+    if choice.mode in {"named", "allowed"}:
+        calling["allowedFunctionNames"] = list(choice.names)
+    return calling
+
+
+# --- all of them
+
+_G, _CALLING = "generationConfig.", "toolConfig.functionCallingConfig"
+_VOICE = f"{_G}speechConfig.voiceConfig.prebuiltVoiceConfig."
+_LABELS = OBJECT._replace(read=lambda labels: labels or None)
+_TIER = Value(
+    TEXT.test, *tiers(standard="standard", flex="flex", priority="priority"), about="a tier"
+)
+_MODALITIES = Value(
+    TEXTS.test,
+    lambda names: tuple([name.lower() for name in names]) or None,
+    lambda names: [name.upper() for name in names],
+    "a list of modalities",
+)
+_THINKING = ("includeThoughts", "thinkingBudget", "thinkingLevel")
+_OUTPUT = ("responseMimeType", "responseSchema", "responseJsonSchema", "responseFormat")
+SETTINGS = Settings(
+    Row(f"{_G}maxOutputTokens", "sampling.max_tokens", _COUNT),
+    Row(f"{_G}topK", "sampling.top_k", _COUNT),
+    Row(f"{_G}seed", "sampling.seed", _COUNT),
+    Row(f"{_G}candidateCount", "sampling.choices", _COUNT),
+    Row(f"{_G}logprobs", "sampling.top_logprobs", _COUNT),
+    Row(f"{_G}temperature", "sampling.temperature", NUMBER),
+    Row(f"{_G}topP", "sampling.top_p", NUMBER),
+    Row(f"{_G}presencePenalty", "sampling.presence_penalty", NUMBER),
+    Row(f"{_G}frequencyPenalty", "sampling.frequency_penalty", NUMBER),
+    Row(f"{_G}stopSequences", "sampling.stop", TEXTS),
+    Row(f"{_G}responseLogprobs", "sampling.logprobs", FLAG),
+    Row(
+        f"{_G}thinkingConfig",
+        "thinking",
+        Value(OBJECT.test, _read_thinking, _write_thinking),
+        reports=True,
+    ),
+    Row(f"{_G}responseModalities", "media.modalities", _MODALITIES, strict=True),
+    Row(f"{_VOICE}voiceName", "media.voice"),
+    Row("labels", "service.labels", _LABELS),
+    Row("serviceTier", "service.tier", _TIER, strict=True),
+    Row("cachedContent", "state.cached_content"),
+    Row("continuationToken", "state.continuation_token"),
+    Row("store", "state.store", FLAG),
+    Row(_CALLING, "tool_choice", Value(OBJECT.test, _read_choice, _write_choice), reports=True),
+    twins=True,
+    beside={
+        "model": "model",
+        "contents": "messages",
+        "systemInstruction.parts": "system",
+        "tools": "tools",
+        **dict.fromkeys((f"{_CALLING}.mode", f"{_CALLING}.allowedFunctionNames"), "tool_choice"),
+        **{f"{_G}{name}": "output" for name in _OUTPUT},
+        **{f"{_G}thinkingConfig.{name}": "thinking" for name in _THINKING},
+    },
+)
+
+
+def decode_settings(wire: dict[str, Any]) -> dict[str, Any]:
+    """The settings of a body, as fields of a request."""
+    fields, config = SETTINGS.read(wire), wire.get("generationConfig")
+    if fields["sampling"] is UNSAID:
+        del fields["sampling"]
+    output = _decode_output(config) if is_object(config) else None
+    return fields if output is None else {**fields, "output": output}
+
+
+def encode_settings(request: Request, writing: Writing | None = None) -> dict[str, Any]:
+    """The settings of a request as a body; without a writing, as they came."""
+    output = request.output
+    if output is not None and writing is not None:
         output = _fitted_output(output, writing)
-    return _encode_settings(request.sampling, output, thinking)
+    body = SETTINGS.write(request, writing or Writing(TARGET))
+    if output is not None:
+        body.setdefault("generationConfig", {}).update(_encode_output(output))
+    return body
+
+
+# --- the output format: several fields for one value
+
+_JSON = "application/json"
+_JSON_NAMES = (_JSON, "APPLICATION_JSON")
 
 
 def _fitted_output(output: Output, writing: Writing) -> Output:
@@ -103,17 +195,6 @@ def _fitted_output(output: Output, writing: Writing) -> Output:
         takes_json_schema = writing.target.schemas.takes_json_schema
         output = output.replace(extras=EMPTY if takes_json_schema else OPENAPI)
     return output.replace(schema=writing.schemas.labelled(schema, output))
-
-
-def _encode_settings(
-    sampling: Sampling, output: Output | None, thinking: ThinkingConfig | None
-) -> dict[str, Any]:
-    config = encode_settings(sampling, _SAMPLING)
-    if output is not None:
-        config |= _encode_output(output)
-    if thinking is not None and (wire := _encode_thinking(thinking)):
-        config["thinkingConfig"] = wire
-    return config
 
 
 def _decode_output(config: dict[str, Any]) -> Output | None:
@@ -170,31 +251,3 @@ def _encode_output(output: Output) -> dict[str, Any]:
     if isinstance(form, str):
         return wire | {"responseSchema": encode_schema(output.schema, form)}
     return wire | {"responseJsonSchema": output.schema}
-
-
-def _decode_thinking(wire: Any) -> ThinkingConfig | None:
-    if not is_object(wire):
-        return None
-    level, budget = text(wire.get("thinkingLevel")), _count(wire.get("thinkingBudget"))
-    effort = None if level is None else level.lower()
-    return ThinkingConfig(
-        visible=flag(wire.get("includeThoughts")),
-        effort=effort if effort in _LEVELS else None,
-        budget=None if budget == _DYNAMIC else budget,
-        enabled=None if budget is None else _SWITCHES.get(budget),
-    )
-
-
-def _encode_thinking(thinking: ThinkingConfig) -> dict[str, Any]:
-    config: dict[str, Any] = {}
-    if thinking.is_shown is not None:
-        config["includeThoughts"] = thinking.is_shown
-    if thinking.enabled is False or thinking.effort == "none":
-        config["thinkingBudget"] = 0
-    elif thinking.budget is not None:
-        config["thinkingBudget"] = thinking.budget
-    elif thinking.enabled and thinking.effort is None:
-        config["thinkingBudget"] = _DYNAMIC
-    if thinking.effort is not None and thinking.effort != "none":
-        config["thinkingLevel"] = thinking.effort.upper() if thinking.effort in _LEVELS else "HIGH"
-    return config

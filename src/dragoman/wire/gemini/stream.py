@@ -23,19 +23,13 @@ from dragoman.model.parts import Origin, Text, Thinking
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall
 from dragoman.wire.call_ids import CallIds
-from dragoman.wire.gemini.content import decode_part
 from dragoman.wire.gemini.dialect import NAME
 from dragoman.wire.gemini.request import decode_content
 from dragoman.wire.gemini.response import (
-    CANDIDATE_NAMES,
-    HEAD_NAMES,
     decode_blocked,
     decode_candidate,
-    decode_finish,
     decode_head,
     decode_usage,
-    encode_head,
-    has_calls,
     origin_of,
 )
 from dragoman.wire.gemini.response_errors import decode_stream_error
@@ -47,9 +41,9 @@ from dragoman.wire.gemini.stream_chunks import (
     call_in,
     is_piece,
 )
+from dragoman.wire.gemini.tables import decode_part
 from dragoman.wire.json_values import is_list, is_object
 from dragoman.wire.lane.templates import Growth, Noises
-from dragoman.wire.overlay import Overlay
 from dragoman.wire.reading import Reading
 from dragoman.wire.stream_decoding import Emit, FrameDecoder, PartEvents, Passing
 from dragoman.wire.tolerance import plain_text
@@ -202,20 +196,14 @@ class StreamDecoder(FrameDecoder[str | bytes]):
         candidate.take(wire)
 
 
-def _decode_start(head: dict[str, Any]) -> events.ResponseStart:
-    kept = Overlay(NAME)
-    wire = kept.renamed(head, HEAD_NAMES)
-    known = decode_head(wire)
-    rebuilt = encode_head(known)
-    if wire != rebuilt:
-        kept.compare(wire, rebuilt)
-        kept.fields.pop("usageMetadata", None)  # which only records the spelling
+def _decode_start(wire: dict[str, Any]) -> events.ResponseStart:
+    head = decode_head(wire, {"usageMetadata"})
     return events.ResponseStart(
-        id=known.id,
-        model=known.model,
-        created_at=known.created_at,
-        origin=origin_of(known),
-        extras=kept.extras(),
+        id=head.id,
+        model=head.model,
+        created_at=head.created_at,
+        origin=origin_of(head),
+        extras=head.extras,
     )
 
 
@@ -237,9 +225,6 @@ _CITED = frozenset({"citationMetadata", "citation_metadata"})  # emitted with th
 _PLAIN = 2  # fields: role and parts
 _PLAIN_CONTENT = frozenset({"role", "parts"})
 _PLAIN_FIELDS = frozenset({"content", "index"})
-_PLAIN_END = {"finishReason", "index"}
-# Other fields that are decoded to a choice; all remaining fields are kept unchanged.
-_CHOICE_FIELDS = frozenset({*CANDIDATE_NAMES, *CANDIDATE_NAMES.values()}) - _PLAIN_END
 _TEXT = Text("")
 _PCM = ("audio/l16", "audio/pcm")  # raw audio, whose pieces can be concatenated
 
@@ -300,7 +285,7 @@ class CandidateDecoder:
 
     def end(self) -> None:
         """End the candidate: only now it is certain that nothing follows the finish reason."""
-        finish = self._plain_finish() or self._full_finish()
+        finish = self._decoded_finish()
         if not self.is_finished:  # an interrupted part is not stopped
             self._settle_call()
             self.settle()
@@ -444,25 +429,7 @@ class CandidateDecoder:
 
     # --- the end
 
-    def _plain_finish(self) -> events.ChoiceFinish | None:
-        """The finish event of candidates without citations, as most are; None if there is more.
-
-        `_full_finish` gives the same result by way of a whole message and its choice.
-        """
-        wire = self._metadata.fields
-        word, index = wire.get("finishReason"), wire.get("index", self._number)
-        is_usual = type(word) is str and type(index) is int and index == self._number
-        if not is_usual or self._content != _MODEL or not _CHOICE_FIELDS.isdisjoint(wire):
-            return None
-        finish, _ = decode_finish(word, has_calls(self._parts))
-        if finish is None:
-            return None
-        kept = Overlay(NAME, {key: wire[key] for key in wire if key not in _PLAIN_END})
-        if "index" not in wire:
-            kept.absent(("index",), self._number)
-        return events.ChoiceFinish(finish, word, self._number, None, kept.extras())
-
-    def _full_finish(self) -> events.ChoiceFinish | None:
+    def _decoded_finish(self) -> events.ChoiceFinish | None:
         """The finish event decoded like a whole response; also emits the citations of texts."""
         content = (_ASSISTANT, tuple(self._parts), self._content_extras())
         wire = self._metadata.fields

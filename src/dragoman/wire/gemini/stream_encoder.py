@@ -15,7 +15,6 @@ from dragoman.model.parts import Citation, Refusal, Text, Thinking
 from dragoman.model.tools import ToolCall, ToolCallDelta, make_call
 from dragoman.model.usage import FinishReason
 from dragoman.wire.cut_calls import cut_finish
-from dragoman.wire.gemini.content import encode_part
 from dragoman.wire.gemini.dialect import NAME, Writing
 from dragoman.wire.gemini.response import (
     BLOCKED,
@@ -28,6 +27,7 @@ from dragoman.wire.gemini.response import (
 )
 from dragoman.wire.gemini.response_errors import encode_stream_error
 from dragoman.wire.gemini.stream_chunks import ChunkWriter, Form, escape_separators
+from dragoman.wire.gemini.tables import encode_part
 from dragoman.wire.lane.flows import MARK, NO_BYTES, Flow, Writer, around_mark
 from dragoman.wire.losses import Loss
 from dragoman.wire.overlay import note_of, with_overlay

@@ -1,4 +1,4 @@
-"""Tool definitions, their schemas, and tool choice (`toolConfig`)."""
+"""Tool definitions and their schemas."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ from typing import Any, Literal
 
 from dragoman.model.frozen import EMPTY, FrozenDict, freeze_mapping
 from dragoman.model.requests import AnyTool, Output
-from dragoman.model.tools import ServerTool, ToolChoice, ToolDefinition, make_definition
-from dragoman.wire.gemini.dialect import NAME, ORIGIN, Writing, camel_case, snake_names
+from dragoman.model.tools import ServerTool, ToolDefinition, make_definition
+from dragoman.wire.call_ids import CallIds
+from dragoman.wire.gemini.dialect import NAME, ORIGIN, Writing, camel_case
 from dragoman.wire.gemini.tools_schemas import GEMINI_JSON_SCHEMA, GEMINI_OUTPUT, GEMINI_PARAMETERS
 from dragoman.wire.json_values import is_list, is_object
-from dragoman.wire.overlay import Overlay, note_of, with_note, with_overlay
+from dragoman.wire.overlay import Overlay, note_of, with_note
+from dragoman.wire.reading import Reading
+from dragoman.wire.rows import OBJECT, SILENT, Row, Shape, Value
 from dragoman.wire.schemas import Profiles
-from dragoman.wire.settings_table import texts
 from dragoman.wire.target import Target
 from dragoman.wire.tolerance import is_odd_tool, odd_tool, payload_of
 
@@ -122,8 +124,8 @@ def _within(key: str, value: Any, convert: Callable[[Mapping[str, Any]], dict[st
 
 _DECLARATIONS = "functionDeclarations"
 _MCP = "mcpServers"  # a list, each entry of which is a tool
-_NAMES = snake_names("parametersJsonSchema", "responseJsonSchema")
 
+_NOTHING = (None, ())
 _LAYOUT = "tools"
 """The note for an unusual grouping of tools into objects: for each object the name of its
 declarations field and their `count`, its `servers` and the `rest`."""
@@ -171,6 +173,9 @@ def _is_usable(tool: AnyTool, index: int, writing: Writing) -> bool:
         writing.lose(f"tools[{index}].cache", "cache hints are not supported on tools")
     if isinstance(tool, ToolDefinition) and tool.strict and is_own(tool):
         writing.lose(f"tools[{index}].strict", "strict mode is not supported for single tools")
+    for name in ("defer_loading", "allowed_callers") if isinstance(tool, ToolDefinition) else ():
+        if getattr(tool, name) not in _NOTHING:
+            writing.lose(f"tools[{index}].{name}", "this setting is not supported")
     return True
 
 
@@ -203,7 +208,7 @@ def _decode_tool(wire: Any, tools: list[AnyTool]) -> dict[str, Any]:
     if is_odd or (others and not servers and not declared):
         tools.append(odd_tool(wire, NAME))
         return _entry_of(tools[-1:])
-    tools.extend(map(decode_declaration, declared or ()))
+    tools.extend(map(_decode_declaration, declared or ()))
     tools.extend(ServerTool(camel_case(name), NAME, payload) for name, payload in servers)
     entry = {} if declared is None else {"declarations": key, "count": len(declared)}
     names = [name for name, _ in servers]
@@ -232,7 +237,7 @@ def _encode_tool(tools: list[AnyTool], entry: Mapping[str, Any]) -> Any:
     body: dict[str, Any] = dict(rest) if is_object(rest) else {}
     if "declarations" in entry:
         body[str(entry["declarations"])] = [
-            encode_declaration(tool) for tool in tools if isinstance(tool, ToolDefinition)
+            DECLARATION.write(tool, SILENT) for tool in tools if isinstance(tool, ToolDefinition)
         ]
     servers = [tool for tool in tools if isinstance(tool, ServerTool)]
     for name, tool in zip(entry.get("servers", ()), servers, strict=True):
@@ -291,97 +296,46 @@ def _server_name(tool: AnyTool) -> str | None:
     return tool.name if isinstance(tool, ServerTool) else None
 
 
-def decode_declaration(wire: dict[str, Any]) -> ToolDefinition:
-    """Decode a function declaration."""
-    kept = Overlay(NAME)
-    fields = kept.renamed(wire, _NAMES)
-    name, description = fields["name"], fields.get("description")
-    schema, openapi = fields.get("parametersJsonSchema"), fields.get("parameters")
-    if not is_object(schema):
-        schema = None
-        if is_object(openapi):
-            schema, form = decode_schema(openapi)
-            kept.note("openapi", form)
-    tool = make_definition(
-        name,
-        description if type(description) is str else None,
-        schema,
-        origin=ORIGIN,
-        extras=kept.extras(),
-    )
-    kept.compare(fields, encode_declaration(tool, as_came=False))
-    return tool.replace(extras=kept.extras())
+def _read_openapi(wire: dict[str, Any]) -> dict[str, Any]:
+    return {"openapi": decode_schema(wire)}
 
 
-def encode_declaration(tool: ToolDefinition, *, as_came: bool = True) -> dict[str, Any]:
-    """Encode a function declaration; JSON Schema has a separate, more capable field (W93)."""
-    body: dict[str, Any] = {"name": tool.name}
-    if tool.description is not None:
-        body["description"] = tool.description
-    if tool.parameters is not None:
-        form = note_of(tool.extras, NAME, "openapi")
-        if isinstance(form, str):
-            body["parameters"] = encode_schema(tool.parameters, form)
-        else:
-            body["parametersJsonSchema"] = tool.parameters
-    return with_overlay(body, tool.extras, NAME) if as_came and tool.extras else body
+def _write_openapi(tool: ToolDefinition) -> Mapping[str, Any] | None:
+    form = note_of(tool.extras, NAME, "openapi")
+    is_openapi = isinstance(form, str) and tool.parameters is not None
+    return encode_schema(tool.parameters or EMPTY, str(form)) if is_openapi else None
 
 
-# --- tool choice: `toolConfig`
-
-_CONFIG_NAMES = snake_names("functionCallingConfig")
-_CALLING_NAMES = snake_names("allowedFunctionNames")
-TOOL_CONFIG = {
-    "functionCallingConfig": {"mode": "tool_choice", "allowedFunctionNames": "tool_choice"}
-}
-"""Request fields by wire field."""
-# VALIDATED lets the model choose, and enforces the schemas of calls.
-_CHOICES: dict[str, Literal["auto", "none", "required"]] = {
-    "AUTO": "auto",
-    "VALIDATED": "auto",
-    "NONE": "none",
-    "ANY": "required",
-}
-_MODES = {"auto": "AUTO", "none": "NONE", "required": "ANY", "named": "ANY", "allowed": "ANY"}
+def _write_json_schema(tool: ToolDefinition) -> Mapping[str, Any] | None:
+    """JSON Schema has a separate, more capable field (W93)."""
+    form = note_of(tool.extras, NAME, "openapi")
+    return None if isinstance(form, str) else tool.parameters
 
 
-def decode_choice(wire: Any, kept: Overlay) -> ToolChoice | None:
-    """Decode `toolConfig`; unknown fields are kept."""
-    if not is_object(wire):
-        kept.fields["toolConfig"] = wire
-        return None
-    config = kept.renamed(wire, _CONFIG_NAMES, "toolConfig")
-    calling = config.get("functionCallingConfig")
-    choice = None
-    if is_object(calling):
-        path = ("toolConfig", "functionCallingConfig")
-        calling = kept.renamed(calling, _CALLING_NAMES, *path)
-        config = {**config, "functionCallingConfig": calling}
-        choice = _decode_calling(calling)
-    kept.compare(config, encode_choice(choice), "toolConfig")
-    return choice
+def _made_declaration(
+    name: str,
+    parameters: Mapping[str, Any] | None = None,
+    openapi: tuple[FrozenDict, Form] | None = None,
+    **fields: Any,
+) -> ToolDefinition:
+    extras = EMPTY
+    if parameters is None and openapi is not None:
+        parameters, form = openapi
+        extras = with_note(EMPTY, NAME, "openapi", form)
+    return make_definition(name, parameters=parameters, origin=ORIGIN, extras=extras, **fields)
 
 
-def encode_choice(choice: ToolChoice | None, writing: Writing | None = None) -> dict[str, Any]:
-    """Encode `toolConfig`; empty if there is no choice (W99)."""
-    if choice is None:
-        return {}
-    if writing is not None and choice.parallel is False:
-        writing.lose("tool_choice.parallel", "parallel tool calls can't be turned off")
-    # Names are only allowed with ANY and VALIDATED; the latter lets the model choose.
-    is_free = choice.mode == "allowed" and not choice.is_required
-    calling: dict[str, Any] = {"mode": "VALIDATED" if is_free else _MODES[choice.mode]}
-    if choice.mode in {"named", "allowed"}:
-        calling["allowedFunctionNames"] = list(choice.names)
-    return {"functionCallingConfig": calling}
+DECLARATION = Shape(
+    NAME, None, ToolDefinition,
+    Row("name", "name", is_required=True), Row("description", "description"),
+    Row("parametersJsonSchema", "parameters",
+        OBJECT._replace(write=_write_json_schema, exact=True), takes_owner=True),
+    Row("parameters", "", Value(OBJECT.test, _read_openapi, _write_openapi, "an OpenAPI schema")),
+    Row("responseJsonSchema", "output_schema", OBJECT),
+    make=_made_declaration, twins=True,
+)  # fmt: skip
+_READING = Reading(ORIGIN, CallIds())
 
 
-def _decode_calling(wire: dict[str, Any]) -> ToolChoice | None:
-    mode, names = wire.get("mode"), texts(wire.get("allowedFunctionNames"))
-    if type(mode) is not str or mode not in _CHOICES:
-        return None
-    if not names or mode == "NONE":
-        return ToolChoice(_CHOICES[mode])
-    if mode == "ANY" and len(names) == 1:
-        return ToolChoice("named", names)
-    return ToolChoice("allowed", names, is_required=mode == "ANY")
+def _decode_declaration(wire: dict[str, Any]) -> ToolDefinition:
+    return DECLARATION.read(wire, _READING)  # type: ignore[return-value]  # it has a name

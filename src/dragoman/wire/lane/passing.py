@@ -13,9 +13,10 @@ from functools import cache
 from typing import Any
 
 from dragoman.errors import DragomanError
-from dragoman.model.events import StreamError
+from dragoman.model.events import ChoiceFinish, ResponseStart, StreamError
 from dragoman.model.responses import Response
 from dragoman.model.usage import FinishReason, Usage
+from dragoman.wire.answer_errors import error_in
 from dragoman.wire.dialect import Dialect, dialect
 from dragoman.wire.framing import CR, MAX_FRAME
 from dragoman.wire.stream_decoding import Passing
@@ -23,6 +24,7 @@ from dragoman.wire.stream_decoding import Passing
 Literals = tuple[bytes, ...]
 Patterns = tuple[re.Pattern[bytes], ...]
 
+_HOLDERS = (ResponseStart, ChoiceFinish)
 _LONGEST_END = 3  # bytes
 
 
@@ -175,7 +177,11 @@ class PassingStream:
         except DragomanError:
             self._is_over = True  # not a stream of this dialect
             return False
-        self.errors += [(event, frames) for event in found if type(event) is StreamError]
+        errors = [event for event in found if type(event) is StreamError]
+        if not errors:  # it may stand inside an event that doesn't end the stream
+            held = [error_in(event.extras) for event in found if isinstance(event, _HOLDERS)]
+            errors = [told.event for told in held if told is not None]
+        self.errors += [(event, frames) for event in errors]
         return bool(found)
 
 

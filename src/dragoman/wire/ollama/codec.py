@@ -39,6 +39,7 @@ DIALECT = Codec(
             }
         ),
         front_form=f"{_HOME}.response_front",
+        plain=f"{_HOME}.plain",
         lane=f"{_HOME}.lane",
     ),
     missing_counts=("cache_read", "cache_write", "thinking"),

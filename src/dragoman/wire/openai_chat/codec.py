@@ -79,6 +79,7 @@ DIALECT = OpenAIChat(
             {"prompt", "suffix", "echo", "input", "dimensions", "encoding_format"}
         ),
         front_form=f"{_HOME}.response_front",
+        plain=f"{_HOME}.plain",
         lane=f"{_HOME}.lane",
     ),
     state_fields=STATE_FIELDS,

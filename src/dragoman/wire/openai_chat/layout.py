@@ -102,16 +102,17 @@ def _decode_all(wire: list[Any], reading: Reading) -> tuple[Message, ...]:
             if role is not None:
                 messages.append(make_message(role, (Text(item["content"]),)))
                 continue
-        messages.append(_decode_message(item, reading, index))
+        messages.append(decode_message(item, reading, index))
     return tuple(messages)
 
 
-def _decode_message(wire: Any, reading: Reading, index: int) -> Message:
+def decode_message(wire: Any, reading: Reading, index: int) -> Message:
+    """Decode a message; one that is malformed is made readable."""
     word: Any = wire.get("role") if type(wire) is dict else None
     is_known = type(word) is str and word in _KNOWN
     if not is_known or type(wire.get("content")) not in FORM.kinds:
         made, guesses = readable_message(wire, FORM)
-        return with_original(_decode_message(made, reading, index), NAME, guesses)
+        return with_original(decode_message(made, reading, index), NAME, guesses)
     if word in ("tool", "function"):
         return _decode_result(wire, reading)
     if word == "assistant":

@@ -67,7 +67,7 @@ def decode_tools(wire: dict[str, Any], used: set[str]) -> tuple[AnyTool, ...]:
     listed = wire.get("tools")
     if is_list(listed) and listed:
         used.add("tools")
-        tools += _known.read(listed)
+        tools += known_tools.read(listed)
     functions = _decode_functions(wire.get("functions"))
     if functions:
         used.add("functions")
@@ -112,7 +112,7 @@ def _decode_tool(wire: Any) -> AnyTool:
     return made if kind is not None else without_type(made, wire)
 
 
-_known = KnownTools(_decode_tool)
+known_tools = KnownTools(_decode_tool)
 
 
 def _decode_functions(wire: Any) -> list[ToolDefinition]:
@@ -386,12 +386,12 @@ def _made_call(
     if arguments is None and kind == "custom":
         arguments = ""
     call_id, own_id = r.calls.add_call(name, wire_id, arguments)
-    raw = arguments if isinstance(arguments, str) else None
+    raw, given = (arguments, None) if isinstance(arguments, str) else (None, arguments or EMPTY)
     is_bare = kind == "function" and raw is not None and is_blank(raw)
     is_bound = signature is not None or own_id is not UNSET or is_bare
     return make_call(
-        call_id, name, raw, None if raw is not None else arguments or EMPTY, kind, wire_id=own_id,
-        signature=signature, origin=r.origin if is_bound else None,
+        call_id, name, raw, given, kind, wire_id=own_id, signature=signature,
+        origin=r.origin if is_bound else None,
         extras=extras_of({}, NAME, words) if words else EMPTY,
     )  # fmt: skip
 

@@ -17,8 +17,8 @@ from dragoman.wire.carried import (
     with_hint,
     with_own_hint,
 )
-from dragoman.wire.openai_responses.content_forms import ITEM
 from dragoman.wire.openai_responses.dialect import NAME
+from dragoman.wire.openai_responses.tables import ITEM
 from dragoman.wire.overlay import fields_of
 
 

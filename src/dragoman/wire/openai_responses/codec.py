@@ -7,6 +7,7 @@ from dragoman.wire.openai_responses.dialect import DESCRIPTION, STATE_FIELDS, TA
 from dragoman.wire.openai_responses.request import decode_request, encode_request
 from dragoman.wire.openai_responses.request_repairs import STEPS
 from dragoman.wire.openai_responses.settings import PLACES
+from dragoman.wire.openai_responses.tables_built_in import PARTS
 from dragoman.wire.openai_strict_schemas import OPENAI, OPENAI_STRICT
 
 _HOME = "dragoman.wire.openai_responses"
@@ -26,7 +27,9 @@ DIALECT = Codec(
         steps=STEPS,
         places=PLACES,
         further_fields=frozenset({"background", "generate", "stream_id", "include"}),
+        unsupported=PARTS.unsupported,
         front_form=f"{_HOME}.response_front",
+        plain=f"{_HOME}.plain",
         lane=f"{_HOME}.lane",
     ),
     state_fields=STATE_FIELDS,

@@ -74,17 +74,9 @@ DESCRIPTION = Description(
 
 # --- the default target: OpenAI's own API
 
-_UNSUPPORTED = (
-    "Text.signature", "Refusal.signature", "Image.signature", "Image.name", "Image.mime",
-    "File.signature", "File.mime", "Audio.signature", "Audio.cache", "Audio.name", "Audio.detail",
-    "Audio.transcript", "Thinking.cache", "ToolCall.signature", "ToolResult.signature",
-    "ToolResult.tool_name", "ServerToolCall.signature", "ServerToolCall.cache",
-    "ServerToolResult.signature", "ServerToolResult.cache", "Opaque.signature", "Opaque.cache",
-)  # fmt: skip
 TARGET = Target(
     dialect=NAME,
     provider="openai",
-    unsupported_part_fields=_UNSUPPORTED,
     ids=IdFlags(max_length=64),  # W22
     tools=ToolFlags(limits_argument_names=True),  # W39
     turns=TurnFlags(answers_any_call=True, refuses_empty_answers=False),  # W29

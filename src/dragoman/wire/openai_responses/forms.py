@@ -70,8 +70,7 @@ class Formed(Shape[OwnerT]):
     `usual` is the usual form; None: the form is always kept. It is usual where `reads_usual` holds,
     a source of `w`, `r` and the fields `f`, and where `writes_usual` does, of the value and the
     writing. A field of the usual form that has a row only belongs to it where the row has no value.
-    A value that the row would not write as it came is left in the form. `apart` is a key of the
-    overlay that is not the object's.
+    A value XX
     """
 
     def __init__(
@@ -83,12 +82,13 @@ class Formed(Shape[OwnerT]):
         reads_usual: str = "True",
         writes_usual: Callable[[Any, Any], Any] = lambda _value, _writing: True,
         apart: str = "",
-        finish: Callable[[Any, dict[str, Any]], None] | None = None,
+        rest: str = "",
+        in_form: tuple[str, ...] = (),
         **hooks: Any,
     ) -> None:
-        """Take what there is to say of it; `finish` may change the whole object."""
+        """Take what there is to say of it; `hooks` are those of all shapes."""
         super().__init__(NAME, tag, kind, *rows, **hooks)
-        self._finish = finish
+        self._rest, self._in_form = rest, in_form
         self.usual_form, self.extras_in = usual, extras_in
         self._reads_usual, self._writes_usual, self._apart = reads_usual, writes_usual, apart
         self._implied = [row for row in rows if usual and row.wire in usual]
@@ -108,6 +108,10 @@ class Formed(Shape[OwnerT]):
                 given.append(f"{row.field}=v{number}" if row.field else f"**v{number}")
             else:
                 yield from self._taken_out(number, row)
+        if self._rest:
+            theirs = f"{{k: v for k, v in l.items() if k not in {self._in_form}}}"
+            yield f"    f[{self._rest!r}] = {theirs}"
+            yield f"    l = {{k: l[k] for k in {self._in_form} if k in l}}"
         usual = "shape.usual_form"
         if self.usual_form:
             tests = [f"not f.get({row.field!r})" for row in self._implied] + [self._reads_usual]
@@ -120,7 +124,8 @@ class Formed(Shape[OwnerT]):
         """The source that reads an optional field."""
         yield f"    v = w.get({row.wire!r})"
         yield f"    if {row.value.test}:"
-        yield f"        m = {'v' if row.value.read is None else f'read{number}(v)'}"
+        call = f"read{number}(v{', r' if row.deep else ''})"
+        yield f"        m = {'v' if row.value.read is None else call}"
         is_same = "" if row.value.is_exact else f" and same(write{number}(m), v)"
         put = f"f[{row.field!r}] = m" if row.field else "f.update(m)"
         yield f"        if m is not None{is_same}: {put}; del l[{row.wire!r}]"
@@ -129,6 +134,7 @@ class Formed(Shape[OwnerT]):
     def write(self) -> Writer:
         """Write the rows and the form, and what the overlay says of the spelling."""
         allows, body = self.allows, self.body
+        readable = {row.wire: row for row in self.rows if row.field == "is_error"}
 
         def write(value: Any, writing: Any) -> Any:
             if allows is not None and (refusal := allows(value, writing)) is not None:
@@ -137,11 +143,15 @@ class Formed(Shape[OwnerT]):
             form = self.usual_form or EMPTY
             if form and not self._writes_usual(value, writing):
                 form = EMPTY
+            if self._rest and isinstance(more := getattr(value, self._rest), Mapping):
+                wire = {**more, **wire}
             for key, found in form_of(extras, form).items():
                 if key == "type" or (key not in wire and key != self._apart):
-                    wire[key] = found
-            if self._finish is not None:
-                self._finish(value, wire)
+                    row = readable.get(key)
+                    if row is None or not row.value.passes(found):
+                        wire[key] = found
+                    elif key in form:  # the model's value was edited
+                        wire[key] = form[key]
             return wire if extras is EMPTY else spelled(wire, extras, NAME)
 
         return write

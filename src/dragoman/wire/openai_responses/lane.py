@@ -45,8 +45,8 @@ from dragoman.wire.lane.plain import (
     User,
     UserBesideResults,
 )
+from dragoman.wire.openai_responses.argument_names import has_long_names
 from dragoman.wire.openai_responses.summary import summary
-from dragoman.wire.openai_responses.tools_calls import has_long_names
 
 
 class _Explicit(Struct, forbid_unknown_fields=True, gc=False):

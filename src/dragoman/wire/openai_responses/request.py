@@ -14,11 +14,10 @@ from dragoman.model.roles import Role
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.json_values import want
 from dragoman.wire.losses import UNSUPPORTED_FIELD
-from dragoman.wire.openai_responses.content import is_plain
-from dragoman.wire.openai_responses.content_forms import BARE
-from dragoman.wire.openai_responses.content_items import decode_items
-from dragoman.wire.openai_responses.content_turns import MessageWriter
 from dragoman.wire.openai_responses.dialect import NAME, TARGET
+from dragoman.wire.openai_responses.forms import BARE
+from dragoman.wire.openai_responses.layout import decode_items
+from dragoman.wire.openai_responses.layout_writer import MessageWriter
 from dragoman.wire.openai_responses.request_repairs import repaired_items
 from dragoman.wire.openai_responses.settings import (
     NO_ENCRYPTED_REASONING,
@@ -28,6 +27,7 @@ from dragoman.wire.openai_responses.settings import (
     encode_include,
     omits_encrypted_reasoning,
 )
+from dragoman.wire.openai_responses.tables import is_plain
 from dragoman.wire.openai_responses.tools import (
     decode_choice,
     decode_tools,

@@ -20,8 +20,7 @@ from dragoman.wire.fitting.pairing import UNKNOWN
 from dragoman.wire.fitting.settings import has_hidden_context, sampling_within
 from dragoman.wire.fitting.steps import Step, unless_same, with_changed_parts
 from dragoman.wire.losses import Action, Loss, Note, Repair
-from dragoman.wire.openai_responses.content_forms import without
-from dragoman.wire.openai_responses.content_turns import MessageWriter
+from dragoman.wire.openai_responses.argument_names import has_long_names, with_short_names
 from dragoman.wire.openai_responses.content_types import (
     APPROVAL,
     CALLS,
@@ -36,9 +35,10 @@ from dragoman.wire.openai_responses.content_types import (
     pair_key,
 )
 from dragoman.wire.openai_responses.dialect import NAME, TARGET
+from dragoman.wire.openai_responses.forms import without
+from dragoman.wire.openai_responses.layout_writer import MessageWriter
 from dragoman.wire.openai_responses.settings import is_stored
 from dragoman.wire.openai_responses.tools import is_own
-from dragoman.wire.openai_responses.tools_calls import has_long_names, with_short_names
 from dragoman.wire.openai_responses.tools_client import placeholder_output
 from dragoman.wire.openai_settings import SAMPLING_RANGES
 from dragoman.wire.openai_strict_schemas import is_refused_strict

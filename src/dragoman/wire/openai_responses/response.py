@@ -24,9 +24,9 @@ from dragoman.wire.json_values import want
 from dragoman.wire.logprobs import as_list, lost, tokens_of
 from dragoman.wire.losses import Loss
 from dragoman.wire.openai_errors import encode_failure
-from dragoman.wire.openai_responses.content_items import decode_output_items
-from dragoman.wire.openai_responses.content_turns import MessageWriter
 from dragoman.wire.openai_responses.dialect import NAME
+from dragoman.wire.openai_responses.layout import decode_output_items
+from dragoman.wire.openai_responses.layout_writer import MessageWriter
 from dragoman.wire.overlay import Overlay, fields_of, overlay_of, with_overlay
 from dragoman.wire.usage_details import UsageDetails
 

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 
 from dragoman.wire.losses import UNSUPPORTED_FIELD
 from dragoman.wire.openai_responses import rules_items as items
+from dragoman.wire.openai_responses.argument_names import MAX_NAME_LENGTH, has_long_names
 from dragoman.wire.openai_responses.content_types import CALLS, kind_of
 from dragoman.wire.openai_responses.dialect import TARGET
 from dragoman.wire.openai_responses.rules_items import View
-from dragoman.wire.openai_responses.tools_calls import MAX_NAME_LENGTH, has_long_names
 from dragoman.wire.openai_settings import SAMPLING_RANGES
 from dragoman.wire.openai_strict_schemas import (
     w14_strict_objects_are_closed,

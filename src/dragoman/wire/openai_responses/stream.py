@@ -17,7 +17,6 @@ from dragoman.model.frozen import EMPTY
 from dragoman.model.parts import Refusal, Text, Thinking
 from dragoman.wire.framing import SseEvent, SseParser
 from dragoman.wire.lane.templates import ASCII_TEXT, INTEGER, Growth, Noises
-from dragoman.wire.openai_responses.content import decode_annotations
 from dragoman.wire.openai_responses.dialect import NAME
 from dragoman.wire.openai_responses.response import (
     decode_finish,
@@ -26,6 +25,7 @@ from dragoman.wire.openai_responses.response import (
     logprobs_of,
 )
 from dragoman.wire.openai_responses.stream_items import GrowingItem, GrowingPart, Item, Items
+from dragoman.wire.openai_responses.tables import read_citations
 from dragoman.wire.overlay import overlay_of
 from dragoman.wire.stream_decoding import DONE, FrameDecoder, Passing, object_in, stream_error
 
@@ -307,7 +307,7 @@ class StreamDecoder(FrameDecoder[SseEvent]):
         part = item.part("content", index) if item and type(index) is int else None
         if part is None or type(part.part) is not Text or part.is_stopped:
             return False
-        found = decode_annotations([wire.get("annotation")])
+        found = read_citations([wire.get("annotation")])
         if found:
             self._emit(PartDelta(part.number, citations=found))
         return True

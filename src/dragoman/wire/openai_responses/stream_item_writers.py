@@ -25,11 +25,14 @@ from dragoman.wire.cut_calls import is_unfinished
 from dragoman.wire.fitting.tools import NO_ARGUMENTS
 from dragoman.wire.framing import sse
 from dragoman.wire.lane.flows import Delta, Flow, Writer, encode_text, lines_of
-from dragoman.wire.openai_responses.content import encode_citation, encode_unknown_part
-from dragoman.wire.openai_responses.content_items import is_content, shown_form
-from dragoman.wire.openai_responses.content_turns import MessageWriter, generated_id
 from dragoman.wire.openai_responses.content_types import PREFIXES
 from dragoman.wire.openai_responses.dialect import NAME
+from dragoman.wire.openai_responses.layout_writer import (
+    MessageWriter,
+    generated_id,
+    is_content,
+    shown_form,
+)
 from dragoman.wire.openai_responses.response import as_cut, is_own
 from dragoman.wire.openai_responses.stream import (
     CODE,
@@ -49,6 +52,7 @@ from dragoman.wire.openai_responses.stream_progress import (
     initial_item,
     start_events,
 )
+from dragoman.wire.openai_responses.tables import payload_of, write_citation
 from dragoman.wire.openai_responses.tools_client import client_tool_of
 from dragoman.wire.stream_encoding import CORRECTED, TEXTS, SentPart, arguments_of
 
@@ -66,7 +70,7 @@ _THINKING: dict[str, Kind] = {"summary": SUMMARY, "full": REASONING}
 def streamed_as(part: AnyPart) -> Kind:
     """How a part is streamed."""
     if isinstance(part, Opaque) and is_content(part):
-        entry = encode_unknown_part(part)
+        entry = payload_of(part)
         return Kind("", "", "", *CONTENT, entry if isinstance(entry, Mapping) else EMPTY)
     if isinstance(part, ToolCall):
         if client_tool_of(part) is not None:
@@ -299,7 +303,7 @@ class ItemWriter:
             return self._part_begin(part, part.state) if is_due else b""
         written = self._delta(part, text, delta.extras) if text else b""
         for citation in delta.citations:
-            annotation = encode_citation(citation)
+            annotation = write_citation(citation)
             if annotation is not None and part.kind is TEXT:
                 written += self._annotation(part, annotation)
         return written

@@ -19,13 +19,13 @@ from dragoman.model.derived_ids import UNKNOWN_RESPONSE, derived_call_id
 from dragoman.model.jsontext import dumps
 from dragoman.model.parts import Opaque, ServerToolCall
 from dragoman.model.tools import ToolCall
-from dragoman.wire.openai_responses.content_items import (
+from dragoman.wire.openai_responses.dialect import ORIGIN
+from dragoman.wire.openai_responses.layout import (
     decode_output_item,
     is_reasoning_text,
     likely_call,
 )
-from dragoman.wire.openai_responses.dialect import ORIGIN
-from dragoman.wire.openai_responses.tools_calls import TYPES
+from dragoman.wire.openai_responses.tables import CALL_SHAPES
 from dragoman.wire.openai_responses.tools_client import begun
 from dragoman.wire.stream_decoding import Emit, PartEvents
 
@@ -33,7 +33,7 @@ Item = dict[str, Any]
 
 # The lists of an item that hold its parts, in the order of the parts.
 _FIELDS = {"message": ("content",), "reasoning": ("summary", "content")}
-_TEXTS = {types.call: types.text for types in TYPES.values()}
+_TEXTS = {shape.tag: shape.rows[1].wire for shape in CALL_SHAPES.values()}
 _SERVERS = {"mcp_call": "arguments", "code_interpreter_call": "code"}
 _THOUGHTS = {"summary": "summary_text", "content": "reasoning_text"}
 _LATE = frozenset({"content", "summary", "encrypted_content"})  # of items with parts: W26

@@ -2,7 +2,7 @@
 
 They are decoded to ordinary calls of a tool of that name, with the action as arguments. Their
 overlay has the item type, by which they are restored. A call that could not be restored exactly is
-not decoded here; it stays a server tool call (`tools_calls`).
+not decoded here; it stays a server tool call (`tables_built_in`).
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ from dragoman.model.jsontext import dumps, loads
 from dragoman.model.media import Image
 from dragoman.model.parts import Part
 from dragoman.model.tools import ToolCall, ToolResult, make_call, make_result
-from dragoman.wire.openai_responses.content import decode_media_part, encode_media_part
-from dragoman.wire.openai_responses.content_forms import decode_id, without
 from dragoman.wire.openai_responses.dialect import NAME, ORIGIN
+from dragoman.wire.openai_responses.forms import without
+from dragoman.wire.openai_responses.tables import INPUTS, decode_outside
 from dragoman.wire.reading import Reading
+from dragoman.wire.rows import SILENT
 
 P = TypeVar("P", ToolCall, ToolResult)
 
@@ -106,7 +107,7 @@ def decode_client_call(wire: dict[str, Any], reading: Reading) -> ToolCall | Non
         return None
     field, raw = found
     optional = without(wire, "call_id", field)
-    item_id = decode_id(wire, optional)
+    item_id = optional.pop("id") if type(optional.get("id")) is str else None
     call_id, kept = reading.calls.add_call(tool.name, wire_id, raw)
     return make_call(
         call_id,
@@ -237,7 +238,7 @@ def decode_client_output(wire: dict[str, Any], reading: Reading) -> ToolResult |
     if type(wire_id) is str and tool is not LOCAL_SHELL:
         del optional["call_id"]
     if type(wire_id) is str:
-        item_id = decode_id(wire, optional)
+        item_id = optional.pop("id") if type(optional.get("id")) is str else None
     elif tool is LOCAL_SHELL and "call_id" not in wire:
         wire_id = optional.pop("id", None)  # its item id is the call's id
     if type(wire_id) is not str:
@@ -276,7 +277,7 @@ def _decode_content(tool: ClientTool, optional: dict[str, Any]) -> dict[str, Any
     if tool is SHELL and (text := _shell_text(output, optional)) is not None:
         return {"content": text}
     if tool is COMPUTER and isinstance(output, dict) and output.get("type") == _SCREENSHOT:
-        image = decode_media_part({**output, "type": "input_image"}, None)
+        image = decode_outside({**output, "type": "input_image"})
         if image is not None:
             return {"content": (image,)}
     return {"data": output}
@@ -361,7 +362,7 @@ def _encode_screen(result: ToolResult) -> ClientOutput:
     if image is None:
         output = {"type": _SCREENSHOT, "image_url": _BLANK}
         return ClientOutput({"output": output}, is_lost=is_lost, is_filled=True)
-    body = encode_media_part(image)
+    body = INPUTS.write(image, SILENT)
     if image.detail is None and NAME not in image.extras:
         body.pop("detail", None)  # only other images have it
     return ClientOutput({"output": {**body, "type": _SCREENSHOT}}, is_lost=is_lost)

@@ -14,6 +14,7 @@ from dragoman.wire.schemas.keywords import Weight, labels_of, weight_of
 from dragoman.wire.schemas.profiles import Profile
 
 if TYPE_CHECKING:
+    from dragoman.wire.schemas.text_undo import TextUndos
     from dragoman.wire.schemas.undo import Undo
 
 
@@ -76,6 +77,27 @@ _Key = tuple[int | bytes, Profile]
 _Made = TypeVar("_Made")
 
 
+class Undos:
+    """Converts values back to the original schema: accepts any JSON and never raises."""
+
+    __slots__ = ("_each",)
+
+    def __init__(self, each: Sequence[Undo]) -> None:
+        self._each = tuple(each)
+
+    def __call__(self, value: Any) -> Any:
+        """Convert a value."""
+        for undo in self._each:
+            value = undo(value)
+        return value
+
+    def of_text(self, *, takes_objects: bool = False) -> TextUndos:
+        """The same for the text of a value, in pieces."""
+        from dragoman.wire.schemas.text_undo import TextUndos  # as in `_compiled`
+
+        return TextUndos(undo.of_text(takes_objects=takes_objects) for undo in self._each)
+
+
 class Projection:
     """A schema as a target supports it.
 
@@ -91,8 +113,8 @@ class Projection:
     - `undo`: converts the target's output back to the original schema.
     """
 
-    __slots__ = ("_placed", "_undos", "_weight", "changes_values", "cost", "drops_labels", "excess",
-                 "is_faithful", "losses", "schema")  # fmt: skip
+    __slots__ = ("_placed", "_weight", "changes_values", "cost", "drops_labels", "excess",
+                 "is_faithful", "losses", "schema", "undo")  # fmt: skip
 
     def __init__(
         self,
@@ -111,8 +133,8 @@ class Projection:
         self.cost, self.excess = cost, cost.excess
         self._weight: Weight | None = None
         self._placed: tuple[str, tuple[Loss, ...]] | None = None
-        self._undos = tuple(undos)
-        self.changes_values = bool(self._undos)
+        self.undo = Undos(undos)
+        self.changes_values = bool(undos)
 
     @property
     def is_exact(self) -> bool:
@@ -125,12 +147,6 @@ class Projection:
         if self._weight is None:
             self._weight = weight_of(self.schema)
         return self._weight
-
-    def undo(self, value: Any) -> Any:
-        """Convert a value back to the original schema; accepts any JSON and never raises."""
-        for undo in self._undos:
-            value = undo(value)
-        return value
 
     def losses_at(self, path: str) -> tuple[Loss, ...]:
         """The losses, with the path of the schema prepended."""

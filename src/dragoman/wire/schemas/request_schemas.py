@@ -10,7 +10,7 @@ from dragoman.model.tools import ToolDefinition
 from dragoman.wire.context import NOTHING, Context, Undo
 from dragoman.wire.losses import Loss, Repair
 from dragoman.wire.schemas.profiles import Profile
-from dragoman.wire.schemas.projection import Costs, Projection, projected
+from dragoman.wire.schemas.projection import Costs, Projection, Undos, projected
 from dragoman.wire.text_tools import SENT_AS_FUNCTION, TEXT_PARAMETERS, as_text
 
 _NO_PARAMETERS: Mapping[str, Any] = {"type": "object", "properties": {}}
@@ -36,7 +36,7 @@ class SentSchemas:
         self._losses = losses
         self._repairs = repairs
         self._undos: dict[str, Undo] = {}
-        self._output: Undo | None = None
+        self._output: Undos | None = None
 
     @property
     def context(self) -> Context:

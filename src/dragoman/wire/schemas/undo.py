@@ -7,9 +7,7 @@ from typing import Any
 
 from dragoman.model.validation.budget import TooManyStepsError
 from dragoman.model.validation.problems import Validation
-
-_MAX_DEPTH = 150
-"""Maximum nesting of values: deeper than any that can be decoded."""
+from dragoman.wire.schemas.text_undo import MAX_DEPTH, TextUndo
 
 
 class Plan:
@@ -67,10 +65,14 @@ class Undo:
         except (RecursionError, TooManyStepsError):
             return value
 
+    def of_text(self, *, takes_objects: bool = False) -> TextUndo:
+        """The same for the text of a value, in pieces."""
+        return TextUndo(self._plan, self._schema, self._wrapped, takes_objects=takes_objects)
+
     def _undone(self, plan: Plan, value: Any, depth: int, validation: Validation) -> Any:
-        while plan.same is not None and depth < _MAX_DEPTH:  # it may be circular
+        while plan.same is not None and depth < MAX_DEPTH:  # it may be circular
             plan, depth = plan.same, depth + 1
-        if depth >= _MAX_DEPTH:
+        if depth >= MAX_DEPTH:
             return value
         for schema, branch in plan.branches:
             if validation.holds(schema, value):

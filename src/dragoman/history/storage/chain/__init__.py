@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dragoman.history.storage.chain.repairing import Repair
-from dragoman.history.storage.chain.replicas import Report
+from dragoman.history.storage.chain.shelf import Report
 from dragoman.history.storage.chain.storage import ChainStorage
 
 __all__ = ["ChainStorage", "Repair", "Report"]

@@ -22,7 +22,7 @@ from hashlib import blake2b
 from typing import Any, NamedTuple
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from dragoman.errors import Corrupt, InvalidInputError
 from dragoman.history.identity import FIELDS, SessionIdentity
@@ -33,7 +33,7 @@ from dragoman.history.storage.files.directory import Directory
 from dragoman.history.storage.files.log import Log, is_commit, mark_of, row_line
 from dragoman.history.storage.heads import Head, Stored, plausible, stored_of, without_checksum
 from dragoman.history.storage.integrity import Tally, damage_to, place_of, tally_of
-from dragoman.history.storage.protocol import MAIN, Fork, Row, Seal, Session
+from dragoman.history.storage.protocol import MAIN, Fork, Row, Session
 
 _SESSION = re.compile(rb'\{"dragoman":[12],"kind":"Session",')
 _NUMBERS = re.compile(
@@ -150,7 +150,7 @@ def _row_of(stored: StoredRow) -> Row:
     )  # fmt: skip
 
 
-def _seal_in(row: StoredRow) -> Seal:
+def _seal_in(row: StoredRow) -> bytes | UnsetType | None:
     """The seal that was written with a row; UNSET if there was none."""
     chain = row.chain or ""
     if not chain.startswith(_FORM):

@@ -426,10 +426,7 @@ class FileStorage(Ledger):
     def __init__(
         self, directory: str | Path, *, durability: Durability = "process", blocking: bool = False
     ) -> None:
-        super().__init__(
-            FileShelf(Path(directory), durability, blocking=blocking), takes_turns=False
-        )
-        self.shelf.run_as_a_whole(self)
+        super().__init__(FileShelf(Path(directory), durability, blocking=blocking))
 
 
 def _needs_rewriting(log: Log, change: Change | None) -> bool:

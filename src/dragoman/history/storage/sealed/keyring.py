@@ -8,9 +8,9 @@
 `check` is 4 bytes of a hash of the key. It distinguishes a wrong key, which is a configuration
 error, from an altered record. The format is frozen: every later version reads it.
 
-Records with a `place` are bound to it, and to everything stored in plain text next to them; see
-the section on associated data. Older records have none, and are bound to their session
-and id. The kind `SealedHead` proves the state of a session, `SealedCheckpoint` that of a store.
+Messages have a `place`, and are bound to it and to everything stored in plain text next to them;
+see the section on associated data. The kind `SealedHead` proves the state of a session,
+`SealedCheckpoint` that of a store.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Never
 import msgspec
 
 from dragoman.errors import ConfigError, InvalidInputError
-from dragoman.history.identity import SessionIdentity
 from dragoman.history.storage.integrity import described
 from dragoman.history.storage.protocol import Entry
 from dragoman.model import document
@@ -39,7 +38,6 @@ if TYPE_CHECKING:
 # records from an earlier life of a session are not valid in a later one.
 
 
-# No digest starts like this, so the old and new forms can't be confused.
 _FORM = b"bound-2|"
 
 
@@ -53,24 +51,20 @@ def life_in(place: str) -> str:
     return place.partition(".")[0]
 
 
-def message_bound(identity: SessionIdentity, entry: Entry, place: str | None) -> bytes:
-    """The associated data of a message; without a position, in the old form."""
-    if place is None:
-        return f"{identity.digest}:{entry.id}".encode(errors="surrogatepass")
-    where = f"message|{identity.digest}|{place}|"
+def message_bound(digest: str, entry: Entry, place: str) -> bytes:
+    """The associated data of a message."""
+    where = f"message|{digest}|{place}|"
     return _FORM + where.encode(errors="surrogatepass") + described(entry)
 
 
-def window_bound(identity: SessionIdentity, name: str, life: str | None) -> bytes:
-    """The associated data of a window: its session, its life, and the field that stores it."""
-    if life is None:
-        return identity.digest.encode()
-    return _FORM + f"{name}|{identity.digest}|{life}".encode(errors="surrogatepass")
+def windows_bound(digest: str, life: str) -> bytes:
+    """The associated data of windows: their session, and its life."""
+    return _FORM + f"windows|{digest}|{life}".encode(errors="surrogatepass")
 
 
-def head_bound(identity: SessionIdentity) -> bytes:
+def head_bound(digest: str) -> bytes:
     """The associated data of a session's head."""
-    return _FORM + f"head|{identity.digest}".encode()
+    return _FORM + f"head|{digest}".encode()
 
 
 CHECKPOINT = _FORM + b"checkpoint"

@@ -1,16 +1,16 @@
-"""Encrypts and decrypts messages, windows and heads, each bound to its position."""
+"""Encrypts and decrypts what a store keeps: messages, windows and heads."""
 
 from __future__ import annotations
 
-from typing import Literal
+from collections import Counter
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
 from dragoman.errors import ConfigError
-from dragoman.history.identity import SessionIdentity
 from dragoman.history.records import is_sealed
 from dragoman.history.storage.integrity import damage_to, described
-from dragoman.history.storage.protocol import Entry, Row, Session
+from dragoman.history.storage.protocol import Row, Session, placed
 from dragoman.history.storage.sealed.keyring import (
     Keyring,
     Sealed,
@@ -20,12 +20,11 @@ from dragoman.history.storage.sealed.keyring import (
     message_bound,
     place_in,
     read_sealed,
-    window_bound,
+    windows_bound,
 )
 from dragoman.history.storage.sealed.state import State, misfit
 from dragoman.model import document
 
-Field = Literal["window", "windows"]
 PLAIN = (
     "it is not encrypted. If the store was not encrypted before, open it once with"
     " accept_plain=True and call rotate() (`dragoman history rotate --accept-plain`); otherwise,"
@@ -55,16 +54,22 @@ class Records:
 
     # --- messages
 
-    def sealed(
-        self, identity: SessionIdentity, entry: Entry, life: str, branch: int, seq: int
-    ) -> Row:
-        """Encrypts a message with the current key, at its position; returns the row to store."""
-        place = place_in(life, branch, seq)
-        bound = message_bound(identity, entry, place)
-        body = self.keyring.seal("SealedMessage", entry.body, bound, place)
-        return Row(entry.id, body, entry.at, entry.model, entry.usage, seq=seq, branch=branch)
+    def sealed(self, digest: str, row: Row, life: str) -> Row:
+        """Encrypts a message with the current key, at its position. A damaged one stays damaged."""
+        if is_sealed(row.body):  # it could not be decrypted
+            return msgspec.structs.replace(row, checksum=DAMAGED)
+        place = place_in(life, row.branch, row.seq)
+        body = self.keyring.seal(
+            "SealedMessage", row.body, message_bound(digest, row, place), place
+        )
+        made = placed(
+            Row(row.id, body, row.at, row.model, row.usage, seq=row.seq), row.seq, row.branch
+        )
+        if damage_to(row) is None:
+            return made
+        return msgspec.structs.replace(made, checksum=DAMAGED)  # encrypting it does not repair it
 
-    def body_in(self, identity: SessionIdentity, row: Row, state: State | None) -> bytes | None:
+    def body_in(self, digest: str, row: Row, state: State | None) -> bytes | None:
         """Decrypts a stored row; `None` if it was not written there by somebody with the keys.
 
         Without a state, the row has to prove itself. Raises `ConfigError` if a key is missing.
@@ -75,25 +80,28 @@ class Records:
             is_accepted = self.accept_plain and (state is None or not state.bound)
             return row.body if is_accepted else None
         sealed = read_sealed("SealedMessage", row.body)
-        if sealed is None or not _is_placed(sealed, row, state):
+        if sealed is None or sealed.place is None or not _is_placed(sealed.place, row, state):
             return None
         is_known = state is None or sealed.label in state.keys
         if not is_known and self.keyring.problem_with(sealed) is not None:
             return None  # no message of the session uses such a key: it was altered
-        return self.keyring.open(sealed, message_bound(identity, row, sealed.place))
+        return self.keyring.open(sealed, message_bound(digest, row, sealed.place))
 
-    def opened(self, identity: SessionIdentity, row: Row, state: State | None) -> Opened:
+    def opened(self, digest: str, row: Row, state: State | None) -> Opened:
         """A row as returned to callers: decrypted, or marked as damaged."""
-        body = self.body_in(identity, row, state)
+        body = self.body_in(digest, row, state)
         if body is not None:
-            return Opened(_with_body(row, body))
+            # It has just been authenticated, so it needs no checksum; storing it makes a new one.
+            return Opened(
+                Row(row.id, body, row.at, row.model, row.usage, seq=row.seq, branch=row.branch)
+            )
         if is_sealed(row.body) or (self.accept_plain and damage_to(row) is not None):
             return Opened(msgspec.structs.replace(row, checksum=DAMAGED), ALTERED)
         # Content that anybody may have written is not even shown.
         return Opened(msgspec.structs.replace(row, body=_HIDDEN, checksum=DAMAGED), PLAIN)
 
     def is_current(self, row: Row) -> bool:
-        """Whether a row has a position and uses the current key, according to its header."""
+        """Whether a row uses the current key, according to its header."""
         sealed = read_sealed("SealedMessage", row.body) if is_sealed(row.body) else None
         return (
             sealed is not None and sealed.place is not None and sealed.label == self.keyring.label
@@ -101,47 +109,41 @@ class Records:
 
     # --- windows
 
-    def sealed_window(
-        self, identity: SessionIdentity, name: Field, raw: bytes | None, life: str | None
-    ) -> bytes | None:
-        """Encrypts a window with the current key; an encrypted one is returned unchanged."""
-        if raw is None or is_sealed_as("SealedWindow", raw):
-            return raw
-        return self.keyring.seal("SealedWindow", raw, window_bound(identity, name, life), life)
-
-    def window_in(self, session: Session, name: Field, state: State | None) -> bytes | None:
-        """Decrypts a window; `None` if there is none, or it can't be decrypted."""
-        raw: bytes | None = getattr(session, name)
+    def sealed_windows(self, digest: str, raw: bytes | None, life: str) -> bytes | None:
+        """Encrypts windows with the current key."""
         if raw is None:
             return None
-        is_bound = state is not None and state.bound
+        return self.keyring.seal("SealedWindow", raw, windows_bound(digest, life), life)
+
+    def windows_in(self, session: Session, state: State | None) -> bytes | None:
+        """Decrypts a session's windows; `None` if there are none, or they can't be decrypted."""
+        raw = session.windows
+        if raw is None:
+            return None
         if not is_sealed_as("SealedWindow", raw):
-            return raw if self.accept_plain and not is_bound else None
+            is_accepted = self.accept_plain and (state is None or not state.bound)
+            return raw if is_accepted else None
         sealed = read_sealed("SealedWindow", raw)
-        if sealed is None or (sealed.place is None and is_bound):
+        if sealed is None or sealed.place is None:
             return None
         if state is not None and (
-            sealed.place not in {None, state.life} or self.keyring.problem_with(sealed) is not None
+            sealed.place != state.life or self.keyring.problem_with(sealed) is not None
         ):
-            return None  # the head was decrypted; a window can be recomputed
-        return self.keyring.open(sealed, window_bound(session.identity, name, sealed.place))
+            return None  # the head was decrypted; windows can be recomputed
+        return self.keyring.open(sealed, windows_bound(session.identity.digest, sealed.place))
 
-    def has_broken_window(self, session: Session, state: State | None) -> bool:
-        """Whether a window can't be decrypted; `window` is the predecessor of `windows`."""
-        name: Field = "window" if session.windows is None else "windows"
-        return getattr(session, name) is not None and self.window_in(session, name, state) is None
-
-    def is_current_window(self, raw: bytes, life: str | None) -> bool:
-        """Whether a window is of this life and uses the current key, according to its header."""
-        sealed = read_sealed("SealedWindow", raw)
-        return sealed is not None and (sealed.place, sealed.label) == (life, self.keyring.label)
+    def are_current_windows(self, raw: bytes | None, life: str) -> bool:
+        """Whether windows are of this life and use the current key, according to their header."""
+        sealed = None if raw is None else read_sealed("SealedWindow", raw)
+        return raw is None or (
+            sealed is not None and (sealed.place, sealed.label) == (life, self.keyring.label)
+        )
 
     # --- heads
 
-    def head(self, identity: SessionIdentity, state: State) -> bytes:
+    def head(self, digest: str, state: State) -> bytes:
         """Encrypts a state, to be stored with its session."""
-        raw = msgspec.json.encode(state)
-        return self.keyring.seal("SealedHead", raw, head_bound(identity))
+        return self.keyring.seal("SealedHead", msgspec.json.encode(state), head_bound(digest))
 
     def state_in(self, session: Session) -> tuple[State | None, str | None]:
         """Decrypts a session's seal, if it has one; returns the state, and what is wrong.
@@ -151,7 +153,8 @@ class Records:
         if session.seal is None:
             return None, None
         sealed = read_sealed("SealedHead", session.seal)
-        raw = None if sealed is None else self.keyring.open(sealed, head_bound(session.identity))
+        bound = head_bound(session.identity.digest)
+        raw = None if sealed is None else self.keyring.open(sealed, bound)
         if raw is None:
             return None, FORGED
         try:
@@ -160,35 +163,35 @@ class Records:
             return None, "its seal has a format that this version of dragoman does not support"
         return state, misfit(session, state)
 
-    def is_current_head(self, raw: bytes) -> bool:
+    def is_current_head(self, raw: bytes | None) -> bool:
         """Whether a head uses the current key."""
-        sealed = read_sealed("SealedHead", raw)
+        sealed = None if raw is None else read_sealed("SealedHead", raw)
         return sealed is not None and sealed.label == self.keyring.label
 
 
-def _with_body(row: Row, body: bytes) -> Row:
-    """A decrypted row. It has just been authenticated, so it needs no checksum.
-
-    The stored checksum covered the encrypted form; storing the row again creates a new one.
-    """
-    return Row(row.id, body, row.at, row.model, row.usage, seq=row.seq, branch=row.branch)
-
-
-def _is_placed(sealed: Sealed, row: Row, state: State | None) -> bool:
+def _is_placed(place: str, row: Row, state: State | None) -> bool:
     """Whether a record is valid at the position where it was found."""
-    if sealed.place is None:
-        return state is None or not state.bound
-    life = life_in(sealed.place) if state is None else state.life
-    return sealed.place == place_in(life, row.branch, row.seq)
+    life = life_in(place) if state is None else state.life
+    return place == place_in(life, row.branch, row.seq)
 
 
 def has_place(row: Row) -> bool:
-    """Whether a row was written by a version that also writes seals."""
-    sealed = read_sealed("SealedMessage", row.body) if is_sealed(row.body) else None
-    return sealed is not None and sealed.place is not None
+    """Whether a row is an encrypted one."""
+    return _read(row) is not None
 
 
-def refuse_plain(rows: list[Opened]) -> None:
+def _read(row: Row) -> Sealed | None:
+    return read_sealed("SealedMessage", row.body) if is_sealed(row.body) else None
+
+
+def life_of(rows: Iterable[Row]) -> str | None:
+    """The life of most of these rows."""
+    read = map(_read, rows)
+    lives = Counter(life_in(each.place) for each in read if each is not None and each.place)
+    return lives.most_common(1)[0][0] if lives else None
+
+
+def refuse_plain(rows: Sequence[Opened]) -> None:
     """Raises if all rows are in plain text, because the store was never encrypted."""
     if rows and all(each.problem == PLAIN for each in rows):
         msg = f"the history can't be read: {PLAIN}"

@@ -12,7 +12,6 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from time import time
-from typing import Any
 
 import msgspec
 
@@ -38,69 +37,61 @@ class State(msgspec.Struct, frozen=True, omit_defaults=True):
     total: str = "0"
     active: int = MAIN
     left: tuple[int, ...] = ()
-    """Branches that may be active in plain text until `active` takes effect; see `activated`."""
+    """Branches that may be active in plain text instead: until November 2026, activating a branch
+    took two steps."""
     forks: tuple[tuple[int, int, int], ...] = ()
     bound: bool = True
-    """Whether all messages are bound to their positions; then others are rejected."""
+    """Whether all messages are encrypted; then others are rejected."""
     keys: dict[str, int] = {}
     """The number of messages per key (`Sealed.label`)."""
+    step: int = 0
+    """Counts changes that have no version of their own, such as of the active branch."""
 
     def __repr__(self) -> str:
         return f"State(version {self.version})"  # the salt is secret
 
-    @property
-    def branches(self) -> tuple[int, ...]:
-        """The numbers of all branches."""
-        return (MAIN, *(number for number, _, _ in self.forks))
-
     def is_older_than(self, other: State) -> bool:
         """Whether it is an earlier state of the same session, or a conflicting one."""
-        if self.made != other.made:
-            return self.made < other.made
-        if self.version != other.version:
-            return self.version < other.version
-        return (self.life, self.total) != (other.life, other.total)
+        mine, others = self.mark, other.mark
+        return mine[:3] < others[:3] or (mine[:3] == others[:3] and mine != others)
 
-    # --- successors; each increments the version
+    @property
+    def mark(self) -> tuple[float, int, int, str, str]:
+        """What orders states: the greater is newer, by its first three parts."""
+        return self.made, self.version, self.step, self.life, self.total
 
-    def written(
-        self,
-        *,
-        added: Sequence[Row] = (),
-        under: str | None = None,
-        removed: Sequence[Row] = (),
-        **changes: Any,
-    ) -> State:
-        """The state after adding and removing rows; `under` is the key of those added, if known."""
-        total = int(self.total, 16) + self._sum(added)
-        if removed:
-            total -= self._sum(removed)
+    def of(self, session: Session) -> State:
+        """The state with a session's numbers and branches."""
+        numbers = (session.version, session.last_seq, session.active, forks_of(session.forks))
+        if numbers == (self.version, self.last_seq, self.active, self.forks):
+            return self
+        version, last_seq, active, forks = numbers
+        step = self.step + 1 if version == self.version else 0
         return msgspec.structs.replace(
-            self,
-            version=self.version + 1,
-            rows=self.rows + len(added) - len(removed),
-            total=f"{total % _SUM:x}",
-            keys=_counted(self.keys, added, under, removed),
-            **changes,
+            self, version=version, last_seq=last_seq, active=active, forks=forks, left=(), step=step
         )
 
-    def forked(self, parent: int, at: int) -> State:
-        """The state after creating a branch, which becomes the active one."""
-        number = max(self.branches) + 1
-        return self.written(forks=(*self.forks, (number, parent, at)), active=number, left=())
+    def written(
+        self, added: Sequence[Row], removed: Sequence[Row] = (), under: str | None = None
+    ) -> State:
+        """The state after adding and removing rows; `under` is the key of those added, if known."""
+        if not added and not removed:
+            return self
+        total = int(self.total, 16) + self._sum(added) - self._sum(removed)
+        rows = self.rows + len(added) - len(removed)
+        keys = _counted(self.keys, added, under, removed)
+        return msgspec.structs.replace(
+            self,
+            rows=rows,
+            total=f"{total % _SUM:x}",
+            keys=keys,
+            bound=self.bound or sum(keys.values()) == rows,
+            step=self.step + 1,
+        )
 
-    def activated(self, branch: int, shown: int) -> State:
-        """The state after activating a branch, while the plain text still has the old one.
-
-        This state is stored first, then the branch. It takes two steps because a backend does not
-        increment the version for the second, and a writer who missed it would undo it.
-        """
-        return self.written(active=branch, left=tuple(sorted({self.active, shown})))
-
-    def of_rows(self, rows: Sequence[Row], **changes: Any) -> State:
-        """The state with exactly these rows, at the given version or its own."""
-        empty = msgspec.structs.replace(self, rows=0, total="0", keys={}, version=self.version - 1)
-        return msgspec.structs.replace(empty.written(added=rows), **changes)
+    def of_rows(self, rows: Sequence[Row]) -> State:
+        """The state with exactly these rows."""
+        return msgspec.structs.replace(self, rows=0, total="0", keys={}).written(rows)
 
     def sum_of(self, rows: Iterable[Row]) -> str:
         """The sum of these rows, to be compared with `total`."""
@@ -110,22 +101,17 @@ class State(msgspec.Struct, frozen=True, omit_defaults=True):
         return sum([weight(self.salt, row, row.branch, row.seq) for row in rows])
 
 
-def new_life() -> str:
-    """A new, random life."""
-    return os.urandom(8).hex()
-
-
 def new_state(
-    created_at: float, *, version: int = 0, last_seq: int = 0, after: State | None = None
+    session: Session, *, after: State | None = None, life: str | None = None, bound: bool = True
 ) -> State:
     """A session without messages, in a new life; newer than the state it comes `after`."""
-    salt = os.urandom(32)
-    return State(new_life(), _later(after), version, last_seq, float(created_at), salt)
-
-
-def _later(after: State | None) -> float:
     # A clock that was set back must not make a new state look old.
-    return time() if after is None else max(time(), after.made + _STEP)
+    made = time() if after is None else max(time(), after.made + _STEP)
+    return State(
+        life or os.urandom(8).hex(), made, session.version, session.last_seq,
+        float(session.created_at), os.urandom(32), active=session.active,
+        forks=forks_of(session.forks), bound=bound,
+    )  # fmt: skip
 
 
 def _counted(

@@ -2,46 +2,41 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 from typing import Never
 
-import msgspec
-from msgspec import UNSET
+from msgspec.structs import replace
 
-from dragoman.errors import ConfigError, InvalidInputError, StoreError
+from dragoman.errors import ConfigError, Corrupt, InvalidInputError, StoreError
 from dragoman.history.identity import SessionIdentity
+from dragoman.history.records import is_sealed
+from dragoman.history.storage.integrity import damage_to
+from dragoman.history.storage.ledger import Ledger
 from dragoman.history.storage.protocol import (
     EVERYTHING,
-    MAIN,
-    Appended,
-    Entry,
     Erasure,
     Filter,
     Group,
     Hit,
     Row,
-    Seal,
     Session,
     Storage,
     Total,
     expect_query,
+    touched,
 )
-from dragoman.history.storage.sealed.examining import Examiner, Known
-from dragoman.history.storage.sealed.keyring import Keyring
-from dragoman.history.storage.sealed.reading import Reader, checked, checkpoint
-from dragoman.history.storage.sealed.records import Records
-from dragoman.history.storage.sealed.repairing import Repairer, Rotating, Rotation
-from dragoman.history.storage.sealed.state import State
-from dragoman.history.storage.sealed.writing import Writer
+from dragoman.history.storage.sealed.checkpoints import checked, checkpoint
+from dragoman.history.storage.sealed.keyring import Keyring, is_sealed_as
+from dragoman.history.storage.sealed.records import Records, has_place
+from dragoman.history.storage.sealed.rotation import Rotating, Rotation
+from dragoman.history.storage.sealed.shelf import REPLAYED, SealedShelf
+from dragoman.history.storage.sealed.state import State, misfit
 from dragoman.history.transfer import every_session
 from dragoman.model.value import expect
 
-_LOG = logging.getLogger("dragoman.history")
 
-
-class SealedStorage:
-    """Encrypts the content of messages, on any storage.
+class SealedStorage(Ledger):
+    """Encrypts the content of messages, on any storage that is a `Ledger`.
 
     >>> from dragoman.history import MemoryStorage
     >>> SealedStorage(MemoryStorage(), keys={"2026": bytes(32)}, current="2026").name
@@ -65,6 +60,8 @@ class SealedStorage:
     encrypted before; then call `rotate` once, and omit `accept_plain` from then on.
     """
 
+    shelf: SealedShelf
+
     def __init__(
         self,
         storage: Storage,
@@ -76,38 +73,22 @@ class SealedStorage:
         if isinstance(storage, SealedStorage):
             msg = "the storage is already a SealedStorage; it can't be encrypted twice"
             raise InvalidInputError(msg)
+        if not isinstance(storage, Ledger):
+            msg = (
+                "encryption needs a storage that is a Ledger on a shelf, not"
+                f" {type(storage).__name__}"
+            )
+            raise InvalidInputError(msg)
         self._storage = storage
         self._records = Records(Keyring(keys, current), accept_plain=accept_plain)
-        self._known = Known()
-        self._examiner = Examiner(storage, self._records, self._known)
-        self._reader = Reader(storage, self._records, self._known, self._examiner)
-        self._writer = Writer(storage, self._records, self._known, self._examiner)
-        self._repairer = Repairer(storage, self._records, self._known, self._examiner, self._writer)
+        super().__init__(SealedShelf(storage.shelf, self._records))
 
     def __reduce__(self) -> Never:
         msg = "a storage with keys can't be pickled or copied"
         raise TypeError(msg)
 
-    @property
-    def name(self) -> str:
-        """The name of the underlying storage, marked as encrypted."""
-        return f"{self._storage.name}, encrypted"
-
-    @property
-    def is_blocking(self) -> bool:
-        """Whether the underlying storage is blocking."""
-        return self._storage.is_blocking
-
-    async def open(self) -> None:
-        """Opens the underlying storage."""
-        await self._storage.open()
-
-    async def close(self) -> None:
-        """Closes the underlying storage."""
-        await self._storage.close()
-
     async def rotate(self) -> Rotation:
-        """Re-encrypts what does not use the current key, or is not bound to its position.
+        """Re-encrypts everything that does not use the current key.
 
         Messages in plain text are encrypted only with `accept_plain`. What can't be decrypted is
         left unchanged. Both are counted. Sessions that were tampered with are skipped; `verify`
@@ -118,17 +99,16 @@ class SealedStorage:
         aside and backups keep their old key. A database may hold old plain text in free pages, logs
         and a search index until it is vacuumed.
         """
-        rotating = Rotating(self._storage, self._records, self._known, self._examiner, self._writer)
-        return await rotating.run()
+        return await Rotating(self, self._records).run()
 
     async def checkpoint(self) -> bytes:
         """The latest state of the store, encrypted; keep it elsewhere for `verify(since=…)`.
 
         Takes about 150 bytes per session. Raises `Corrupt` if a session is not valid.
         """
-        return await checkpoint(self._storage, self._records, self._examiner)
+        return await checkpoint(self._storage, self._records, self.shelf)
 
-    # --- one session
+    # --- what the heads prove
 
     @property
     def is_proving(self) -> bool:
@@ -137,157 +117,85 @@ class SealedStorage:
 
     def problem_of(self, identity: SessionIdentity) -> str | None:
         """What reading has found to be wrong with a session as a whole, or `None`."""
-        return self._known.problem(identity.digest)
+        return self.shelf.problem(identity.digest)
 
     async def expect_untouched(self, identity: SessionIdentity) -> None:
         """Raises `Corrupt` unless the session has all messages, as they were written.
 
         Reads all of them, without decrypting those that are in order.
         """
-        await self._examiner.expect_untouched(identity)
+        found = await self.shelf.whole(identity.digest)
+        if found is None:
+            return
+        found[0].expect_fresh()
+        if self.shelf.is_proved(*found):
+            return
+        if found[0].misses_key:
+            raise ConfigError(found[0].problem)
+        problem = next(self.shelf.wrong_with_messages(*found), None)
+        if problem is not None:
+            raise touched(identity, problem)
+
+    # --- operations that differ
 
     async def session(self, identity: SessionIdentity) -> Session | None:
         """The session, or `None`. Raises `Corrupt` if it is older than seen before."""
-        look = await self._examiner.look(identity)
-        if look is None:
-            return None
-        found = look.session
-        if look.state is not None and look.problem is None:
-            found = msgspec.structs.replace(found, active=look.state.active)
-        return self._handed_out(found, look.state)
-
-    async def append(
-        self,
-        identity: SessionIdentity,
-        entries: Sequence[Entry],
-        *,
-        branch: int = MAIN,
-        expected: int | None = None,
-        seal: Seal = UNSET,
-    ) -> Appended:
-        """See `Storage.append`."""
-        _refuse(seal)
-        return await self._writer.append(identity, entries, branch, expected)
-
-    async def rows(
-        self,
-        identity: SessionIdentity,
-        *,
-        branch: int = MAIN,
-        after: int = 0,
-        upto: int | None = None,
-        limit: int | None = None,
-        newest: bool = False,
-    ) -> list[Row]:
-        """See `Storage.rows`; rows that can't be decrypted are returned as damaged."""
-        found = await self._reader.rows(
-            identity, branch=branch, after=after, upto=upto, limit=limit, newest=newest
-        )
-        return [each.row for each in found]
-
-    async def row(self, identity: SessionIdentity, id: str) -> Row | None:
-        """A message by id, on any branch."""
-        return await self._reader.row(identity, id)
-
-    async def count(self, identity: SessionIdentity, branch: int | None = None) -> int:
-        """See `Storage.count`."""
-        return await self._storage.count(identity, branch)
-
-    async def rewrite(
-        self,
-        identity: SessionIdentity,
-        *,
-        replaced: Sequence[Entry] = (),
-        removed: Sequence[str] = (),
-        expected: int | None = None,
-        seal: Seal = UNSET,
-    ) -> int:
-        """See `Storage.rewrite`."""
-        _refuse(seal)
-        return await self._writer.rewrite(identity, replaced, removed, expected)
-
-    async def clear(
-        self,
-        identity: SessionIdentity,
-        *,
-        at: float,
-        expected: int | None = None,
-        seal: Seal = UNSET,
-    ) -> int:
-        """See `Storage.clear`; also works if the session is damaged."""
-        _refuse(seal)
-        return await self._writer.clear(identity, at, expected)
-
-    async def fork(
-        self,
-        identity: SessionIdentity,
-        *,
-        parent: int,
-        at: int,
-        expected: int | None = None,
-        seal: Seal = UNSET,
-    ) -> int:
-        """See `Storage.fork`."""
-        _refuse(seal)
-        return await self._writer.fork(identity, parent, at, expected)
-
-    async def activate(
-        self,
-        identity: SessionIdentity,
-        branch: int,
-        *,
-        expected: int | None = None,
-        seal: Seal = UNSET,
-    ) -> None:
-        """See `Storage.activate`; increments the version, like all sealed changes."""
-        _refuse(seal)
-        await self._writer.activate(identity, branch, expected)
-
-    async def keep_windows(self, identity: SessionIdentity, windows: bytes | None) -> None:
-        """See `Storage.keep_windows`."""
-        await self._writer.keep_windows(identity, windows)
-
-    async def delete(self, identity: SessionIdentity) -> bool:
-        """See `Storage.delete`."""
-        async with self._writer.locks.of(identity.digest):
-            was_there = await self._storage.delete(identity)
-            self._known.deleted(identity.digest)
-            return was_there
+        found = await super().session(identity)
+        if self.shelf.problem(identity.digest) is REPLAYED:
+            msg = f"session {identity.digest}: {REPLAYED}"
+            raise Corrupt(msg)
+        return found
 
     async def restore(self, session: Session, rows: Sequence[Row]) -> bool:
-        """See `Storage.restore`; the rows are encrypted, as in an append."""
-        return await self._repairer.restore(session, rows)
+        """See `Storage.restore`. An encrypted copy has to prove itself, as where it was."""
+        copy = self._proven(session, rows)
+        if copy is not None:
+            return await super().restore(*copy)
+        raw = session.windows  # keep it visible that something is wrong, but nothing in plain text
+        if raw is not None and not is_sealed_as("SealedWindow", raw):
+            session = replace(session, windows=None)
+        self._seen.pop(session.identity.digest, None)
+        return await self._storage.restore(session, rows)
 
-    async def set_aside(
-        self,
-        identity: SessionIdentity,
-        seqs: Sequence[int],
-        reason: str,
-        *,
-        expected: int | None = None,
-        seal: Seal = UNSET,
-    ) -> int:
-        """See `Storage.set_aside`; the records stay encrypted, and the rest gets a new head."""
-        _refuse(seal)
-        return await self._repairer.set_aside(identity, seqs, reason, expected)
+    def _proven(
+        self, session: Session, rows: Sequence[Row]
+    ) -> tuple[Session, Sequence[Row]] | None:
+        """The copy, decrypted as far as possible; `None` if a seal does not match."""
+        state = self._state_in(session)
+        is_read = not all(is_sealed(row.body) for row in rows)  # with its keys
+        if not is_read and not self._is_proved(session, rows, state):
+            return None
+        windows, digest = session.windows, session.identity.digest
+        if windows is not None and is_sealed_as("SealedWindow", windows):
+            windows = self._records.windows_in(session, state)
+        state = None if is_read else state
+        opened = [
+            self._records.opened(digest, row, state).row if is_sealed(row.body) else row
+            for row in rows
+        ]
+        return replace(session, windows=windows, seal=None), opened
+
+    def _state_in(self, session: Session) -> State | None:
+        if session.seal is None:
+            return None
+        try:
+            return self._records.state_in(session)[0]
+        except ConfigError:  # the head of the copy, which may be anybody's
+            return None
+
+    def _is_proved(self, session: Session, rows: Sequence[Row], state: State | None) -> bool:
+        if session.seal is None:
+            return not any(damage_to(row) is None and has_place(row) for row in rows)
+        return (
+            state is not None
+            and misfit(replace(session, version=state.version), state) is None
+            and len(rows) == state.rows
+            and state.sum_of(rows) == state.total
+        )
 
     # --- many sessions
 
-    async def sessions(
-        self, which: Filter = EVERYTHING, *, limit: int | None = None, after: str = ""
-    ) -> list[Session]:
-        """See `Storage.sessions`. Damage is not reported here, but by `verify`."""
-        expect_query(which, limit=limit)
-        found = await self._storage.sessions(which, limit=limit, after=after)
-        return [self._listed(session) for session in found]
-
-    async def search(
-        self,
-        text: str,
-        which: Filter = EVERYTHING,
-        *,
-        limit: int = 50,
-    ) -> list[Hit]:
+    async def search(self, text: str, which: Filter = EVERYTHING, *, limit: int = 50) -> list[Hit]:
         """Always raises: a search would need an index in plain text."""
         expect_query(which, text=text, limit=limit)
         msg = (
@@ -298,12 +206,12 @@ class SealedStorage:
 
     async def totals(self, by: Group, which: Filter = EVERYTHING) -> list[Total]:
         """See `Storage.totals`; token counts are not encrypted."""
-        expect_query(which, by=by)
         return await self._storage.totals(by, which)
 
     async def forget(self, user: str) -> Erasure:
         """See `Storage.forget`."""
         expect(user, str, "the user to forget")
+        self._seen.clear()
         return await self._storage.forget(user)
 
     async def verify(self, *, since: bytes | None = None) -> list[str]:
@@ -316,33 +224,8 @@ class SealedStorage:
         newest = None if since is None else checked(self._records, since)
         problems = await self._storage.verify()
         async for session in every_session(self._storage):
-            for problem in await self._examiner.problems(session.identity):
-                problems.append(f"session {session.identity.digest}: {problem}")
+            digest = session.identity.digest
+            problems += [f"session {digest}: {e}" for e in await self.shelf.problems_of(digest)]
         if newest is not None:
             problems += await newest.problems(self._storage, self._records)
         return list(dict.fromkeys(problems))
-
-    # --- output
-
-    def _handed_out(self, session: Session, state: State | None) -> Session:
-        if self._records.has_broken_window(session, state):  # it can be recomputed
-            _LOG.warning("history store %s: ignoring a window that can't be decrypted", self.name)
-        return msgspec.structs.replace(
-            session,
-            window=self._records.window_in(session, "window", state),
-            windows=self._records.window_in(session, "windows", state),
-            seal=None,
-        )
-
-    def _listed(self, session: Session) -> Session:
-        try:
-            state, _ = self._records.state_in(session)
-            return self._handed_out(session, state)
-        except ConfigError:  # one session must not abort a listing
-            return msgspec.structs.replace(session, window=None, windows=None, seal=None)
-
-
-def _refuse(seal: Seal) -> None:
-    if seal is not UNSET:
-        msg = "seal can't be passed: an encrypted store creates seals itself"
-        raise InvalidInputError(msg)

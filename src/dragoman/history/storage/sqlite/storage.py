@@ -298,8 +298,7 @@ class SQLiteStorage(Ledger):
     ) -> None:
         """`application` is in the file's header: a store for something else has its own."""
         shelf = SQLiteShelf(Path(path), durability, blocking=blocking, application=application)
-        super().__init__(shelf, takes_turns=False)
-        self.shelf.run_as_a_whole(self)
+        super().__init__(shelf)
 
     async def sessions_by_time(
         self, *, limit: int, before: tuple[float, str] | None = None, without: Sequence[str] = ()

@@ -1,14 +1,15 @@
-"""Decodes the items of a conversation to messages; `content_turns` encodes them.
+"""How parts make items: messages and reasoning hold parts, and runs of items are messages.
 
 Consecutive items of the assistant are one message. Any other message is one item, and so is each
-tool output. A part is marked (`content_forms.ITEM`) where `content_turns` would otherwise split the
-parts into items differently.
+tool output. Texts of the assistant are one item if they share an `item_id`; without an id each is a
+separate item, because only items with an id may hold several. A part is marked (`tables.ITEM`)
+where the parts would otherwise be split into items differently.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
 
 from dragoman.model.content import AnyPart
 from dragoman.model.derived_ids import Identity
@@ -18,7 +19,6 @@ from dragoman.model.parts import (
     Opaque,
     Origin,
     Part,
-    Refusal,
     ServerToolResult,
     Text,
     Thinking,
@@ -27,31 +27,24 @@ from dragoman.model.roles import Role
 from dragoman.model.tools import ToolResult
 from dragoman.wire.call_ids import CallIds, decode_calls
 from dragoman.wire.envelope import is_sealed
-from dragoman.wire.openai_responses.content import (
-    decode_inputs,
-    decode_output_parts,
-    is_unknown_part,
-    opaque_item,
-)
-from dragoman.wire.openai_responses.content_forms import (
-    ABSENT,
-    ITEM,
-    decode_form,
-    decode_id,
-    encode_form,
-    formed,
-    item_form,
-    taken,
-    with_form,
-    without,
-)
 from dragoman.wire.openai_responses.content_types import CALLS, PREFIXES
 from dragoman.wire.openai_responses.dialect import NAME, ORIGIN
-from dragoman.wire.openai_responses.tools_calls import (
-    decode_call,
+from dragoman.wire.openai_responses.forms import extras_in, without
+from dragoman.wire.openai_responses.tables import (
+    CONTINUES,
+    ITEMS,
+    THOUGHTS,
+    ItemForm,
+    ItemReading,
+    decode_input,
     decode_output,
+    opaque_item,
+    unknown_part,
+    with_item,
+)
+from dragoman.wire.openai_responses.tables_built_in import (
+    SERVER_RESULT,
     decode_server_call,
-    decode_server_result,
     is_call,
     is_client_result,
     is_result,
@@ -62,47 +55,64 @@ from dragoman.wire.openai_responses.tools_client import (
     decode_client_call,
     decode_client_output,
 )
-from dragoman.wire.overlay import spelled, with_guesses
-from dragoman.wire.reading import Reading
+from dragoman.wire.overlay import with_guesses
 from dragoman.wire.shown_calls import is_counterpart
-from dragoman.wire.tolerance import Form, readable_message, with_original
+from dragoman.wire.tolerance import Form, bare_text, readable_message, with_original
 from dragoman.wire.unsealing import unsealed_message
 
 # --- message items
 
 SPEAKERS = {"user": Role.USER, "system": Role.SYSTEM, "developer": Role.DEVELOPER}
 _FORM = Form(NAME, {word: word for word in SPEAKERS})
-_SPEAKER_NAMES = {role: name for name, role in SPEAKERS.items()}
-_BARE = frozenset({"role", "content"})
-"""The fields of the plainest item. The shortcut for such items, calls and outputs makes decoding a
-conversation a third faster."""
+ABSENT: Final = "$absent"
+"""The overlay key, in the form of an item, for a field that it lacked and that we write."""
+_BARE = 2
+"""The number of fields of the plainest item."""
 _WITH_ID: Mapping[str, Any] = {"type": "message", "status": "completed"}
 
 
-def _usual(item_id: str | None) -> Mapping[str, Any]:
+def usual_message(item_id: str | None) -> Mapping[str, Any]:
+    """The usual form of a message."""
     return EMPTY if item_id is None else _WITH_ID
 
 
-def decode_message(item: dict[str, Any], speaker: Role) -> Message | None:
+def _taken_id(optional: dict[str, Any]) -> str | None:
+    """Remove an item's id; if it is not a string, it stays in the optional fields."""
+    return optional.pop("id") if type(optional.get("id")) is str else None
+
+
+def _decode_message(item: dict[str, Any], speaker: Role) -> Message | None:
     """Decode a user, system or developer message; None if it is malformed."""
     content = item.get("content")
-    if type(content) is str and len(item) == len(_BARE):
-        return make_message(speaker, (Text(content),))  # shortcut: the most common form
+    if type(content) is str and len(item) == _BARE:
+        return make_message(speaker, (Text(content),))  # the most common form
+    if not isinstance(content, (str, list)):
+        return None
     optional = without(item, "role", "content")
     # The first part has the item's id; without parts, it is in the message's overlay.
-    item_id = None if content == [] else decode_id(item, optional)
-    if type(content) is str:
-        parts: tuple[AnyPart, ...] = (Text(content, item_id=item_id),)
-    elif isinstance(content, list):
-        parts = decode_inputs(content, item_id)
+    reading = ItemReading(None, CallIds())
+    reading.item_id = item_id = None if content == [] else _taken_id(optional)
+    parts: tuple[AnyPart, ...]
+    if isinstance(content, str):
+        parts = (Text(content, item_id=item_id),)
     else:
-        return None
-    extras = decode_form(optional, _usual(item_id))
+        parts = tuple([_decode_input(wire, reading) for wire in content])
+    extras = extras_in(optional, usual_message(item_id))
     # The origin shows that the message was received without parts, not emptied later.
     return make_message(speaker, parts, extras=extras, origin=None if parts else ORIGIN)
 
 
-def is_odd_message(item: Any) -> bool:
+def _decode_input(wire: Any, reading: ItemReading) -> AnyPart:
+    if type(wire) is str:
+        text = bare_text(wire, {"type": "input_text", "text": wire}, NAME)
+        part: AnyPart = text.replace(item_id=reading.item_id)
+    else:
+        part = decode_input(wire, reading) or unknown_part(wire, reading.item_id)
+    reading.item_id = None  # the first has it
+    return part
+
+
+def _is_odd_message(item: Any) -> bool:
     """Whether an item is a message with an unknown role, or a bare string."""
     if not isinstance(item, dict):
         return type(item) is str
@@ -119,29 +129,16 @@ def _is_answer(item: dict[str, Any]) -> bool:
     return "output_text" in kinds or "refusal" in kinds
 
 
-def decode_odd_message(item: Any) -> Message | None:
+def _decode_odd_message(item: Any) -> Message | None:
     """Decode an odd message, with the most likely role."""
     made, guesses = readable_message(item, _FORM)
-    message = decode_message(made, SPEAKERS[made["role"]])
+    message = _decode_message(made, SPEAKERS[made["role"]])
     return None if message is None else with_original(message, NAME, guesses)
 
 
-def encode_message(
-    role: Role, content: str | list[Any], item_id: str | None, extras: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Encode a message item. Parts of a tool message that are not results become the user's."""
-    if isinstance(content, list) and len(content) == 1 and _is_plain(content[0], "input_text"):
-        content = content[0]["text"]
-    body: dict[str, Any] = {"role": _SPEAKER_NAMES.get(role, "user"), "content": content}
-    if item_id is not None:
-        body["id"] = item_id
-    elif extras is EMPTY:
-        return body
-    formed(body, extras, _usual(item_id))
-    return spelled(body, extras, NAME)
-
-
-def decode_assistant_message(item: dict[str, Any], previous: Part | None) -> list[AnyPart] | None:
+def _decode_assistant_message(
+    item: dict[str, Any], previous: Part | None, reading: ItemReading
+) -> list[AnyPart] | None:
     """Decode an assistant message; None if it is malformed or empty.
 
     A response has no other messages: one without a role is the assistant's.
@@ -149,8 +146,8 @@ def decode_assistant_message(item: dict[str, Any], previous: Part | None) -> lis
     if (item.get("role") or "assistant") != "assistant" or ABSENT in item:
         return None
     content = item.get("content")
-    if type(content) is str and len(item) == len(_BARE):
-        return [Text(content)]  # shortcut, as above
+    if type(content) is str and len(item) == _BARE:
+        return [Text(content)]  # the most common form
     optional = without(item, "content")
     if optional.get("role") == "assistant":
         del optional["role"]
@@ -160,40 +157,15 @@ def decode_assistant_message(item: dict[str, Any], previous: Part | None) -> lis
         content = [{"type": "output_text", "text": content}]
     elif not isinstance(content, list):
         return None
-    item_id = decode_id(item, optional)
+    reading.item_id = item_id = _taken_id(optional)
     is_glued = item_id is not None and previous is not None and previous.item_id == item_id
-    form = optional if is_glued or optional != _usual(item_id) else None
-    return decode_output_parts(content, item_id, form)
-
-
-def encode_assistant_message(
-    first: Part, content: list[Any], item_id: str | None
-) -> dict[str, Any]:
-    """Encode an assistant message item that begins with this part."""
-    form = item_form(first)
-    body: dict[str, Any] = {"role": "assistant", "content": content}
-    if item_id is not None:
-        body["id"] = item_id
-    elif len(content) == 1 and _is_plain(content[0], "output_text"):
-        body["content"] = content[0]["text"]
-    return with_form(body, _usual(item_id) if form is None else form)
-
-
-def _is_plain(wire: Any, own_type: str) -> bool:
-    """Whether an encoded part may be sent as a string."""
-    return (
-        isinstance(wire, dict)
-        and len(wire) == 2  # noqa: PLR2004 - type and text
-        and wire.get("type") == own_type
-        and type(wire.get("text")) is str
-    )
-
-
-def is_content(part: Part) -> bool:
-    """Whether a part belongs in the content of an assistant message item."""
-    if isinstance(part, Opaque):
-        return part.dialect == NAME and is_unknown_part(part.payload)
-    return isinstance(part, (Text, Refusal))
+    form: ItemForm = optional if is_glued or optional != usual_message(item_id) else None
+    parts: list[AnyPart] = []
+    for wire in content:
+        part = decode_output(wire, reading) or unknown_part(wire, item_id)
+        parts.append(with_item(part, form))
+        form = CONTINUES if item_id is None else None
+    return parts
 
 
 # --- reasoning items: summaries, readable and encrypted reasoning in one item
@@ -202,52 +174,49 @@ def is_content(part: Part) -> bool:
 # first has the encrypted content (`data`) and the item's form. An item without readable text
 # is one part of the form `redacted`.
 
-ReasoningForm = Literal["summary", "full"]
-
-_NO_SUMMARY: dict[str, Any] = {"summary": []}
-_KEYS: dict[ReasoningForm, tuple[str, str]] = {
-    "summary": ("summary", "summary_text"),
-    "full": ("content", "reasoning_text"),
-}
+NO_SUMMARY: dict[str, Any] = {"summary": []}
+LISTS = {"summary": "summary", "full": "content"}
+"""The lists of an item by the form of their texts."""
 
 
-def decode_reasoning(
-    wire: dict[str, Any], previous: Part | None, reading: Reading
+def _decode_reasoning(
+    wire: dict[str, Any], previous: Part | None, reading: ItemReading
 ) -> list[Thinking] | None:
     """Decode a reasoning item; None if it is malformed."""
-    optional = dict(wire)
-    del optional["type"]
-    item_id = decode_id(wire, optional)
+    optional = without(wire, "type")
+    reading.item_id = item_id = _taken_id(optional)
     entries = [*_entries(optional, "summary"), *_entries(optional, "full")]
-    data = taken(optional, "encrypted_content", str)
-    usual = EMPTY if "summary" in wire and "summary" not in optional else _NO_SUMMARY
+    data = optional.pop("encrypted_content") if _has_text(optional, "encrypted_content") else None
+    usual = EMPTY if "summary" in wire and "summary" not in optional else NO_SUMMARY
     follows = isinstance(previous, Thinking) and previous.item_id == item_id
-    item = optional if follows or optional != usual else None
-    origin = reading.origin
+    item: ItemForm = optional if follows or optional != usual else None
     parts: list[Thinking] = []
     for form, entry in entries or [("redacted", {})]:
-        kept = without(entry, "type", "text")
-        if ITEM in kept:
+        part: Any = Thinking("", None, "redacted", item_id=item_id, origin=reading.origin)
+        if entries:
+            part = THOUGHTS[form].read(entry, reading)
+        if type(part) is Opaque:
             return None
-        extras = decode_form(kept, EMPTY, item)
+        part = with_item(part, item)
         if entry and "type" not in entry:
-            made = "reasoning_text" if form == "full" else "summary_text"
-            extras = with_guesses(extras, NAME, [[["type"], made]])
-        text = entry.get("text", "")
-        parts.append(
-            Thinking(text, data, form, item_id=item_id, origin=origin, extras=extras)  # type: ignore[arg-type]  # one of three
-        )
+            extras = with_guesses(part.extras, NAME, [[["type"], THOUGHTS[form].tag]])
+            part = part.replace_unchecked(extras=extras)
+        parts.append(part if data is None else part.replace_unchecked(data=data))
         item = data = None
     return parts
 
 
-def _entries(optional: dict[str, Any], form: ReasoningForm) -> list[tuple[str, dict[str, Any]]]:
+def _has_text(wire: Mapping[str, Any], key: str) -> bool:
+    return type(wire.get(key)) is str
+
+
+def _entries(optional: dict[str, Any], form: str) -> list[tuple[str, dict[str, Any]]]:
     """Remove the texts of a form from the item and return them; empty if any is unknown."""
-    key, kind = _KEYS[form]
-    wire = optional.get(key)
-    if not isinstance(wire, list) or not wire or not all(is_reasoning_text(e, kind) for e in wire):
+    wire, tag = optional.get(LISTS[form]), THOUGHTS[form].tag or ""
+    if not isinstance(wire, list) or not all(is_reasoning_text(entry, tag) for entry in wire):
         return []
-    del optional[key]
+    if wire:
+        del optional[LISTS[form]]
     return [(form, entry) for entry in wire]
 
 
@@ -257,45 +226,11 @@ def is_reasoning_text(entry: Any, kind: str) -> bool:
     return is_kind and type(entry.get("text")) is str
 
 
-def encode_reasoning(parts: Sequence[Thinking], item_id: str | None) -> dict[str, Any]:
-    """Encode a reasoning item."""
-    first = parts[0]
-    form = item_form(first)
-    body: dict[str, Any] = {"type": "reasoning", **(_NO_SUMMARY if form is None else form)}
-    if item_id is not None:
-        body["id"] = item_id
-    for kind in ("summary", "full"):
-        key, entry_type = _KEYS[kind]
-        texts = [_encode_entry(part, entry_type) for part in parts if shown_form(part) == kind]
-        if texts:
-            body[key] = texts
-    if first.data is not None:
-        body["encrypted_content"] = first.data
-    return body
-
-
-def shown_form(part: Thinking) -> str:
-    """The form of the text; text of redacted thinking (made by hand) counts as a summary."""
-    return "summary" if part.form == "redacted" and part.text else part.form
-
-
-def _encode_entry(part: Thinking, kind: str) -> dict[str, Any]:
-    entry = {"type": kind, "text": part.text, **encode_form(part.extras, EMPTY)}
-    entry.pop(ITEM, None)
-    return spelled(entry, part.extras, NAME)
-
-
-def begins_item(part: Thinking, previous: Thinking) -> bool:
-    """Whether a part begins a new item; each item has one encrypted content."""
-    is_other = part.item_id != previous.item_id or item_form(part) is not None
-    return is_other or part.data is not None
-
-
 # --- the list of items
 
-ASSISTANT, TOOL, USER = Role.ASSISTANT, Role.TOOL, Role.USER
+_ASSISTANT, _TOOL, _USER = Role.ASSISTANT, Role.TOOL, Role.USER
 _OUTPUTS = frozenset(CALLS.values())
-_TOOLS = "additional_tools"
+_ADDED_TOOLS = "additional_tools"
 _USER_ITEMS = frozenset({"mcp_approval_response", "compaction_trigger"})
 
 
@@ -324,10 +259,6 @@ def decode_output_item(
     item: Any, index: int, previous: AnyPart | None, identity: Identity
 ) -> list[AnyPart]:
     """Decode one item of a response, given the part before it."""
-    if isinstance(item, dict) and item.get("type", "message") == "message":  # it has no calls
-        parts = decode_assistant_message(item, previous)
-        if parts:
-            return list(parts)
     reader = ItemReader(None, CallIds(identity))
     if previous is not None:
         reader.run.append(previous)
@@ -344,7 +275,12 @@ def likely_call(item: dict[str, Any]) -> str | None:
     return "custom_tool_call" if type(item.get("input")) is str else None
 
 
-class ItemReader(Reading):
+def _id_of(item: Mapping[str, Any]) -> str | None:
+    found = item.get("id")
+    return found if type(found) is str else None
+
+
+class ItemReader(ItemReading):
     """Groups items into messages."""
 
     __slots__ = ("_runners", "messages", "run")
@@ -364,22 +300,21 @@ class ItemReader(Reading):
         )
         if type(role) is str and (speaker := SPEAKERS.get(role)) is not None:
             is_message = kind is None or kind == "message"
-            message = decode_message(item, speaker) if is_message else None
+            message = _decode_message(item, speaker) if is_message else None
             if message is None and is_message:
-                message = decode_odd_message(item)
+                message = _decode_odd_message(item)
             self._append(message or make_message(speaker, (self._opaque(item),)))
-        elif is_odd_message(item) and (message := decode_odd_message(item)) is not None:
+        elif _is_odd_message(item) and (message := _decode_odd_message(item)) is not None:
             self._append(message)
         elif type(kind) is not str or kind in PREFIXES:
             self.read_into_run(item, index)
         elif kind in _OUTPUTS:
-            result = decode_output(item, self)
-            self._append(make_message(TOOL, (result or self._opaque(item),)))
+            self._append(make_message(_TOOL, (self._read_part(item),)))
         elif is_result(kind) and (self._client_runs(item) or is_client_result(item)):
-            self._append(make_message(TOOL, (self._built_in_result(kind, item),)))
+            self._append(make_message(_TOOL, (self._built_in_result(kind, item),)))
         elif kind in _USER_ITEMS:
-            self._append(make_message(USER, (self._opaque(item),)))
-        elif kind == _TOOLS and item.get("role") is None:
+            self._append(make_message(_USER, (self._opaque(item),)))
+        elif kind == _ADDED_TOOLS and item.get("role") is None:
             self._append(make_message(SPEAKERS["developer"], (self._opaque(item),)))
         else:
             self.read_into_run(item, index)
@@ -390,6 +325,7 @@ class ItemReader(Reading):
         return self._runners.get(call_id) if type(call_id) is str else None
 
     def _built_in_call(self, kind: str, item: dict[str, Any]) -> Iterable[AnyPart]:
+        self.item_id = _id_of(item)
         call = decode_client_call(item, self) if kind in BY_CALL else None
         if kind in BY_CALL and type(call_id := item.get("call_id")) is str:
             self._runners[call_id] = call is not None
@@ -398,7 +334,11 @@ class ItemReader(Reading):
     def _built_in_result(self, kind: str, item: dict[str, Any]) -> ToolResult | ServerToolResult:
         is_clients = kind in BY_OUTPUT and self._client_runs(item) is not False
         result = decode_client_output(item, self) if is_clients else None
-        return decode_server_result(item, self) if result is None else result
+        return self._server_result(item) if result is None else result
+
+    def _server_result(self, item: dict[str, Any]) -> Any:
+        self.item_id = _id_of(item)
+        return SERVER_RESULT.read(item, self)
 
     def _append(self, message: Message) -> None:
         if self.run:
@@ -408,7 +348,7 @@ class ItemReader(Reading):
     def close_run(self) -> None:
         """End the assistant's turn."""
         if self.run:
-            message = make_message(ASSISTANT, tuple(self.run))
+            message = make_message(_ASSISTANT, tuple(self.run))
             self.run = []
             if self.has_envelopes:
                 self.has_envelopes, message = False, unsealed_message(message, NAME)
@@ -420,8 +360,9 @@ class ItemReader(Reading):
         self.calls.at(index)
         kind = item.get("type", "message") if isinstance(item, dict) else None
         if kind == "message" and (made := likely_call(item)) is not None:
-            call = decode_call({**item, "type": made}, self)
-            parts: Any = call and [with_original(call, NAME, [[["type"], made]])]
+            call = self._read_part({**item, "type": made})
+            is_call = type(call) is not Opaque
+            parts: Any = is_call and [with_original(call, NAME, [[["type"], made]])]
         else:
             parts = self._decode(kind, item) if type(kind) is str else None
         if parts:
@@ -432,29 +373,31 @@ class ItemReader(Reading):
     def _decode(self, kind: str, item: dict[str, Any]) -> Iterable[AnyPart] | None:
         previous = self.run[-1] if self.run else None
         if kind == "message":
-            return decode_assistant_message(item, previous)
+            return _decode_assistant_message(item, previous, self)
         if kind == "reasoning":
-            thoughts = decode_reasoning(item, previous, self)
+            thoughts = _decode_reasoning(item, previous, self)
             if thoughts and is_sealed(thoughts[0]):
                 self.has_envelopes = True
             return thoughts
-        if kind in CALLS:
-            call = decode_call(item, self)
-            return None if call is None else (call,)
-        if kind in _OUTPUTS:
-            result = decode_output(item, self)
-            return None if result is None else (result,)
+        if kind in ITEMS.by_tag:
+            part = self._read_part(item)
+            return None if type(part) is Opaque else (part,)
         return self._decode_built_in(kind, item) if is_call(kind) or is_result(kind) else None
 
     def _decode_built_in(self, kind: str, item: dict[str, Any]) -> list[AnyPart]:
         """Decode a built-in tool's call or result; a front's own is restored from its envelope."""
         made: list[AnyPart] = (
-            [decode_server_result(item, self)]
+            [self._server_result(item)]
             if is_result(kind)
             else list(self._built_in_call(kind, item))
         )
         self.has_envelopes = self.has_envelopes or is_counterpart(made[0])
         return made
+
+    def _read_part(self, item: dict[str, Any]) -> Any:
+        """Decode a call or a result; opaque if it is malformed."""
+        self.item_id = _id_of(item)
+        return ITEMS.read(item, self)
 
     def _opaque(self, item: Any) -> Opaque:
         return Opaque(NAME, opaque_item(item), origin=self.origin)

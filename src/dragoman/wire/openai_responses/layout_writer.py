@@ -1,15 +1,11 @@
-"""Encodes messages as a flat list of items; `content_items` decodes them.
-
-The parts of a message are grouped into items. A call is one item, and so are all parts of a user,
-system or developer message. Texts of the assistant are one item if they share an `item_id`; without
-an id each is a separate item, because only items with an id may hold several. The overlay of a part
-may override this (`content_forms`).
-"""
+"""Messages as items: which parts are one item, and what of them is sent."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, cast
+
+from msgspec import UNSET
 
 from dragoman.model.frozen import EMPTY
 from dragoman.model.media import Image
@@ -26,44 +22,39 @@ from dragoman.model.parts import (
 from dragoman.model.requests import AnyTool
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall, ToolDefinition, ToolResult
-from dragoman.wire.fitting.tools import NO_ARGUMENTS, is_blank
-from dragoman.wire.openai_responses.content import (
-    NOT_SUPPORTED,
-    encode_input,
-    encode_opaque_item,
-    encode_output_part,
-    encode_unknown_part,
-    is_plain,
-    is_unknown_part,
-    lose_citations,
-    loses_ttl,
-)
-from dragoman.wire.openai_responses.content_forms import continues_item, item_form
-from dragoman.wire.openai_responses.content_items import (
-    begins_item,
-    encode_assistant_message,
-    encode_message,
-    encode_reasoning,
-    is_content,
-)
 from dragoman.wire.openai_responses.content_types import PREFIXES
 from dragoman.wire.openai_responses.dialect import NAME
-from dragoman.wire.openai_responses.tools_calls import (
+from dragoman.wire.openai_responses.forms import formed
+from dragoman.wire.openai_responses.layout import (
+    ABSENT,
+    LISTS,
+    NO_SUMMARY,
+    SPEAKERS,
+    usual_message,
+)
+from dragoman.wire.openai_responses.tables import (
+    CALL_SHAPES,
+    INPUTS,
+    NOT_SUPPORTED,
+    OUTPUTS,
+    RESULT_SHAPES,
+    THOUGHTS,
+    ItemWriting,
+    continues_item,
+    is_unknown_part,
+    item_form,
+    payload_of,
+    wire_id_of,
+    write_part,
+)
+from dragoman.wire.openai_responses.tables_built_in import (
     IMAGE_CALL,
     MCP,
-    TYPES,
+    SERVER_RESULT,
     belongs_to,
-    encode_call,
     encode_image_item,
-    encode_output,
     encode_server_call,
-    encode_server_result,
-    has_server,
-    is_custom_output,
     is_inside_call,
-    plain_call,
-    plain_output,
-    wire_id_of,
 )
 from dragoman.wire.openai_responses.tools_client import (
     BY_NAME,
@@ -75,10 +66,9 @@ from dragoman.wire.openai_responses.tools_client import (
     encode_client_output,
     result_tool_of,
 )
+from dragoman.wire.overlay import spelled
 from dragoman.wire.target import Target
-from dragoman.wire.writing import Writing
 
-_ASSISTANT = Role.ASSISTANT
 _RESPONSE_TARGET = Target(dialect=NAME).relaxed
 """The target of responses: any client."""
 _PART, _PART_OF_RESPONSE = "messages[{}].parts[{}]", "choices[0].message.parts[{1}]"
@@ -90,6 +80,86 @@ _PREFIXES = PREFIXES | {tool.call: tool.id_prefix for tool in CLIENT_TOOLS}
 _OWN_ITEMS = (Thinking, ToolCall, ToolResult, ServerToolCall, ServerToolResult)
 
 
+# --- messages and reasoning
+
+_ASSISTANT = Role.ASSISTANT
+_SPEAKER_NAMES = {role: name for name, role in SPEAKERS.items()}
+
+
+def _encode_message(
+    role: Role, content: str | list[Any], item_id: str | None, extras: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Encode a message item. Parts of a tool message that are not results become the user's."""
+    if isinstance(content, list) and len(content) == 1 and _is_plain(content[0], "input_text"):
+        content = content[0]["text"]
+    body: dict[str, Any] = {"role": _SPEAKER_NAMES.get(role, "user"), "content": content}
+    if item_id is not None:
+        body["id"] = item_id
+    return spelled(formed(body, extras, usual_message(item_id)), extras, NAME)
+
+
+def _encode_assistant_message(
+    first: Part, content: list[Any], item_id: str | None
+) -> dict[str, Any]:
+    """Encode an assistant message item that begins with this part."""
+    form = item_form(first)
+    body: dict[str, Any] = {"role": "assistant", "content": content}
+    if item_id is not None:
+        body["id"] = item_id
+    elif len(content) == 1 and _is_plain(content[0], "output_text"):
+        body["content"] = content[0]["text"]
+    body.update(usual_message(item_id) if form is None else form)
+    body.pop(body.pop(ABSENT, ""), None)
+    return body
+
+
+def _is_plain(wire: Any, own_type: str) -> bool:
+    """Whether an encoded part may be sent as a string."""
+    return (
+        isinstance(wire, dict)
+        and len(wire) == 2  # noqa: PLR2004 - type and text
+        and wire.get("type") == own_type
+        and type(wire.get("text")) is str
+    )
+
+
+def is_content(part: Part) -> bool:
+    """Whether a part belongs in the content of an assistant message item."""
+    if isinstance(part, Opaque):
+        return part.dialect == NAME and is_unknown_part(part.payload)
+    return isinstance(part, (Text, Refusal))
+
+
+def _encode_reasoning(parts: Sequence[Thinking], writing: ItemWriting) -> dict[str, Any]:
+    """Encode a reasoning item."""
+    first = parts[0]
+    form = item_form(first)
+    body: dict[str, Any] = {"type": "reasoning", **(NO_SUMMARY if form is None else form)}
+    if writing.item_id is not None:
+        body["id"] = writing.item_id
+    for kind, key in LISTS.items():
+        texts = [THOUGHTS[kind].write(p, writing) for p in parts if shown_form(p) == kind]
+        if texts:
+            body[key] = texts
+    if first.data is not None:
+        body["encrypted_content"] = first.data
+    return body
+
+
+def shown_form(part: Thinking) -> str:
+    """The form of the text; text of redacted thinking (made by hand) counts as a summary."""
+    return "summary" if part.form == "redacted" and part.text else part.form
+
+
+def _begins_item(part: Thinking, previous: Thinking) -> bool:
+    """Whether a part begins a new item; each item has one encrypted content."""
+    is_other = part.item_id != previous.item_id or item_form(part) is not None
+    return is_other or part.data is not None
+
+
+# --- the list of items
+
+
 class Place(NamedTuple):
     """The source of an item: its message, its first part, and the end (exclusive) of its parts."""
 
@@ -98,7 +168,7 @@ class Place(NamedTuple):
     end: int
 
 
-class MessageWriter(Writing):
+class MessageWriter(ItemWriting):
     """Encodes messages as items for a target, or for a response if there is no target.
 
     Items made by other providers of the same dialect are also foreign to a target. In a response,
@@ -137,19 +207,13 @@ class MessageWriter(Writing):
     def write(self, message: Message, index: int = 0) -> None:
         """Append the items of a message."""
         parts, role = message.parts, message.role
-        if len(parts) == 1 and message.name is None and not self.is_response:
-            item = self._plain_item(parts[0], message)
-            if item is not None:
-                self.items.append(item)
-                self.places.append(Place(index, 0, 1))
-                return
         self.begin(message, index)
         if message.name is not None:
             self.lose(self._message_path + ".name", NOT_SUPPORTED)
         if parts:
             self._write_groups(parts)
         elif role is not _ASSISTANT:
-            self._put(encode_message(role, [], None, message.extras), 0, 0)
+            self._put(_encode_message(role, [], None, message.extras), 0, 0)
         elif not self.is_response:
             self.lose(self._message_path + ".parts", "an empty assistant message is left out")
 
@@ -160,31 +224,6 @@ class MessageWriter(Writing):
     @property
     def _message_path(self) -> str:
         return self.here.rpartition(".parts")[0]
-
-    def _plain_item(  # noqa: PLR0911 - one for each kind, for speed
-        self, part: Part, message: Message
-    ) -> dict[str, Any] | None:
-        """Encode the only part of a message, if it is a plain text, call or result.
-
-        None if there may be more to it. `write_item` gives the same result; without this
-        shortcut, encoding long conversations takes 1.3 times as long.
-        """
-        if part.signature is not None:
-            return None
-        if is_plain(part):
-            if message.role is _ASSISTANT:
-                return {"role": "assistant", "content": part.text}
-            return encode_message(message.role, part.text, None, message.extras)
-        if part.extras is not EMPTY or part.cache is not None or part.item_id is not None:
-            return None
-        if type(part) is ToolCall:
-            self._functions.add(part.id)
-            return plain_call(part)
-        if type(part) is not ToolResult or part.call_id in self._custom_calls or self.wire_ids:
-            return None
-        if part.call_id in self._client_calls or part.tool_name in self._client_tools:
-            return None
-        return plain_output(part)
 
     def _write_groups(self, parts: Sequence[Part]) -> None:
         """Split the parts into items and write them."""
@@ -197,7 +236,7 @@ class MessageWriter(Writing):
     def continues(self, part: Part, previous: Part) -> bool:
         """Whether a part belongs to the same item as the previous one."""
         if isinstance(part, Thinking):
-            return isinstance(previous, Thinking) and not begins_item(part, previous)
+            return isinstance(previous, Thinking) and not _begins_item(part, previous)
         if belongs_to(part, previous):
             return True
         if self._source.role is not _ASSISTANT:
@@ -225,7 +264,7 @@ class MessageWriter(Writing):
         elif not isinstance(first, Opaque) or is_content(first):
             self._write_message(parts)
         elif first.dialect == NAME:
-            self._put(encode_opaque_item(first.payload), start)
+            self._put(payload_of(first), start)
         else:
             self.lose_here(_FOREIGN)
 
@@ -238,8 +277,7 @@ class MessageWriter(Writing):
 
     def _write_call(self, call: ToolCall) -> None:
         self._lose_cache(call)
-        is_ours = self._is_ours(call)
-        wire_id = wire_id_of(call, self.target) if is_ours else call.id
+        wire_id = wire_id_of(call, self.target) if self.is_ours(call) else call.id
         if wire_id != call.id:
             self.wire_ids[call.id] = wire_id
         self._lose_signature(call, _FOREIGN_SIGNATURE)
@@ -249,12 +287,9 @@ class MessageWriter(Writing):
         self._functions.add(call.id)
         if call.kind == "custom":
             self._custom_calls.add(call.id)
-        item = encode_call(call, self._item_id(call, TYPES[call.kind].call), wire_id)
-        # Other dialects' calls without arguments get an empty object, unless truncated (I7).
-        may_fill = call.kind == "function" and not is_ours and not self.is_cut_off
-        if may_fill and is_blank(item.get("arguments", "")):
-            item["arguments"] = NO_ARGUMENTS
-        self._put(item, self.part)
+        shape = CALL_SHAPES[call.kind]
+        self.item_id = self._item_id(call, shape.tag)
+        self._put(shape.write(call, self), self.part)
 
     def _write_client_call(self, call: ToolCall, tool: ClientTool) -> bool:
         """Write a call of a client-run built-in tool as its own item type, if possible."""
@@ -302,12 +337,13 @@ class MessageWriter(Writing):
             self._write_client_result(result, tool)
             return
         result = as_function(result)
-        item_id = result.item_id if self.target.has_made(self.origin_of(result)) else None
+        self.item_id = result.item_id if self.target.has_made(self.origin_of(result)) else None
         is_custom = result.call_id in self._custom_calls and not keeps_type
-        item = encode_output(result, item_id, "custom" if is_custom else result.kind, self)
+        kind = "custom" if is_custom else result.kind
+        item = RESULT_SHAPES[kind].write(result, self)
         self._put(item, self.part)
         self._lose_cache(result)
-        if result.is_error and is_custom_output(item) and "status" not in item:
+        if result.is_error and kind == "custom" and "status" not in item:
             self.lose_here(NOT_SUPPORTED, ".is_error")
 
     def _is_foreign_image(self, part: Part) -> bool:
@@ -326,53 +362,35 @@ class MessageWriter(Writing):
         """Write a message item."""
         start, role = self.part, self._source.role
         is_assistant = role is _ASSISTANT
-        item_id = self._item_id(parts[0], "message")
+        self.item_id = item_id = self._item_id(parts[0], "message")
         content: list[Any] = []
-        for index, part in enumerate(parts, start):
-            self.part = index
-            if isinstance(part, Opaque):
-                content.append(encode_unknown_part(part))
-            elif is_assistant:
-                self._add(content, part, encode_output_part(part, has_id=item_id is not None))
-            else:
-                self._add(content, part, encode_input(part))
+        for self.part, part in enumerate(parts, start):
+            body = write_part(OUTPUTS if is_assistant else INPUTS, part, self)
+            if body is not UNSET:
+                content.append(body)
             self._lose_signature(part, _FOREIGN_SIGNATURE)
             if is_assistant:
                 self._lose_cache(part)
         if not content:
             return
         if is_assistant:
-            item = encode_assistant_message(parts[0], content, item_id)
+            item = _encode_assistant_message(parts[0], content, item_id)
         else:
             # The overlay belongs to the message's first item.
             extras = self._source.extras if start == 0 else EMPTY
-            item = encode_message(role, content, item_id, extras)
+            item = _encode_message(role, content, item_id, extras)
         self._put(item, start, len(parts))
-
-    def _add(self, content: list[Any], part: Part, body: Any) -> None:
-        if body is None:
-            self.lose_here(NOT_SUPPORTED)
-            return
-        content.append(body)
-        if not isinstance(body, dict):  # the original was a bare string
-            return
-        if isinstance(part, Text):
-            lose_citations(part, self)
-        if isinstance(part, Refusal) and self._source.role is not _ASSISTANT:
-            self.lose_here("a refusal is sent as text")
-        if loses_ttl(part, body):
-            self.lose_here(NOT_SUPPORTED, ".cache.ttl")
 
     def _write_reasoning(self, parts: Sequence[Thinking]) -> None:
         """Reasoning is only sent back to its provider (W21); a response may show any provider's."""
         start, sent = self.part, parts
-        item_id, is_ours = self._item_id(parts[0], "reasoning"), self._is_ours(parts[0])
+        self.item_id, is_ours = self._item_id(parts[0], "reasoning"), self.is_ours(parts[0])
         if not is_ours:
             sent = [part.replace(data=None) for part in parts if part.text and self.is_response]
         elif self.target.thinking.is_plain_text:
             sent = self._readable(parts)
         if sent:
-            self._put(encode_reasoning(sent, item_id), start, len(parts))
+            self._put(_encode_reasoning(sent, self), start, len(parts))
         for index, part in enumerate(parts, start):
             self.part = index
             if is_ours:
@@ -396,42 +414,36 @@ class MessageWriter(Writing):
     def _write_server_call(self, call: ServerToolCall, result: Part | None) -> None:
         """Write a call of a server tool, with the result if it is in the same item."""
         start, size = self.part, 1 if result is None else 2
-        if not self._is_ours(call):
+        if not self.is_ours(call):
             for self.part in range(start, start + size):
                 self.lose_here(_FOREIGN)
             return
-        self._put(encode_server_call(call, result), start, size)
-        if call.server is not None and not has_server(call.name):
-            self.lose_here(NOT_SUPPORTED, ".server")
+        self.part = start
+        self._put(encode_server_call(call, result, self), start, size)
         if isinstance(result, ServerToolResult) and result.is_error and call.name != MCP:
             self.part += 1
             self.lose_here(NOT_SUPPORTED, ".is_error")
 
     def _write_server_result(self, result: ServerToolResult) -> None:
-        if not self._is_ours(result):
+        if not self.is_ours(result):
             self.lose_here(_FOREIGN)
         elif is_inside_call(result):
             self.lose_here("the result belongs in the item of its call, which is missing")
         else:
-            self._put(encode_server_result(result), self.part)
+            self._put(SERVER_RESULT.write(result, self), self.part)
             content = result.content
             if content is not None and not (isinstance(content, Mapping) and "type" not in content):
                 self.lose_here("the content does not fit into an item", ".content")
 
     # --- ownership of parts, and unsupported fields
 
-    def _item_id(self, part: Part, item_type: str) -> str | None:
+    def _item_id(self, part: Part, item_type: str | None) -> str | None:
         """The item's id. A foreign one is left out (W21), or replaced by a new one in responses."""
         if part.item_id is not None and self.target.has_made(self.origin_of(part)):
             return part.item_id
         if self.is_response and not self.is_own(part):
             return generated_id(item_type, self._source.id, self.part)
         return None
-
-    def _is_ours(self, part: Part) -> bool:
-        """Whether a part's opaque state may be sent back to the target."""
-        origin = self.origin_of(part)
-        return origin is not None and self.target.has_made(origin)
 
     def _lose_cache(self, part: Part) -> None:
         if part.cache is not None:

@@ -1,4 +1,9 @@
-"""Media, inline as base64 (`inlineData`) or by URI (`fileData`), and citations."""
+"""Citations: `groundingMetadata` and `citationMetadata`, outside the text that they refer to.
+
+A grounding support names a segment of the text and its source chunks: each such pair is a citation
+of the text part. A chunk without a support is a source of the whole text. All other metadata stays
+with the choice. Offsets count UTF-8 bytes, as in the API.
+"""
 
 from __future__ import annotations
 
@@ -6,125 +11,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from dragoman.model.content import AnyPart
-from dragoman.model.media import Audio, File, Image, Media, Video
 from dragoman.model.parts import Citation, Text
-from dragoman.wire.gemini.dialect import NAME, keep_fields, snake_names
 from dragoman.wire.json_values import is_list, is_object
-from dragoman.wire.overlay import Overlay, words_of
-from dragoman.wire.reading import Reading
 from dragoman.wire.settings_table import text
-
-AnyMedia = Image | Audio | Video | File
-
-_NAMES = snake_names("mimeType", "fileUri", "displayName")
-_TYPES: dict[str, type[AnyMedia]] = {"image": Image, "audio": Audio, "video": Video}
-_FALLBACK_MIMES: dict[type[Media], str] = {
-    Image: "image/png",
-    Audio: "audio/wav",
-    Video: "video/mp4",
-}
-_RESOLUTIONS = {
-    "MEDIA_RESOLUTION_LOW": "low",
-    "MEDIA_RESOLUTION_MEDIUM": "medium",
-    "MEDIA_RESOLUTION_HIGH": "high",
-    "MEDIA_RESOLUTION_ULTRA_HIGH": "ultra_high",
-}
-_RESOLUTION_OF = {detail: level for level, detail in _RESOLUTIONS.items()}
-NEAREST_DETAIL = {"original": "ultra_high"}
-"""Details of other APIs, and the nearest one here."""
-_URL_SAFE = "url-safe"
-"""The note for URL-safe base64: google-genai sends it, and no other API accepts it."""
-_FROM_URL_SAFE, _TO_URL_SAFE = str.maketrans("-_", "+/"), str.maketrans("+/", "-_")
-
-
-def decode_media(fields: dict[str, Any], kept: Overlay, reading: Reading) -> AnyMedia | None:
-    """Decode the media in a part; None if it is malformed."""
-    kind = "inlineData" if fields.get("inlineData") is not None else "fileData"
-    if not is_object(fields[kind]):
-        return None
-    blob = kept.renamed(fields[kind], _NAMES, kind)
-    source, field = ("data", "data") if kind == "inlineData" else ("fileUri", "url")
-    if type(blob.get(source)) is not str:
-        return None
-    if kind == "inlineData" and _is_url_safe(blob["data"]):
-        blob = {**blob, "data": blob["data"].translate(_FROM_URL_SAFE)}
-        kept.note("words", [_URL_SAFE])
-    mime, detail = text(blob.get("mimeType")), _decode_resolution(fields.get("mediaResolution"))
-    content: dict[str, Any] = {field: blob[source], "mime": mime, "detail": detail}
-    taken = [kind] if detail is None else [kind, "mediaResolution"]
-    kind_of_media = _media_type(mime, is_video="videoMetadata" in fields)
-    part = kind_of_media(name=text(blob.get("displayName")), **content)
-    kept.compare(blob, _encode_blob(part)[kind], kind)
-    signature = keep_fields(kept, fields, *taken)
-    if signature is not None:
-        part = part.replace(signature=signature, origin=reading.origin)
-    extras = kept.extras()
-    return part.replace(extras=extras) if extras else part
-
-
-def encode_media(part: AnyMedia) -> dict[str, Any] | None:
-    """Encode the data field of media; None for a file uploaded to another provider."""
-    if _is_elsewhere(part):
-        return None
-    body = _encode_blob(part)
-    detail = part.detail or ""
-    if (level := _RESOLUTION_OF.get(NEAREST_DETAIL.get(detail, detail))) is not None:
-        body["mediaResolution"] = {"level": level}
-    return body
-
-
-def media_problem(part: AnyMedia) -> str | None:
-    """The reason media can't be encoded in full, or None."""
-    if _is_elsewhere(part):
-        return "a file uploaded to another provider is left out"
-    if part.detail not in {None, "auto", *_RESOLUTION_OF, *NEAREST_DETAIL}:
-        return "this image detail is not supported"
-    if isinstance(part, Audio) and part.transcript:
-        return "transcripts are not supported; only the audio is sent"
-    return None
-
-
-def _is_url_safe(data: str) -> bool:
-    return ("-" in data or "_" in data) and "+" not in data and "/" not in data
-
-
-def _is_elsewhere(part: AnyMedia) -> bool:
-    return part.file_id is not None and not part.file_id.startswith("files/")
-
-
-def _encode_blob(part: AnyMedia) -> dict[str, Any]:
-    blob = _filled(mimeType=part.mime, displayName=part.name)
-    if part.data is None:
-        blob["fileUri"] = part.url if part.url is not None else _file_uri(part.file_id or "")
-        return {"fileData": blob}
-    blob["data"] = part.data
-    if _URL_SAFE in words_of(part.extras, NAME):
-        blob["data"] = part.data.translate(_TO_URL_SAFE)
-    blob.setdefault("mimeType", _FALLBACK_MIMES.get(type(part), "application/octet-stream"))
-    return {"inlineData": blob}
-
-
-def _decode_resolution(wire: Any) -> str | None:
-    if not is_object(wire) or len(wire) != 1 or type(level := wire.get("level")) is not str:
-        return None
-    return _RESOLUTIONS.get(level)
-
-
-def _media_type(mime: str | None, *, is_video: bool) -> type[AnyMedia]:
-    if mime is None:
-        return Video if is_video else File
-    return _TYPES.get(mime.partition("/")[0], File)
-
-
-def _file_uri(file_id: str) -> str:
-    return f"https://generativelanguage.googleapis.com/v1beta/{file_id}"
-
-
-# --- citations: `groundingMetadata` and `citationMetadata`, outside the text that they refer to
-#
-# A grounding support names a segment of the text and its source chunks: each such pair is a
-# citation of the text part. A chunk without a support is a source of the whole text. All other
-# metadata stays with the choice. Offsets count UTF-8 bytes, as in the API.
 
 _SOURCE_KINDS = {"citationSources": "citation_source", "citations": "citation"}
 _SOURCE_KEYS = {kind: key for key, kind in _SOURCE_KINDS.items()}
