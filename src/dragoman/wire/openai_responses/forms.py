@@ -92,7 +92,7 @@ class Formed(Shape[OwnerT]):
         self._reads_usual, self.is_usual, self._apart = reads_usual, writes_usual, apart
         self._needed = frozenset(row.wire for row in rows if row.is_required)
         self._fields_read = {row.wire: row.field for row in rows if not row.is_required}
-        self._telling = {row.wire: row for row in rows if row.field == "is_error"}
+        self._read_by = {row.wire: row.value.read for row in rows if row.field == "is_error"}
         self._implied = [row for row in rows if usual and row.wire in usual]
 
     def _reader(self) -> Iterator[str]:
@@ -170,8 +170,8 @@ class Formed(Shape[OwnerT]):
         for key, found in form_of(value.extras, form).items():
             if key != "type" and (key in wire or key == self._apart):
                 continue
-            row = self._telling.get(key)
-            if row is None or not row.value.passes(found):
+            read = self._read_by.get(key)
+            if read is None or read(found) is None:
                 wire[key] = found
             elif key in form:  # the model's value was edited
                 wire[key] = form[key]

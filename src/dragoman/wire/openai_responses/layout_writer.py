@@ -313,9 +313,9 @@ class MessageWriter(ItemWriting):
 
     def _write_call(self, call: ToolCall) -> None:
         self._lose_cache(call)
-        wire_id = wire_id_of(call, self.target) if self.is_ours(call) else call.id
-        if wire_id != call.id:
-            self.wire_ids[call.id] = wire_id
+        self.wire_id = wire_id_of(call, self.target) if self.is_ours(call) else call.id
+        if self.wire_id != call.id:
+            self.wire_ids[call.id] = self.wire_id
         self._lose_signature(call, _FOREIGN_SIGNATURE)
         if (tool := client_tool_of(call)) is not None and self._write_client_call(call, tool):
             return

@@ -55,9 +55,11 @@ class ItemReading(Reading):
 class ItemWriting(Writing):
     """The state of an encoder, with the id of the item that it writes."""
 
-    __slots__ = ("item_id",)
+    __slots__ = ("item_id", "wire_id")
 
     item_id: str | None
+    wire_id: str | None
+    """The id of the call that it writes."""
 
     def is_ours(self, part: Part) -> bool:
         """Whether a part's opaque state may be sent back to the target."""
@@ -396,9 +398,10 @@ def _decode_without(key: str) -> Callable[[dict[str, Any], Reading], Any]:
     return decode
 
 
-def _wire_id(part: Any, writing: Writing) -> str | None:
-    call_id = part.id if type(part) is ToolCall else part.call_id
-    return writing.wire_ids.get(call_id, call_id)
+def _wire_id(part: Any, writing: ItemWriting) -> str | None:
+    if type(part) is ToolCall:
+        return writing.wire_id
+    return writing.wire_ids.get(part.call_id, part.call_id)
 
 
 _CALL_ID = Row("call_id", "wire_id", exactly(TEXT.test, None, _wire_id, "an id"), reports=True,
@@ -473,7 +476,8 @@ def write_part(union: Union, part: Part, writing: Writing) -> Any:
 
 def failed(word: str) -> Row:
     """A status that tells that a call failed."""
-    value = exactly(f"v == {word!r}", lambda _: True, lambda has, _: word if has else None, word)
+    value = exactly(TEXT.test, lambda found: True if found == word else None,
+                    lambda has, _writing: word if has else None, "a status")  # fmt: skip
     return Row("status", "is_error", value, reports=True)
 
 
