@@ -131,14 +131,18 @@ _LAYOUT = "tools"
 declarations field and their `count`, its `servers` and the `rest`."""
 
 
-def decode_tools(wire: Any, kept: Overlay) -> tuple[AnyTool, ...]:
-    """Decode the tools of a request; within an object, declarations precede built-in tools."""
+def take_tools(body: dict[str, Any], kept: Overlay) -> tuple[AnyTool, ...]:
+    """Decode the tools of a request, and take them out of the body.
+
+    Within an object, declarations precede built-in tools.
+    """
+    wire = body.get("tools")
     if is_object(wire):
         kept.single("tools")
         wire = [wire]
     if not is_list(wire) or not wire:
-        kept.fields["tools"] = wire
         return ()
+    del body["tools"]
     tools: list[AnyTool] = []
     layout = [_decode_tool(item, tools) for item in wire]
     if layout != [_entry_of(group) for group in _groups(tools)]:
