@@ -19,6 +19,7 @@ from dragoman.model.value import Value
 from dragoman.wire import rows
 from dragoman.wire.anthropic import tables
 from dragoman.wire.anthropic.dialect import TARGET
+from dragoman.wire.anthropic.response import HEAD, USAGE
 from dragoman.wire.anthropic.tools import TOOL
 from dragoman.wire.call_ids import CallIds
 from dragoman.wire.gemini.dialect import Writing  # it also tracks calls
@@ -78,7 +79,10 @@ MADE = {
     "rest": Shape("made", None, Thing, Row("name", "name", is_required=True), rest="notes"),
 }  # fmt: skip
 SHAPES = {
-    **{f"{shape.kind.__name__} {shape.tag}": shape for shape in (*tables.BLOCKS.shapes, TOOL)},
+    **{
+        f"{shape.kind.__name__} {shape.tag}": shape
+        for shape in (*tables.BLOCKS.shapes, TOOL, USAGE, HEAD)
+    },
     **{kind: shape for kind, (shape, _) in tables.LOCATIONS.items()},
     **{
         f"gemini {number} {shape.key}": shape

@@ -32,6 +32,7 @@ from dragoman.wire.losses import Repair
 from dragoman.wire.overlay_edits import Places
 from dragoman.wire.plain.reading import Reader, marked
 from dragoman.wire.plain.requests import encoded_plainly
+from dragoman.wire.plain.whole import Whole, encoded_whole
 from dragoman.wire.plain.writing import Write, writer
 from dragoman.wire.response_losses import ReportingEncoder, ResponseLimits, response_losses
 from dragoman.wire.restoring import restoring
@@ -263,20 +264,30 @@ class Codec:
         return encoded
 
     def _encoded_plainly(self, request: Request, target: Target, *, strict: bool) -> Encoded | None:
-        write = self._write_plain if SWITCH.is_on else None
-        if write is None:
+        plain = self._plain if SWITCH.is_on else None
+        if plain is None:
             return None
-        made = encoded_plainly(
-            request, target, self.messages_field, write,
-            lambda rest: self._encoded(rest, target, strict=False),
-        )  # fmt: skip
+
+        def general(request: Request) -> Encoded:
+            return self._encoded(request, target, strict=False)
+
+        write, known = plain
+        made = (
+            None
+            if known is None
+            else encoded_whole(request, target, self.name, known, write, general)
+        )
+        if made is None:
+            made = encoded_plainly(request, target, self.messages_field, write, general)
         return made if made is None or not strict else made.or_raise()
 
     @cached_property
-    def _write_plain(self) -> Write | None:
-        """The loop that writes plain messages; None if the dialect says nothing of them."""
-        home = self._functions.plain
-        return None if home is None else writer(self.name, import_module(home).WRITTEN)
+    def _plain(self) -> tuple[Write, Whole | None] | None:
+        """How plain requests are written; None if the dialect says nothing of them."""
+        if self._functions.plain is None:
+            return None
+        home = import_module(self._functions.plain)
+        return writer(self.name, home.WRITTEN), getattr(home, "WHOLE", None)
 
     def with_usage_requested(
         self,

@@ -30,6 +30,8 @@ class KnownTools:
     def __init__(self, read: Callable[[Any], AnyTool]) -> None:
         self._read = read
         self._known: dict[bytes, tuple[Any, Tools]] = {}
+        self._texts: dict[bytes, Tools] = {}
+        """The same by their text as it came, which need not be parsed."""
         self._seen: set[int] = set()
         """The hashes of tools that came once."""
         self._size = 0
@@ -56,6 +58,19 @@ class KnownTools:
                 self._see(hashed)
         return tools
 
+    def read_text(self, text: bytes) -> Tools | None:
+        """Like `read`, for tools in JSON; None if they are no list, or an empty one."""
+        found = self._texts.get(text)
+        if found is None:
+            wire = _decode(text)
+            if type(wire) is not list or not wire:
+                return None
+            before = len(self._known)
+            found = self.read(wire)
+            if len(self._known) > before and len(text) <= _MAX_BYTES // 4:
+                self._texts[text] = found
+        return found
+
     def _see(self, hashed: int) -> None:
         if len(self._seen) >= _MAX_SEEN:
             self._seen.clear()
@@ -66,6 +81,7 @@ class KnownTools:
         with self._lock:
             if len(self._known) >= _MAX_ENTRIES or self._size + len(text) > _MAX_BYTES:
                 self._known.clear()
+                self._texts.clear()
                 self._size = 0
-            self._size += 0 if text in self._known else len(text)
+            self._size += 0 if text in self._known else 2 * len(text)
             self._known[text] = copy, tools

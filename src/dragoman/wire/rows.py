@@ -239,7 +239,7 @@ class Shape(Generic[OwnerT]):
             "make": self.make or self.kind, "usual": dict(self.usual), "same": are_same,
             "with_overlay": with_overlay, "allows": self.allows, "writes": self.writes,
             "own": {row.wire for row in self.rows} | {*self.usual, "type"},
-            "known": {row.wire for row in self.rows} | ({"type"} if self.tag else set()),
+            "known": {row.wire for row in self.rows} | {*self.usual, *["type"] * bool(self.tag)},
             "names": {path: names.keys() for path, names in self.names.items()},
         }  # fmt: skip
         for number, row in enumerate(self.rows):
@@ -353,6 +353,9 @@ class Shape(Generic[OwnerT]):
         written = f"write{number}({owner}{', SILENT' if row.deep or row.reports else ''})"
         if row.is_required:
             return f"same({written}, {self._taken(row)})"
+        if row.field and self._default(row) is not None and not row.always:
+            written = f"made.{row.field} != unset{number} and same({written}, u{number})"
+            return f"u{number} is not None and {written}"  # a default is not written
         return f"u{number} is not None and same({written}, u{number})"
 
     def _usual(self) -> Iterator[str]:

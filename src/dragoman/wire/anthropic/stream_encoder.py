@@ -25,11 +25,11 @@ from dragoman.model.usage import FinishReason, Usage
 from dragoman.wire.anthropic.dialect import NAME, is_own
 from dragoman.wire.anthropic.dialect import Block as Wire
 from dragoman.wire.anthropic.response import (
+    decode_usage,
     encode_body,
     encode_stream_error,
     encode_usage,
     finish_beside_calls,
-    is_usage,
     report_losses,
 )
 from dragoman.wire.anthropic.stream import EVENTS, GROWING
@@ -365,7 +365,7 @@ def _well_formed(body: Wire) -> Wire:
 def _usage(body: Wire) -> Wire:
     """The usage, never null (W69)."""
     usage: Any = body.get("usage")
-    return usage if is_usage(usage) else encode_usage(Usage())
+    return encode_usage(Usage()) if decode_usage(usage) is None else usage
 
 
 def _is_unknown(payload: Wire) -> bool:

@@ -144,7 +144,7 @@ OLLAMA = Profile(
     cycles="cut",
 )
 """The server parses tools into typed structs; unknown keywords never reach the model."""
-_PROFILES = Profiles(OLLAMA, OLLAMA)
+PROFILES = Profiles(OLLAMA, OLLAMA)
 _KINDS = {"name": str, "description": str, "parameters": dict}
 
 
@@ -241,5 +241,5 @@ def _encode_tool(tool: ToolDefinition, writing: Writing, path: str) -> dict[str,
 def _encode_parameters(tool: ToolDefinition, writing: Writing, path: str) -> Mapping[str, Any]:
     if tool.kind == "custom":
         return writing.schemas.text_tool(tool, path)
-    schema, _ = writing.schemas.tool(tool, path, _PROFILES)
+    schema, _ = writing.schemas.tool(tool, path, PROFILES)
     return schema

@@ -24,15 +24,22 @@ from dragoman.model.tools import ToolCall, ToolResult
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.fitting.identifiers import accepted_id
 from dragoman.wire.losses import Loss, Repair
-from dragoman.wire.plain.writing import ANSWERS, USER_AFTER_RESULT, USERS, Messages, Span, Write
+from dragoman.wire.plain.writing import (
+    ANSWERS,
+    CARRIED,
+    USER_AFTER_RESULT,
+    USERS,
+    Messages,
+    Span,
+    Write,
+    span_of,
+)
 from dragoman.wire.target import Target
 
 N = TypeVar("N", Loss, Repair)
 _LEAST = 12
 """The fewest messages of a stretch that are worth it."""
 _TEXTS = ("(A user's text, number {}.)", "(An answer, number {}.)")
-_CARRIED = "__thought__"
-"""What marks an id that holds a signature (LiteLLM)."""
 _MOVING = frozenset({"I5", "I8", "I9"})
 """The rules by which results move to their calls: after that, messages are hard to number."""
 _PATH = re.compile(r"messages\[(\d+)\]", re.ASCII)
@@ -100,9 +107,10 @@ def _stretches(request: Request, target: Target, write: Write) -> list[_Stretch]
         run = write(coming, start)
         if _is_changed(run.kinds, target):
             return []
-        span = max(run.turns, run.steps, key=lambda each: each.size)
+        turns, steps = span_of(run.turns), span_of(run.steps)
+        span = turns if turns.size >= steps.size else steps
         if span.size >= _LEAST:
-            sample = _sample(messages, span, len(found), is_turn=span is run.turns)
+            sample = _sample(messages, span, len(found), is_turn=span is turns)
             shown = write(sample, 0)
             if not shown.is_whole:
                 return []
@@ -134,7 +142,7 @@ def _are_accepted(
         return False
     if len(calls) != count or not target.ids.accepts_all(calls.keys()):
         return False
-    if _CARRIED in "".join(calls) or not all(map(target.tools.accepts_name, set(calls.values()))):
+    if CARRIED in "".join(calls) or not all(map(target.tools.accepts_name, set(calls.values()))):
         return False
     others = set(_ids(request.messages, stretches))
     if not calls.keys().isdisjoint(others):

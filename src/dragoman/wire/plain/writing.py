@@ -77,6 +77,18 @@ class Span(NamedTuple):
         return self.end - self.first
 
 
+Place = tuple[int, int, int]
+"""A message, and how many items and calls are before it."""
+Stretch = tuple[Place | None, Place | None]
+"""The first and the last place of a kind."""
+
+
+def span_of(stretch: Stretch) -> Span:
+    """The messages between two places."""
+    first, end = (each or (0, 0, 0) for each in stretch)
+    return Span(first[0], end[0], first[1], end[1], first[2], end[2])
+
+
 class Run(NamedTuple):
     """The plain messages from one on."""
 
@@ -86,25 +98,27 @@ class Run(NamedTuple):
     end: int
     """The first message that is not plain."""
     is_whole: bool
-    """Whether they end with a text, or with the last result of a round."""
-    before: int
-    """What the last one is: `ANSWER`, `USER`, `RESULT`."""
+    """Whether all were plain, and each call has its result."""
+    is_closed: bool
+    """Whether they begin with the user, and end with the user or with results."""
     kinds: int
     """Which neighbours there are: `USERS`, `ANSWERS`, `USER_AFTER_RESULT`."""
-    turns: Span
+    turns: Stretch
     """From a user's text after an answer to another."""
-    steps: Span
+    steps: Stretch
     """From calls after results to others."""
 
 
 Write = Callable[[Iterable[Message], int], Run]
 """Writes messages, the first of which has this number, until one is not plain."""
+CARRIED = "__thought__"
+"""What marks a call's id that holds a signature (LiteLLM)."""
 USER, ANSWER, CALLED, RESULT = 1, 2, 3, 4
 USERS, ANSWERS, USER_AFTER_RESULT = 1, 2, 4
 _harmless: dict[int, Mapping[str, Any]] = {}
 
 
-def _is_silent(extras: Mapping[str, Any]) -> bool:
+def is_silent(extras: Mapping[str, Any]) -> bool:
     """Whether extras only say how something was spelled; many messages share the same."""
     if _harmless.get(id(extras)) is extras:
         return True
@@ -146,8 +160,8 @@ def writer(dialect: str, form: Written) -> Write:
         **form.names, "E": EMPTY, "U": UNSET, "Text": Text, "ToolCall": ToolCall,
         "ToolResult": ToolResult, "NotPlain": NotPlain,
         "MsgspecError": MsgspecError, "ASSISTANT": Role.ASSISTANT,
-        "SEEN": Role.USER, "TOOL": Role.TOOL, "is_silent": _is_silent, "HERE": dialect,
-        "parsed": _parsed, "Run": Run, "Span": Span,
+        "SEEN": Role.USER, "TOOL": Role.TOOL, "is_silent": is_silent, "HERE": dialect,
+        "parsed": _parsed, "Run": Run,
     }  # fmt: skip
     made: Write = compiled(dialect, "write", _source(form), names)
     return made
@@ -160,7 +174,7 @@ def _source(form: Written) -> Iterator[str]:  # noqa: PLR0915 - the loop, line b
     call = f"b.append({form.call})" if form.called else f"add({form.call})"
     yield "def write(messages, start):"
     yield "    out = []; add = out.append; names = {}; waiting = []; results = None; before = 0"
-    yield "    turn = turn_end = step = step_end = o = q = None; n = start - 1; kinds = 0"
+    yield "    turn = turn_end = step = step_end = o = q = first = None; n = start - 1; kinds = 0"
     yield "    is_whole = False"
     yield "    try:"
     yield "        for m in messages:"
@@ -174,6 +188,7 @@ def _source(form: Written) -> Iterator[str]:  # noqa: PLR0915 - the loop, line b
     yield "                q = e"
     yield "            if m.name is not None: raise NotPlain"
     yield "            role = m.role; parts = m.parts"
+    yield "            if first is None: first = role"
     yield "            if waiting and role is not TOOL: raise NotPlain"
     # the model's messages
     yield "            if role is ASSISTANT:"
@@ -242,11 +257,9 @@ def _source(form: Written) -> Iterator[str]:  # noqa: PLR0915 - the loop, line b
     yield "            else: raise NotPlain"
     yield "        n += 1; is_whole = not waiting"
     yield "    except (NotPlain, MsgspecError, ValueError, RecursionError): pass"
-    yield "    a, b = turn or (0, 0, 0), turn_end or (0, 0, 0)"
-    yield "    c, d = step or (0, 0, 0), step_end or (0, 0, 0)"
-    yield "    return Run(out, names, n, is_whole, before, kinds,"
-    yield "               Span(a[0], b[0], a[1], b[1], a[2], b[2]),"
-    yield "               Span(c[0], d[0], c[1], d[1], c[2], d[2]))"
+    yield "    is_closed = is_whole and first is SEEN and role is not ASSISTANT"
+    yield "    return Run(out, names, n, is_whole, is_closed, kinds, (turn, turn_end),"
+    yield "               (step, step_end))"
 
 
 def _checked_text(pad: str) -> Iterator[str]:
