@@ -23,7 +23,7 @@ from dragoman.wire.anthropic.response import HEAD, USAGE
 from dragoman.wire.anthropic.tools import TOOL
 from dragoman.wire.call_ids import CallIds
 from dragoman.wire.gemini.dialect import Writing  # it also tracks calls
-from dragoman.wire.gemini.response import HEAD
+from dragoman.wire.gemini.response import HEAD as RESPONSE_HEAD
 from dragoman.wire.gemini.tables import PARTS
 from dragoman.wire.gemini.tools import DECLARATION
 from dragoman.wire.overlay import with_overlay
@@ -86,7 +86,7 @@ SHAPES = {
     **{kind: shape for kind, (shape, _) in tables.LOCATIONS.items()},
     **{
         f"gemini {number} {shape.key}": shape
-        for number, shape in enumerate((*PARTS.shapes[:-1], HEAD, DECLARATION))
+        for number, shape in enumerate((*PARTS.shapes[:-1], RESPONSE_HEAD, DECLARATION))
     },
     **MADE,
 }
