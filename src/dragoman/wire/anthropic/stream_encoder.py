@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Hashable, Iterable
-from typing import Any
 
 from dragoman.model import events
 from dragoman.model.accumulate import MessageAccumulator
@@ -25,7 +24,6 @@ from dragoman.model.usage import FinishReason, Usage
 from dragoman.wire.anthropic.dialect import NAME, is_own
 from dragoman.wire.anthropic.dialect import Block as Wire
 from dragoman.wire.anthropic.response import (
-    decode_usage,
     encode_body,
     encode_stream_error,
     encode_usage,
@@ -90,10 +88,20 @@ class StreamEncoder(EventEncoder):
             return b""
         self._begun_usage = self._usage
         body = encode_body(self._start, self._usage, None, [])
-        self._begun = body = self._head(_well_formed(body))
+        body |= {"type": "message", "role": "assistant", "content": [], "stop_reason": None,
+                 "usage": self._sent_usage(body)}  # fmt: skip
+        if not isinstance(body["id"], str):
+            body["id"] = new_id()
+        if not isinstance(body["model"], str):
+            body["model"] = ""
+        self._begun = body = self._head(body)
         if body["id"] is not self._start.id:
             self._start = self._start.replace(id=body["id"])
         return self._writing.send("message_start", message=body)
+
+    def _sent_usage(self, body: Wire) -> Wire:
+        """The usage, never null (W69)."""
+        return encode_usage(Usage()) if self._usage is None else body["usage"]
 
     def _head(self, body: Wire) -> Wire:
         """The message of `message_start`."""
@@ -115,7 +123,7 @@ class StreamEncoder(EventEncoder):
         report_losses(choice, self._writing)
         sent = encode_body(self._start, self._usage, choice, [])
         begun = self._begun or {}
-        usage = _usage(sent)
+        usage = self._sent_usage(sent)
         late = {
             key: value
             for key, value in sent.items()
@@ -340,23 +348,6 @@ class StreamEncoder(EventEncoder):
         if kind == "content_block_delta" and index is not None and _is_unknown(payload):
             return frame(kind, index=index, delta=payload["delta"])
         return None
-
-
-def _well_formed(body: Wire) -> Wire:
-    """The `message_start` body with all fields that clients rely on."""
-    body |= {"type": "message", "role": "assistant", "content": [], "stop_reason": None}
-    body["usage"] = _usage(body)
-    if not isinstance(body["id"], str):
-        body["id"] = new_id()
-    if not isinstance(body["model"], str):
-        body["model"] = ""
-    return body
-
-
-def _usage(body: Wire) -> Wire:
-    """The usage, never null (W69)."""
-    usage: Any = body.get("usage")
-    return encode_usage(Usage()) if decode_usage(usage) is None else usage
 
 
 def _is_unknown(payload: Wire) -> bool:
