@@ -119,6 +119,8 @@ class Description(NamedTuple):
     """Fields that only responses have."""
     possible_response_fields: frozenset[str] = _NONE
     """Fields that requests may have too, but never in place of their messages."""
+    timings: frozenset[str] = _NONE
+    """Fields in which servers report how long they took: no loss where another dialect has none."""
     messages: MessageForm = MessageForm()
     sdk_modules: tuple[SdkModule, ...] = ()
     tool_input_count: str | None = None

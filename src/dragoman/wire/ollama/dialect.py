@@ -68,6 +68,7 @@ DESCRIPTION = Description(
     certain_fields=frozenset({"options", "keep_alive", "format", "think", "done", "done_reason",
                               "eval_count"}),
     possible_response_fields=frozenset({"message", "done"}),
+    timings=frozenset({"total_duration", "load_duration", "prompt_eval_duration", "eval_duration"}),
     messages=MessageForm(
         roles=frozenset({"system", "user", "assistant", "tool"}),
         fields=frozenset({"role", "content", "thinking", "images", "tool_calls", "tool_name",

@@ -282,7 +282,7 @@ def encode_thinking_config(config: ThinkingConfig, body: dict[str, Any], writing
 # Many hosts speak OpenAI's dialect. Some ignore unknown fields, others refuse the request.
 
 
-def without_refused_fields(body: dict[str, Any], writing: Writing) -> dict[str, Any]:
+def without_refused_fields(body: dict[str, Any], writing: ChatWriting) -> dict[str, Any]:
     """The body without fields that the target refuses; null fields are not reported."""
     fields = writing.target.fields
     for key in [key for key in body if not fields.accepts(key, fields.in_request)]:
@@ -297,7 +297,7 @@ def without_refused_fields(body: dict[str, Any], writing: Writing) -> dict[str, 
     return body
 
 
-def message_without_refused_fields(wire: dict[str, Any], writing: Writing) -> dict[str, Any]:
+def message_without_refused_fields(wire: dict[str, Any], writing: ChatWriting) -> dict[str, Any]:
     """The message without fields that the target refuses, also in its parts and calls."""
     fields, path, kept = writing.target.fields, f"messages[{writing.message}]", dict(wire)
     known = fields.in_message_of(wire.get("role"))
@@ -311,7 +311,8 @@ def message_without_refused_fields(wire: dict[str, Any], writing: Writing) -> di
     return kept
 
 
-def _without_refused(item: Any, writing: Writing, path: str) -> Any:
+def _without_refused(item: Any, writing: ChatWriting, path: str) -> Any:
+    """An object inside a body without fields that the target refuses."""
     refused = writing.target.fields.refused
     if not isinstance(item, Mapping) or item.keys().isdisjoint(refused):
         return item

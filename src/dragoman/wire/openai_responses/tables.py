@@ -169,12 +169,14 @@ _ANNOTATIONS = Row("annotations", "citations", exactly(
 _INPUT_TEXT = Formed("input_text", Text, needed("text", "text"), _ANNOTATIONS, _CACHE,
                      given=_OF_ITEM, apart=ITEM)  # fmt: skip
 _OUTPUT_TEXT = Formed(
-    "output_text", Text, needed("text", "text"), _ANNOTATIONS,
+    "output_text", Text, needed("text", "text", grows="response.output_text.delta"), _ANNOTATIONS,
     given=_OF_ITEM, apart=ITEM, usual=_NOT_CITING, reads_usual="r.item_id is not None",
     writes_usual=lambda _part, writing: writing.item_id is not None,
 )  # fmt: skip
-_REFUSAL = Formed("refusal", Refusal, needed("refusal", "text"), given=_OF_ITEM, apart=ITEM,
-                  fields=("cache",))  # fmt: skip
+_REFUSAL = Formed(
+    "refusal", Refusal, needed("refusal", "text", grows="response.refusal.delta"),
+    given=_OF_ITEM, apart=ITEM, fields=("cache",),
+)  # fmt: skip
 
 
 def with_item(part: Any, item: ItemForm) -> Any:
@@ -341,14 +343,16 @@ def is_plain(part: Part) -> bool:
 # --- reasoning: each summary and each reasoning text of an item is a part
 
 
-def _thought(form: str, tag: str) -> Formed[Thinking]:
+def _thought(form: str, tag: str, grows: str) -> Formed[Thinking]:
     given = {**_OF_ITEM, "form": repr(form), "origin": "r.origin"}
-    return Formed(tag, Thinking, needed("text", "text"), given=given, apart=ITEM,
+    return Formed(tag, Thinking, needed("text", "text", grows=grows), given=given, apart=ITEM,
                   fields=("data", "signature"))  # fmt: skip
 
 
-THOUGHTS = {"summary": _thought("summary", "summary_text"),
-            "full": _thought("full", "reasoning_text")}  # fmt: skip
+THOUGHTS = {
+    "summary": _thought("summary", "summary_text", "response.reasoning_summary_text.delta"),
+    "full": _thought("full", "reasoning_text", "response.reasoning_text.delta"),
+}
 
 
 # --- calls of the developer's tools (W20), and their results
@@ -397,11 +401,11 @@ _CALL_ID = Row("call_id", "wire_id", exactly(TEXT.test, None, _wire_id, "an id")
                takes_owner=True)  # fmt: skip
 
 
-def _call(kind: str, tag: str, key: str) -> Formed[ToolCall]:
+def _call(kind: str, tag: str, key: str, grows: str) -> Formed[ToolCall]:
     arguments = exactly(TEXT.test, None, _write_arguments, TEXT.about)
     return Formed(
         tag, ToolCall, needed("name", "name"),
-        needed(key, "raw", arguments, reports=True, takes_owner=True), _CALL_ID, _ID,
+        needed(key, "raw", arguments, reports=True, takes_owner=True, grows=grows), _CALL_ID, _ID,
         make=_made_call, given={"r": "r", "kind": repr(kind)}, reads=_decode_call,
         fields=("id", "input", "cache"),
         usual=COMPLETED, reads_usual="'item_id' in f",
@@ -409,8 +413,12 @@ def _call(kind: str, tag: str, key: str) -> Formed[ToolCall]:
     )  # fmt: skip
 
 
-CALL_SHAPES = {"function": _call("function", "function_call", "arguments"),
-         "custom": _call("custom", "custom_tool_call", "input")}  # fmt: skip
+CALL_SHAPES = {
+    "function": _call("function", "function_call", "arguments",
+                      "response.function_call_arguments.delta"),
+    "custom": _call("custom", "custom_tool_call", "input",
+                    "response.custom_tool_call_input.delta"),
+}  # fmt: skip
 _KINDS = {shape.tag: kind for kind, shape in CALL_SHAPES.items()}
 
 
