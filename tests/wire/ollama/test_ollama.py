@@ -683,7 +683,7 @@ def test_truncated_call_is_left_out() -> None:
 
 @pytest.mark.parametrize("finish", list(FinishReason))
 def test_unsupported_finish_reason_is_a_loss(finish: FinishReason) -> None:
-    """Finish reasons that Ollama lacks are losses; an answer that was cut off stays recognisable."""
+    """Finish reasons that Ollama lacks are losses; a cut-off answer stays recognisable."""
     message = Message.assistant("x").replace(origin=ELSEWHERE)
     made = DIALECT.encode_response(Response(choices=(Choice(0, message, finish),)))
     is_cut = finish.is_cut_off and finish is not FinishReason.REFUSAL  # whose text is whole
