@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from msgspec import MsgspecError
+from msgspec import MsgspecError, Raw
 from msgspec.json import Decoder, Encoder
 
 from dragoman.errors import DragomanError
@@ -19,11 +19,17 @@ from dragoman.model.messages import Message, make_message
 from dragoman.model.parts import Text
 from dragoman.model.requests import BLANK, UNSAID, Request, Sampling
 from dragoman.model.roles import Role
-from dragoman.model.tools import ToolDefinition, make_call, make_definition, make_result
+from dragoman.model.tools import (
+    ToolDefinition,
+    make_call,
+    make_definition,
+    make_result,
+    schema_text,
+)
 from dragoman.wire.context import Context
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.overlay import spelling_key
-from dragoman.wire.plain.schemas import is_plain
+from dragoman.wire.plain.schemas import is_plain, is_plain_text, takes_common
 from dragoman.wire.plain.writing import CARRIED, Begun, NotPlain, Run, Write, begun, is_silent
 from dragoman.wire.schemas.profiles import Profile
 from dragoman.wire.target import Target
@@ -51,7 +57,7 @@ class Whole(NamedTuple):
 
     body: Callable[[Request, Made, Target], tuple[dict[str, Any], str]]
     """The body and its path; raises `NotPlain`."""
-    tool: Callable[[str, str | None, Mapping[str, Any]], Any]
+    tool: Callable[[str, str | None, Any], Any]
     """A tool, by name, description and schema."""
     profile: Callable[[Target], Profile]
     """What schemas of tools may have."""
@@ -205,13 +211,17 @@ def _tools(
     for tool in tools:
         if type(tool) is not ToolDefinition or not _is_plain_tool(tool, dialect):
             raise NotPlain
-        name, schema = tool.name, tool.parameters
+        name = tool.name
+        schema: Any = schema_text(tool) or tool.parameters
         if name in names or not accepts(name):
             raise NotPlain
         names.add(name)
         if schema is None:
             schema = _NO_PARAMETERS
-        elif not is_plain(schema, profile):
+        elif schema.__class__ is not Raw:
+            if not is_plain(schema, profile):
+                raise NotPlain
+        elif not takes_common(profile) and not is_plain_text(bytes(schema), profile):
             raise NotPlain
         made.append(known.tool(name, tool.description, schema))
     if len(simple.tools) >= _MOST:
