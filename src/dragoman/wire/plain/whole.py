@@ -38,7 +38,9 @@ _MOST = 256
 _encode = Encoder().encode
 _decode = Decoder().decode
 _NO_PARAMETERS: Mapping[str, Any] = {"type": "object", "properties": {}}
-_SYSTEM, _DEVELOPER = Role.SYSTEM, Role.DEVELOPER
+_SYSTEM, _DEVELOPER, _ASSISTANT, _USER = (
+    Role.SYSTEM, Role.DEVELOPER, Role.ASSISTANT, Role.USER,
+)  # fmt: skip
 
 
 class Made(NamedTuple):
@@ -77,21 +79,18 @@ class Simple(NamedTuple):
     """What was made of tools that came before, by their identity."""
 
 
-def simple_target(
+def note_target(
     target: Target,
     dialect: str,
     known: Whole,
     write: Write,
     general: Callable[[Request], Encoded],
-) -> Simple | None:
-    """What a target takes unchanged; None if nothing, or for its first request."""
-    simple: Any = target.findings.get("plain")
-    if simple is None:
+) -> None:
+    """Find out what a target takes unchanged, when it is used for the second time."""
+    if "plain" not in target.findings:
         target.findings["plain"] = False  # for one request, finding out is not worth it
-        return None
-    if simple is False:
-        target.findings["plain"] = simple = _simple(target, dialect, known, write, general)
-    return simple if simple.roles else None
+    elif target.findings["plain"] is False:
+        target.findings["plain"] = _simple(target, dialect, known, write, general)
 
 
 def encoded_whole(
@@ -113,18 +112,12 @@ def _written(
     messages = request.messages
     if not messages:
         raise NotPlain
-    said, role = None, None
-    if request.system and messages[0].role.is_system:
+    said, role, first = _first(request, simple, dialect)
+    if role not in simple.roles or len(messages) <= first:
         raise NotPlain
-    if request.system:
-        said, role = _plain_text(request.system), _SYSTEM
-        if not simple.takes_prompt:
-            raise NotPlain
-    elif messages[0].role in (_SYSTEM, _DEVELOPER):
-        role, said = _instructions(messages[0], dialect)
-    if role not in simple.roles:
+    if not run.is_whole or not run.items:
         raise NotPlain
-    if not run.is_whole or not run.items or not run.is_closed:
+    if messages[first].role is not _USER or messages[-1].role is _ASSISTANT:
         raise NotPlain
     if run.kinds and not simple.neighbours:
         raise NotPlain
@@ -132,6 +125,19 @@ def _written(
         _check_calls(run.calls, request, target)
     tools = _tools(request.tools, target, dialect, known, simple) if request.tools else []
     return known.body(request, Made(run.items, said, role, tools), target)
+
+
+def _first(request: Request, simple: Simple, dialect: str) -> tuple[str | None, Role | None, int]:
+    """The instructions, whose they are, and the first message behind them."""
+    leads = request.messages[0].role in (_SYSTEM, _DEVELOPER)
+    if request.system:
+        if leads or not simple.takes_prompt:
+            raise NotPlain
+        return _plain_text(request.system), _SYSTEM, 0
+    if leads:
+        role, said = _instructions(request.messages[0], dialect)
+        return said, role, 1
+    return None, None, 0
 
 
 def _check_calls(calls: Mapping[str, str], request: Request, target: Target) -> None:
