@@ -54,6 +54,26 @@ def is_plain_text(schema: bytes, profile: Profile) -> bool:
     return True
 
 
+_KEYWORDS = frozenset({"type", "title", "description", "enum", "properties", "required", "items",
+                       "additionalProperties"})  # fmt: skip
+_COMMON = Profile(name="common", keywords=_KEYWORDS, formats=frozenset(), defines_required=True)
+"""What every profile takes that does not say more of objects than their properties."""
+_MOST_NESTED = 100
+
+
+def is_common(schema: bytes) -> bool:
+    """Whether a schema in JSON is plain for nearly all targets, and can be frozen."""
+    if schema.count(b"{") + schema.count(b"[") > _MOST_NESTED:
+        return False
+    return is_plain_text(schema, _COMMON)  # it has no numbers
+
+
+@cache
+def takes_common(profile: Profile) -> bool:
+    """Whether a profile takes all that is common."""
+    return _taken(profile).root is not None and all(map(profile.takes, _KEYWORDS))
+
+
 @cache
 def _taken(profile: Profile) -> _Taken:
     says_more = profile.is_closed or profile.requires_all or profile.has_distinct_first_keys
