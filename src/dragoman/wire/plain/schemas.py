@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cache
+from itertools import count
+from threading import Lock
 from typing import Any, Literal, NamedTuple
 
 from msgspec import UNSET, MsgspecError, UnsetType, convert, defstruct
@@ -79,13 +81,14 @@ def _taken(profile: Profile) -> _Taken:
     says_more = profile.is_closed or profile.requires_all or profile.has_distinct_first_keys
     if says_more or any(getattr(profile, name) is not None for name in _LIMITS):
         return _Taken(None, bytes)
-    suffix = str(len(_names))
-    root = _types(profile, suffix)
-    # A union, as a struct that stands alone may lack its tag; an array is never at the root.
-    return _Taken(root, plain_decoder(root).decode)
+    with _making:  # their names must be their own until they are described
+        root = _types(profile, str(next(_numbers)))
+        # A union, as a struct that stands alone may lack its tag; an array is never at the root.
+        return _Taken(root, plain_decoder(root).decode)
 
 
-_names: list[str] = []
+_making = Lock()
+_numbers = count()
 
 
 def _types(profile: Profile, suffix: str) -> Any:  # noqa: C901 - a type and its checks each
@@ -146,6 +149,5 @@ def _types(profile: Profile, suffix: str) -> Any:  # noqa: C901 - a type and its
     for each in scalars:
         kinds |= each
     here[f"Any{suffix}"] = kinds
-    _names.append(suffix)
     never = made("Never", "", [("never", Literal["never"])])
     return here[f"Object{suffix}"] | never
