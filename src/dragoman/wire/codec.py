@@ -31,9 +31,9 @@ from dragoman.wire.lane.switch import SWITCH
 from dragoman.wire.losses import Repair
 from dragoman.wire.overlay_edits import Places
 from dragoman.wire.plain.reading import Reader, marked
-from dragoman.wire.plain.requests import encoded_plainly
-from dragoman.wire.plain.whole import Whole, encoded_whole
-from dragoman.wire.plain.writing import Write, writer
+from dragoman.wire.plain.requests import LEAST, encoded_plainly
+from dragoman.wire.plain.whole import Whole, encoded_whole, simple_target
+from dragoman.wire.plain.writing import Write, begun, writer
 from dragoman.wire.response_losses import ReportingEncoder, ResponseLimits, response_losses
 from dragoman.wire.restoring import restoring
 from dragoman.wire.sealing import SealingEncoder
@@ -196,10 +196,13 @@ class Codec:
         headers: Mapping[str, str] | None = None,  # noqa: ARG002 - most dialects ignore them
     ) -> Request:
         """The request in a body and its path."""
-        if type(body) is bytes and SWITCH.is_on and (reader := self._reader) is not None:
+        if type(body) is bytes and SWITCH.is_on and (reader := self.reader) is not None:
             found = reader.request(body)
             if found is not None:
                 return found
+        return self._decoded(body, path)
+
+    def _decoded(self, body: Body, path: str | None) -> Request:
         wire = self._opened(body)
         try:
             request = self._functions.decode_request(wire, path)
@@ -210,7 +213,7 @@ class Codec:
         raise WireError(problem, dialect=self.name, path="$")  # see `_read`
 
     @cached_property
-    def _reader(self) -> Reader | None:
+    def reader(self) -> Reader | None:
         """The reader of plain requests; None if the dialect says nothing of them."""
         home = self._functions.plain
         known = None if home is None else getattr(import_module(home), "READABLE", None)
@@ -272,13 +275,17 @@ class Codec:
             return self._encoded(request, target, strict=False)
 
         write, known = plain
-        made = (
-            None
-            if known is None
-            else encoded_whole(request, target, self.name, known, write, general)
-        )
+        simple = None
+        if known is not None:
+            simple = simple_target(target, self.name, known, write, general)
+        if simple is None and len(request.messages) < LEAST:
+            return None
+        run = begun(request.messages, write)
+        made = None
+        if known is not None and simple is not None:
+            made = encoded_whole(request, target, self.name, known, simple, run)
         if made is None:
-            made = encoded_plainly(request, target, self.messages_field, write, general)
+            made = encoded_plainly(request, target, self.messages_field, run, general)
         return made if made is None or not strict else made.or_raise()
 
     @cached_property

@@ -36,7 +36,7 @@ def masked(text: str, secrets: Iterable[str] = ()) -> str:
     """The text with keys masked: the given secrets, and anything that looks like a key.
 
     >>> masked("Incorrect API key provided: sk-proj-abcdef0123456789. Check it.")
-    'Incorrect API key provided: *** Check it.'
+    'Incorrect API key provided: ***. Check it.'
     """
     for secret in sorted(set(secrets), key=len, reverse=True):  # one may be a part of another
         text = _without(text, secret)

@@ -199,6 +199,7 @@ READABLE = Readable(
     read,
     _settle,
     decode_message,
+    is_first=True,
 )  # fmt: skip
 
 

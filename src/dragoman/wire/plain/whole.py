@@ -24,7 +24,7 @@ from dragoman.wire.context import Context
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.overlay import spelling_key
 from dragoman.wire.plain.schemas import is_plain
-from dragoman.wire.plain.writing import CARRIED, NotPlain, Write, is_silent
+from dragoman.wire.plain.writing import CARRIED, Begun, NotPlain, Run, Write, begun, is_silent
 from dragoman.wire.schemas.profiles import Profile
 from dragoman.wire.target import Target
 
@@ -71,25 +71,29 @@ class Simple(NamedTuple):
     """What was made of tools that came before, by their identity."""
 
 
-def encoded_whole(
-    request: Request,
+def simple_target(
     target: Target,
     dialect: str,
     known: Whole,
     write: Write,
     general: Callable[[Request], Encoded],
-) -> Encoded | None:
-    """The encoded request; None if something in it is not plain, or the target is new."""
-    simple = target.findings.get("plain")
+) -> Simple | None:
+    """What a target takes unchanged; None if nothing, or for its first request."""
+    simple: Any = target.findings.get("plain")
     if simple is None:
         target.findings["plain"] = False  # for one request, finding out is not worth it
         return None
     if simple is False:
         target.findings["plain"] = simple = _simple(target, dialect, known, write, general)
-    if not simple.roles:
-        return None
+    return simple if simple.roles else None
+
+
+def encoded_whole(
+    request: Request, target: Target, dialect: str, known: Whole, simple: Simple, begun: Begun
+) -> Encoded | None:
+    """The encoded request; None if something in it is not plain."""
     try:
-        made, path = _written(request, target, dialect, known, write, simple)
+        made, path = _written(request, target, dialect, known, begun.run, simple)
         raw = _encode(made)
     except (NotPlain, MsgspecError, UnicodeError, TypeError, ValueError, RecursionError):
         return None
@@ -97,23 +101,23 @@ def encoded_whole(
 
 
 def _written(
-    request: Request, target: Target, dialect: str, known: Whole, write: Write, simple: Simple
+    request: Request, target: Target, dialect: str, known: Whole, run: Run, simple: Simple
 ) -> tuple[dict[str, Any], str]:
     _check_settings(request, target, dialect)
     messages = request.messages
     if not messages:
         raise NotPlain
     said, role = None, None
-    coming = iter(messages)
+    if request.system and messages[0].role.is_system:
+        raise NotPlain
     if request.system:
         said, role = _plain_text(request.system), _SYSTEM
         if not simple.takes_prompt:
             raise NotPlain
     elif messages[0].role in (_SYSTEM, _DEVELOPER):
-        role, said = _instructions(next(coming), dialect)
+        role, said = _instructions(messages[0], dialect)
     if role not in simple.roles:
         raise NotPlain
-    run = write(coming, 0)
     if not run.is_whole or not run.items or not run.is_closed:
         raise NotPlain
     if run.kinds and not simple.neighbours:
@@ -289,7 +293,8 @@ def _simple(
 
     def is_alike(request: Request, simple: Simple) -> bool:
         try:
-            wire, path = _written(request, target, dialect, known, write, simple)
+            run = begun(request.messages, write).run
+            wire, path = _written(request, target, dialect, known, run, simple)
         except NotPlain:
             return True  # it takes the steps, anyway
         try:

@@ -111,6 +111,27 @@ class Run(NamedTuple):
 
 Write = Callable[[Iterable[Message], int], Run]
 """Writes messages, the first of which has this number, until one is not plain."""
+
+
+class Begun(NamedTuple):
+    """The first run of a conversation, behind instructions."""
+
+    write: Write
+    coming: Iterator[Message]
+    """The messages behind it."""
+    start: int
+    run: Run
+
+
+def begun(messages: Messages, write: Write) -> Begun:
+    """Write a conversation as far as it is plain."""
+    coming = iter(messages)
+    start = int(messages[0].role.is_system) if messages else 0
+    if start:
+        next(coming)
+    return Begun(write, coming, start, write(coming, start))
+
+
 CARRIED = "__thought__"
 """What marks a call's id that holds a signature (LiteLLM)."""
 USER, ANSWER, CALLED, RESULT = 1, 2, 3, 4
