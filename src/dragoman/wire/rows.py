@@ -352,11 +352,11 @@ class Shape(Generic[OwnerT]):
         owner = "made" if row.takes_owner or not row.field else f"made.{row.field}"
         written = f"write{number}({owner}{', SILENT' if row.deep or row.reports else ''})"
         if row.is_required:
-            return f"same({written}, {self._taken(row)})"
+            return f"((m := {written}) is (v := {self._taken(row)}) or same(m, v))"
+        is_same = f"((m := {written}) is u{number} or same(m, u{number}))"
         if row.field and self._default(row) is not None and not row.always:
-            written = f"made.{row.field} != unset{number} and same({written}, u{number})"
-            return f"u{number} is not None and {written}"  # a default is not written
-        return f"u{number} is not None and same({written}, u{number})"
+            is_same = f"made.{row.field} != unset{number} and {is_same}"  # a default isn't written
+        return f"(u{number} is not None and {is_same})"
 
     def _usual(self) -> Iterator[str]:
         """The source that looks for the usual fields."""
