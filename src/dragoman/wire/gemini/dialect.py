@@ -15,8 +15,7 @@ from dragoman.model.tools import ToolCall
 from dragoman.wire.description import Description, MessageForm, SdkModule, Wire
 from dragoman.wire.flags import CacheFlags, MediaFlags, StateFlags, ToolFlags, TurnFlags
 from dragoman.wire.fronts import StateFields
-from dragoman.wire.gemini.tools_provider import FORMS
-from dragoman.wire.gemini.tools_provider_calls import CALLS
+from dragoman.wire.gemini.tools_provider import CALLS, FORMS
 from dragoman.wire.rows import snake
 from dragoman.wire.target import Target
 from dragoman.wire.writing import Writing as AnyWriting

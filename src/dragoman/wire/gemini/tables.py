@@ -29,7 +29,7 @@ from dragoman.wire.call_ids import CallIds
 from dragoman.wire.cut_calls import is_left_out
 from dragoman.wire.envelope import is_sealed
 from dragoman.wire.gemini.dialect import NAME, ORIGIN, SIGNATURE, STAND_INS, Writing
-from dragoman.wire.gemini.tools_provider_calls import is_from_metadata
+from dragoman.wire.gemini.tools_provider import is_from_metadata
 from dragoman.wire.json_values import is_object
 from dragoman.wire.overlay import Overlay, merged, with_overlay, with_word, words_of
 from dragoman.wire.reading import Reading
