@@ -306,7 +306,11 @@ class ItemReader(ItemReading):
             if message is None and is_message:
                 message = _decode_odd_message(item)
             self._append(message or make_message(speaker, (self._opaque(item),)))
-        elif _is_odd_message(item) and (message := _decode_odd_message(item)) is not None:
+        elif (
+            (kind is None or kind == "message")
+            and _is_odd_message(item)
+            and (message := _decode_odd_message(item)) is not None
+        ):
             self._append(message)
         elif type(kind) is not str or kind in PREFIXES:
             self.read_into_run(item, index)
@@ -399,7 +403,8 @@ class ItemReader(ItemReading):
     def _read_part(self, item: dict[str, Any]) -> Any:
         """Decode a call or a result; opaque if it is malformed."""
         self.item_id = _id_of(item)
-        return ITEMS.read(item, self)
+        shape = ITEMS.by_tag[item["type"]]
+        return (shape.reads or shape.read)(item, self)
 
     def _opaque(self, item: Any) -> Opaque:
         return Opaque(NAME, opaque_item(item), origin=self.origin)

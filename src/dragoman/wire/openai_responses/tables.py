@@ -6,9 +6,9 @@ or an item of a built-in tool (`tables_built_in`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeGuard
 
 from msgspec import UNSET, UnsetType
 
@@ -55,9 +55,11 @@ class ItemReading(Reading):
 class ItemWriting(Writing):
     """The state of an encoder, with the id of the item that it writes."""
 
-    __slots__ = ("item_id",)
+    __slots__ = ("item_id", "wire_id")
 
     item_id: str | None
+    wire_id: str | None
+    """The id of the call that it writes."""
 
     def is_ours(self, part: Part) -> bool:
         """Whether a part's opaque state may be sent back to the target."""
@@ -329,7 +331,7 @@ def payload_of(part: Opaque) -> Any:
     return payload
 
 
-def is_plain(part: Part) -> bool:
+def is_plain(part: Part) -> TypeGuard[Text]:
     """Whether a part is a text without any other fields, which may be sent as a string."""
     return (
         type(part) is Text
@@ -380,21 +382,26 @@ def _write_arguments(call: ToolCall, writing: ItemWriting) -> str:
     return NO_ARGUMENTS if may_fill and is_blank(raw) else raw
 
 
-def _decode_call(wire: dict[str, Any], reading: Reading) -> Any:
-    shape: Any = CALL_SHAPES[_KINDS[wire["type"]]]
-    key = shape.rows[1].wire
-    if key in wire:
-        return shape.read(wire, reading)
-    call = shape.read({**wire, key: ""}, reading)
-    if type(call) is Opaque:
-        return shape.unread(wire, reading)
-    extras = with_guesses(call.extras, NAME, [[[key], ""]])
-    return call.replace_unchecked(origin=ORIGIN, extras=extras)
+def _decode_without(key: str) -> Callable[[dict[str, Any], Reading], Any]:
+    """A reader for calls, which some servers send without arguments."""
+
+    def decode(wire: dict[str, Any], reading: Reading) -> Any:
+        shape = ITEMS.by_tag[wire["type"]]
+        if key in wire:
+            return shape.read(wire, reading)
+        call: Any = shape.read({**wire, key: ""}, reading)
+        if type(call) is Opaque:
+            return shape.unread(wire, reading)
+        extras = with_guesses(call.extras, NAME, [[[key], ""]])
+        return call.replace_unchecked(origin=ORIGIN, extras=extras)
+
+    return decode
 
 
-def _wire_id(part: Any, writing: Writing) -> str | None:
-    call_id = part.id if type(part) is ToolCall else part.call_id
-    return writing.wire_ids.get(call_id, call_id)
+def _wire_id(part: Any, writing: ItemWriting) -> str | None:
+    if type(part) is ToolCall:
+        return writing.wire_id
+    return writing.wire_ids.get(part.call_id, part.call_id)
 
 
 _CALL_ID = Row("call_id", "wire_id", exactly(TEXT.test, None, _wire_id, "an id"), reports=True,
@@ -406,7 +413,7 @@ def _call(kind: str, tag: str, key: str, grows: str) -> Formed[ToolCall]:
     return Formed(
         tag, ToolCall, needed("name", "name"),
         needed(key, "raw", arguments, reports=True, takes_owner=True, grows=grows), _CALL_ID, _ID,
-        make=_made_call, given={"r": "r", "kind": repr(kind)}, reads=_decode_call,
+        make=_made_call, given={"r": "r", "kind": repr(kind)}, reads=_decode_without(key),
         fields=("id", "input", "cache"),
         usual=COMPLETED, reads_usual="'item_id' in f",
         writes_usual=lambda _call, writing: writing.item_id is not None,
@@ -419,7 +426,6 @@ CALL_SHAPES = {
     "custom": _call("custom", "custom_tool_call", "input",
                     "response.custom_tool_call_input.delta"),
 }  # fmt: skip
-_KINDS = {shape.tag: kind for kind, shape in CALL_SHAPES.items()}
 
 
 def wire_id_of(call: ToolCall, target: Target) -> str | None:
@@ -470,7 +476,8 @@ def write_part(union: Union, part: Part, writing: Writing) -> Any:
 
 def failed(word: str) -> Row:
     """A status that tells that a call failed."""
-    value = exactly(f"v == {word!r}", lambda _: True, lambda has, _: word if has else None, word)
+    value = exactly(TEXT.test, lambda found: True if found == word else None,
+                    lambda has, _writing: word if has else None, "a status")  # fmt: skip
     return Row("status", "is_error", value, reports=True)
 
 
