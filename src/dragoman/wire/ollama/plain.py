@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec.json import Decoder
 
 from dragoman.model.requests import Request
 from dragoman.model.roles import Role
@@ -84,7 +85,12 @@ def _body(request: Request, made: Made, _target: Target) -> tuple[dict[str, Any]
     return wire, PATH
 
 
+_decode = Decoder().decode
+
+
 def _tool(name: str, description: str | None, schema: Any) -> dict[str, Any]:
+    if type(schema) is Raw:
+        schema = _decode(schema)
     if "description" in schema:
         raise NotPlain  # it moves to the tool's
     about = {} if description is None else {"description": description}

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from msgspec import MsgspecError
+from msgspec import MsgspecError, Raw
 from msgspec.json import Decoder, Encoder
 
 from dragoman.errors import DragomanError
@@ -19,11 +19,17 @@ from dragoman.model.messages import Message, make_message
 from dragoman.model.parts import Text
 from dragoman.model.requests import BLANK, UNSAID, Request, Sampling
 from dragoman.model.roles import Role
-from dragoman.model.tools import ToolDefinition, make_call, make_definition, make_result
+from dragoman.model.tools import (
+    ToolDefinition,
+    make_call,
+    make_definition,
+    make_result,
+    schema_text,
+)
 from dragoman.wire.context import Context
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.overlay import spelling_key
-from dragoman.wire.plain.schemas import is_plain
+from dragoman.wire.plain.schemas import is_plain, is_plain_text, takes_common
 from dragoman.wire.plain.writing import CARRIED, Begun, NotPlain, Run, Write, begun, is_silent
 from dragoman.wire.schemas.profiles import Profile
 from dragoman.wire.target import Target
@@ -32,7 +38,9 @@ _MOST = 256
 _encode = Encoder().encode
 _decode = Decoder().decode
 _NO_PARAMETERS: Mapping[str, Any] = {"type": "object", "properties": {}}
-_SYSTEM, _DEVELOPER = Role.SYSTEM, Role.DEVELOPER
+_SYSTEM, _DEVELOPER, _ASSISTANT, _USER = (
+    Role.SYSTEM, Role.DEVELOPER, Role.ASSISTANT, Role.USER,
+)  # fmt: skip
 
 
 class Made(NamedTuple):
@@ -51,7 +59,7 @@ class Whole(NamedTuple):
 
     body: Callable[[Request, Made, Target], tuple[dict[str, Any], str]]
     """The body and its path; raises `NotPlain`."""
-    tool: Callable[[str, str | None, Mapping[str, Any]], Any]
+    tool: Callable[[str, str | None, Any], Any]
     """A tool, by name, description and schema."""
     profile: Callable[[Target], Profile]
     """What schemas of tools may have."""
@@ -71,21 +79,18 @@ class Simple(NamedTuple):
     """What was made of tools that came before, by their identity."""
 
 
-def simple_target(
+def note_target(
     target: Target,
     dialect: str,
     known: Whole,
     write: Write,
     general: Callable[[Request], Encoded],
-) -> Simple | None:
-    """What a target takes unchanged; None if nothing, or for its first request."""
-    simple: Any = target.findings.get("plain")
-    if simple is None:
+) -> None:
+    """Find out what a target takes unchanged, when it is used for the second time."""
+    if "plain" not in target.findings:
         target.findings["plain"] = False  # for one request, finding out is not worth it
-        return None
-    if simple is False:
-        target.findings["plain"] = simple = _simple(target, dialect, known, write, general)
-    return simple if simple.roles else None
+    elif target.findings["plain"] is False:
+        target.findings["plain"] = _simple(target, dialect, known, write, general)
 
 
 def encoded_whole(
@@ -107,18 +112,12 @@ def _written(
     messages = request.messages
     if not messages:
         raise NotPlain
-    said, role = None, None
-    if request.system and messages[0].role.is_system:
+    said, role, first = _first(request, simple, dialect)
+    if role not in simple.roles or len(messages) <= first:
         raise NotPlain
-    if request.system:
-        said, role = _plain_text(request.system), _SYSTEM
-        if not simple.takes_prompt:
-            raise NotPlain
-    elif messages[0].role in (_SYSTEM, _DEVELOPER):
-        role, said = _instructions(messages[0], dialect)
-    if role not in simple.roles:
+    if not run.is_whole or not run.items:
         raise NotPlain
-    if not run.is_whole or not run.items or not run.is_closed:
+    if messages[first].role is not _USER or messages[-1].role is _ASSISTANT:
         raise NotPlain
     if run.kinds and not simple.neighbours:
         raise NotPlain
@@ -126,6 +125,19 @@ def _written(
         _check_calls(run.calls, request, target)
     tools = _tools(request.tools, target, dialect, known, simple) if request.tools else []
     return known.body(request, Made(run.items, said, role, tools), target)
+
+
+def _first(request: Request, simple: Simple, dialect: str) -> tuple[str | None, Role | None, int]:
+    """The instructions, whose they are, and the first message behind them."""
+    leads = request.messages[0].role in (_SYSTEM, _DEVELOPER)
+    if request.system:
+        if leads or not simple.takes_prompt:
+            raise NotPlain
+        return _plain_text(request.system), _SYSTEM, 0
+    if leads:
+        role, said = _instructions(request.messages[0], dialect)
+        return said, role, 1
+    return None, None, 0
 
 
 def _check_calls(calls: Mapping[str, str], request: Request, target: Target) -> None:
@@ -205,13 +217,17 @@ def _tools(
     for tool in tools:
         if type(tool) is not ToolDefinition or not _is_plain_tool(tool, dialect):
             raise NotPlain
-        name, schema = tool.name, tool.parameters
+        name = tool.name
+        schema: Any = schema_text(tool) or tool.parameters
         if name in names or not accepts(name):
             raise NotPlain
         names.add(name)
         if schema is None:
             schema = _NO_PARAMETERS
-        elif not is_plain(schema, profile):
+        elif schema.__class__ is not Raw:
+            if not is_plain(schema, profile):
+                raise NotPlain
+        elif not takes_common(profile) and not is_plain_text(bytes(schema), profile):
             raise NotPlain
         made.append(known.tool(name, tool.description, schema))
     if len(simple.tools) >= _MOST:
