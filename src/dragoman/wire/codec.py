@@ -37,7 +37,6 @@ from dragoman.wire.plain.writing import Write, begun, writer
 from dragoman.wire.response_losses import ReportingEncoder, ResponseLimits, response_losses
 from dragoman.wire.restoring import restoring
 from dragoman.wire.sealing import SealingEncoder
-from dragoman.wire.shared_settings import with_shared_settings
 from dragoman.wire.streams import StreamDecoder, StreamEncoder
 from dragoman.wire.target import Target
 from dragoman.wire.usage_details import UsageDetails
@@ -209,7 +208,7 @@ class Codec:
         except (InvalidInputError, RecursionError) as error:
             problem = _problem(error)
         else:
-            return self._marked(with_shared_settings(request, self.description))
+            return self._marked(request)
         raise WireError(problem, dialect=self.name, path="$")  # see `_read`
 
     @cached_property
@@ -221,8 +220,7 @@ class Codec:
             return None
 
         def decode(wire: dict[str, Any]) -> Request:
-            request = self._functions.decode_request(wire, None)
-            return with_shared_settings(request, self.description)
+            return self._functions.decode_request(wire, None)
 
         return Reader(self.messages_field, self._here, known, decode)
 

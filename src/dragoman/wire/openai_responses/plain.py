@@ -63,13 +63,14 @@ def _body(request: Request, made: Made, _target: Target) -> tuple[dict[str, Any]
         items = [Message(made.role.value, made.instructions), *items]
     elif len(items) == 1 and type(items[0]) is Message:
         items = items[0].content
-    wire: dict[str, Any] = {"model": request.model, "input": items}
-    if (limit := request.sampling.max_tokens) is not None:
-        wire["max_output_tokens"] = limit
+    wire: dict[str, Any] = {"model": request.model}
     if request.stream is not None:
         wire["stream"] = request.stream
+    if (limit := request.sampling.max_tokens) is not None:
+        wire["max_output_tokens"] = limit
     if made.tools:
         wire["tools"] = made.tools
+    wire["input"] = items
     return wire, PATH
 
 
