@@ -12,12 +12,13 @@ from dragoman.errors import ConfigError
 from dragoman.model.requests import Request
 from dragoman.providers.provider import Provider
 from dragoman.providers.registry import provider, provider_names, stamp
-from dragoman.wire.dialect import Body, dialect, dialects, is_dialect, is_own_dialect
+from dragoman.wire.dialect import Body, Dialect, dialect, dialects, is_dialect, is_own_dialect
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.lane.heads import Asked, Translated
 from dragoman.wire.lane.plain import Lane
 from dragoman.wire.lane.requests import translated
 from dragoman.wire.lane.switch import SWITCH
+from dragoman.wire.plain.reading import Reader
 from dragoman.wire.target import Target
 
 
@@ -57,13 +58,24 @@ def _plainly(body: Body, source: str, target: str | Target | Provider) -> Encode
 
     This needs no head, so it comes before those that the lane remembers.
     """
-    if type(body) is not bytes or not SWITCH.is_on or not is_own_dialect(source):
+    if type(body) is not bytes or not SWITCH.is_on:
+        return None
+    if type(target) is str and (route := _ROUTES.get((source, target))) is not None:
+        request = route[0].request(body)
+        return None if request is None else route[1].encode_request(request)
+    if not is_own_dialect(source):
         return None
     reader = getattr(dialect(source), "reader", None)
     if reader is None or not reader.is_first or _speaks(target, source):
         return None
+    if type(target) is str and is_own_dialect(target):
+        _ROUTES[source, target] = reader, dialect(target)
     request = reader.request(body)
     return None if request is None else _encoded(request, target, repair=True).encoded
+
+
+_ROUTES: dict[tuple[str, str], tuple[Reader, Dialect]] = {}
+"""The readers and the writers of pairs of built-in dialects, which never change."""
 
 
 def _speaks(target: str | Target | Provider, source: str) -> bool:

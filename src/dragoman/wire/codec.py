@@ -32,12 +32,11 @@ from dragoman.wire.losses import Repair
 from dragoman.wire.overlay_edits import Places
 from dragoman.wire.plain.reading import Reader, marked
 from dragoman.wire.plain.requests import LEAST, encoded_plainly
-from dragoman.wire.plain.whole import Whole, encoded_whole, simple_target
+from dragoman.wire.plain.whole import Simple, Whole, encoded_whole, note_target
 from dragoman.wire.plain.writing import Write, begun, writer
 from dragoman.wire.response_losses import ReportingEncoder, ResponseLimits, response_losses
 from dragoman.wire.restoring import restoring
 from dragoman.wire.sealing import SealingEncoder
-from dragoman.wire.shared_settings import with_shared_settings
 from dragoman.wire.streams import StreamDecoder, StreamEncoder
 from dragoman.wire.target import Target
 from dragoman.wire.usage_details import UsageDetails
@@ -209,7 +208,7 @@ class Codec:
         except (InvalidInputError, RecursionError) as error:
             problem = _problem(error)
         else:
-            return self._marked(with_shared_settings(request, self.description))
+            return self._marked(request)
         raise WireError(problem, dialect=self.name, path="$")  # see `_read`
 
     @cached_property
@@ -221,8 +220,7 @@ class Codec:
             return None
 
         def decode(wire: dict[str, Any]) -> Request:
-            request = self._functions.decode_request(wire, None)
-            return with_shared_settings(request, self.description)
+            return self._functions.decode_request(wire, None)
 
         return Reader(self.messages_field, self._here, known, decode)
 
@@ -270,22 +268,24 @@ class Codec:
         plain = self._plain if SWITCH.is_on else None
         if plain is None:
             return None
+        write, known = plain
+        if known is not None and type(simple := target.findings.get("plain")) is Simple:
+            first = begun(request.messages, write)
+            found = encoded_whole(request, target, self.name, known, simple, first)
+            if found is not None:
+                return found
+        else:
+            first = None
 
         def general(request: Request) -> Encoded:
             return self._encoded(request, target, strict=False)
 
-        write, known = plain
-        simple = None
-        if known is not None:
-            simple = simple_target(target, self.name, known, write, general)
-        if simple is None and len(request.messages) < LEAST:
+        if known is not None and first is None:
+            note_target(target, self.name, known, write, general)
+        if len(request.messages) < LEAST:
             return None
-        run = begun(request.messages, write)
-        made = None
-        if known is not None and simple is not None:
-            made = encoded_whole(request, target, self.name, known, simple, run)
-        if made is None:
-            made = encoded_plainly(request, target, self.messages_field, run, general)
+        first = first or begun(request.messages, write)
+        made = encoded_plainly(request, target, self.messages_field, first, general)
         return made if made is None or not strict else made.or_raise()
 
     @cached_property

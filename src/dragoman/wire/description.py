@@ -125,12 +125,8 @@ class Description(NamedTuple):
     sdk_modules: tuple[SdkModule, ...] = ()
     tool_input_count: str | None = None
     """The usage field that counts the input tokens added by the provider's own tools."""
-    shared_settings: SharedSettings = SharedSettings()
-    """Where its requests have settings that other APIs have as well."""
-    shared_tool_settings: SharedSettings = SharedSettings()
-    """The same, in the declarations of tools."""
     writes_settings: bool = False
-    """Whether its codec reads and writes all of these itself (`settings_rows`)."""
+    """Whether its codec reads and writes all settings, or reports them (`settings_rows`)."""
     host_settings: SharedSettings = SharedSettings()
     """Settings that only some servers have, shared with other dialects; they stay in the extras."""
     documents: Callable[[Wire], tuple[str, Readable] | None] | None = None

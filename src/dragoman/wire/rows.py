@@ -365,7 +365,9 @@ class Shape(Generic[OwnerT]):
         for key, value in self.usual.items():
             field = next((row.field for row in self.rows if row.wire == key), None)
             yield f"        if {f'{field!r} in f' if field else 'False'}: pass"
-            yield f"        elif same(w.get({key!r}), {value!r}): n += 1"
+            known = f"w.get({key!r})"
+            test = f"{known} == {value!r}" if type(value) is str else f"same({known}, {value!r})"
+            yield f"        elif {test}: n += 1"
             yield "        else: x = True"
 
     def _is_usual(self, owner: str) -> str:

@@ -90,6 +90,7 @@ DETAILS.derived = frozenset({*_BUCKETS, _OTHER_MODELS})
 
 
 _COUNT = Value("type(v) is int", lambda v: max(v, 0), lambda count: count, "an integer")
+_POSITIVE = Value("type(v) is int and v >= 0", about="an integer")
 _WRITTEN = _COUNT._replace(write=lambda usage: usage.total_output)
 
 
@@ -103,8 +104,8 @@ USAGE = Shape(
     NAME, None, Usage,
     Row("input_tokens", "input", _COUNT, is_required=True),
     Row("output_tokens", "output", _WRITTEN, is_required=True, takes_owner=True),
-    Row("cache_creation_input_tokens", "cache_write", _COUNT),
-    Row("cache_read_input_tokens", "cache_read", _COUNT),
+    Row("cache_creation_input_tokens", "cache_write", _POSITIVE),
+    Row("cache_read_input_tokens", "cache_read", _POSITIVE),
     Row("output_tokens_details.thinking_tokens", "thinking", _COUNT),
     make=_made_usage,
 )  # fmt: skip

@@ -21,7 +21,13 @@ from dragoman.wire.anthropic.stream_arguments import (
     TextArguments,
     UntouchedArguments,
 )
-from dragoman.wire.anthropic.tables import NOT_AN_OBJECT, encode_citations, encode_parts, is_plain
+from dragoman.wire.anthropic.tables import (
+    EITHER,
+    NOT_AN_OBJECT,
+    encode_citations,
+    encode_parts,
+    is_plain,
+)
 from dragoman.wire.fitting.tools import is_blank
 from dragoman.wire.folding import Transitions
 from dragoman.wire.framing import sse
@@ -31,7 +37,7 @@ from dragoman.wire.stream_encoding import CORRECTED, SentPart, unsent_arguments
 from dragoman.wire.writing import Writing
 
 NO_MEDIA = "responses can't contain images or files"
-_LATE_DATA = "a block is readable or redacted: the redacted data of readable thinking is left out"
+_LATE_DATA = f"{EITHER}: the redacted data of readable thinking is left out"
 
 
 # --- frames
@@ -86,7 +92,8 @@ class BlockWriting(Writing):
         """Encode a frame that may come now."""
         self.stream.go(type)
         self.index += type == BLOCK_STOP
-        return frame(type, **fields)
+        fields = {"type": type, **fields}
+        return sse(dumps(fields), type)
 
     def delta(self, kind: bytes, field: bytes, value: Any) -> bytes:
         """Encode a delta of the open block, with its type and the value of its one field."""

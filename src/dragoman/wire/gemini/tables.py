@@ -168,7 +168,8 @@ def _write_data(part: Media) -> str | None:
 
 
 def _write_mime(part: Media) -> str:
-    return part.mime or _FALLBACK_MIMES.get(type(part), "application/octet-stream")
+    fallback = _FALLBACK_MIMES.get(type(part), "application/octet-stream")
+    return fallback if part.mime is None else part.mime
 
 
 def _write_uri(part: Media) -> str:
@@ -263,8 +264,8 @@ _WIRE_ID = TEXT._replace(write=wire_id, exact=True)
 _CALL = _part(
     ToolCall,
     _needed("functionCall.name", "name"),
-    Row("functionCall.args", "", _ARGUMENTS, reports=True),
     Row("functionCall.id", "wire_id", _WIRE_ID, reports=True, takes_owner=True),
+    Row("functionCall.args", "", _ARGUMENTS, reports=True),
     _SIGNED,
     key="functionCall", make=_made_call, allows=_may_call, given={"r": "r"},
     fields=("id", "raw", "input", "kind"),
@@ -429,8 +430,8 @@ _RESULT = _part(
     ToolResult,
     _owned("functionResponse.name", "tool_name", _NAME, reports=True),
     _owned("functionResponse.response", "", _RESPONSE),
-    Row("functionResponse.parts", "", _SHOWN, deep=True),
     Row("functionResponse.id", "call_id", _CALL_ID, reports=True, takes_owner=True),
+    Row("functionResponse.parts", "", _SHOWN, deep=True),
     _SIGNED,
     key="functionResponse", reads=_read_result, make=_made_result,
     fields=("content", "data", "is_error", "kind"),
@@ -555,7 +556,7 @@ def encode_part(part: AnyPart, writing: Writing) -> list[Any]:
     if body is UNSET:
         return []
     # A part that was only a signature would be an empty text without it.
-    return [{"text": ""} if body == {} else body]
+    return [{"text": ""} if body == {} and type(part) is Text else body]
 
 
 def encode_parts(parts: tuple[AnyPart, ...], message: int, writing: Writing) -> list[Any]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec.json import Decoder
 
 from dragoman.model.requests import Request
 from dragoman.model.roles import Role
 from dragoman.wire.ollama.request import PATH
 from dragoman.wire.ollama.tools import PROFILES
-from dragoman.wire.plain.whole import Made, Whole
+from dragoman.wire.plain.whole import Made, Whole, reals_of
 from dragoman.wire.plain.writing import NotPlain, Written
 from dragoman.wire.target import Target
 
@@ -77,14 +78,22 @@ def _body(request: Request, made: Made, _target: Target) -> tuple[dict[str, Any]
         items = [System(made.instructions), *items]
     stream = bool(request.stream)  # the server's default is another
     wire: dict[str, Any] = {"model": request.model, "stream": stream, "messages": items}
+    options: dict[str, Any] = {**reals_of(request)}
     if (limit := request.sampling.max_tokens) is not None:
-        wire["options"] = {"num_predict": limit}
+        options["num_predict"] = limit
+    if options:
+        wire["options"] = options
     if made.tools:
         wire["tools"] = made.tools
     return wire, PATH
 
 
+_decode = Decoder().decode
+
+
 def _tool(name: str, description: str | None, schema: Any) -> dict[str, Any]:
+    if type(schema) is Raw:
+        schema = _decode(schema)
     if "description" in schema:
         raise NotPlain  # it moves to the tool's
     about = {} if description is None else {"description": description}

@@ -17,11 +17,12 @@ from dragoman.model.tools import make_call, make_result
 from dragoman.wire.openai_chat.dialect import NAME, ORIGIN
 from dragoman.wire.openai_chat.layout import decode_message
 from dragoman.wire.openai_chat.request import PATH
+from dragoman.wire.openai_chat.tables import NULL_CONTENT
 from dragoman.wire.openai_chat.tools import known_tools
 from dragoman.wire.openai_strict_schemas import openai_profiles
 from dragoman.wire.overlay import extras_of
 from dragoman.wire.plain.reading import Ids, Readable, blank, copy, put
-from dragoman.wire.plain.whole import Made, Whole
+from dragoman.wire.plain.whole import Made, Whole, reals_of
 from dragoman.wire.plain.writing import NotPlain, Written
 from dragoman.wire.target import Target
 
@@ -89,7 +90,7 @@ WRITTEN = Written(
 _USER, _SYSTEM = blank(Role.USER, ORIGIN), blank(Role.SYSTEM, ORIGIN)
 _DEVELOPER, _TOOL = blank(Role.DEVELOPER, ORIGIN), blank(Role.TOOL, ORIGIN)
 _ANSWER = blank(Role.ASSISTANT, ORIGIN)
-_CALLS_ALONE = blank(Role.ASSISTANT, ORIGIN, extras=extras_of({"content": None}, NAME))
+_CALLS_ALONE = blank(Role.ASSISTANT, ORIGIN, extras=NULL_CONTENT)
 _SPEAKERS = {User: _USER, System: _SYSTEM, Developer: _DEVELOPER}
 
 
@@ -218,6 +219,8 @@ def _body(request: Request, made: Made, target: Target) -> tuple[dict[str, Any],
         wire[target.sampling.token_limit_fields[0]] = limit
     if request.stream is not None:
         wire["stream"] = request.stream
+    if request.sampling is not UNSAID:
+        wire |= reals_of(request)
     return wire, PATH
 
 

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, Literal
 
-from msgspec import UNSET
+from msgspec import UNSET, MsgspecError, Raw, Struct, UnsetType
 
 from dragoman.model.content import AnyPart
 from dragoman.model.frozen import EMPTY, FrozenDict
-from dragoman.model.jsontext import dumps
+from dragoman.model.jsontext import dumps, plain_decoder
 from dragoman.model.parts import Opaque, Origin, ServerToolCall, ServerToolResult
 from dragoman.model.requests import AnyTool
 from dragoman.model.tools import (
@@ -20,6 +20,7 @@ from dragoman.model.tools import (
     ToolDefinition,
     make_call,
     make_definition,
+    with_schema_text,
 )
 from dragoman.wire.envelope import PREFIX
 from dragoman.wire.fitting.tools import NO_ARGUMENTS, is_blank
@@ -29,6 +30,7 @@ from dragoman.wire.openai_chat.dialect import NAME, ORIGIN, ChatWriting, is_own
 from dragoman.wire.openai_chat.tables import HINTS
 from dragoman.wire.openai_strict_schemas import openai_profiles
 from dragoman.wire.overlay import extras_of, merged, overlay_of, with_overlay, with_word, words_of
+from dragoman.wire.plain.schemas import is_common
 from dragoman.wire.reading import Reading
 from dragoman.wire.rows import FLAG, OBJECT, SILENT, TEXT, Row, Shape, Value
 from dragoman.wire.settings_rows import lose_tool_settings
@@ -112,7 +114,39 @@ def _decode_tool(wire: Any) -> AnyTool:
     return made if kind is not None else without_type(made, wire)
 
 
-known_tools = KnownTools(_decode_tool)
+class _Function(Struct, forbid_unknown_fields=True, gc=False):
+    name: str
+    parameters: Raw
+    description: str | UnsetType = UNSET
+
+
+class _Tool(Struct, forbid_unknown_fields=True, gc=False):
+    type: Literal["function"]
+    function: _Function
+
+
+_plain_tools = plain_decoder(list[_Tool]).decode
+_BLANK = make_definition("", origin=ORIGIN)
+
+
+def _decode_texts(text: bytes) -> tuple[AnyTool, ...] | None:
+    """Decode plain functions, whose schemas stay text; None if there is more to one."""
+    try:
+        found = _plain_tools(text)
+    except (MsgspecError, UnicodeError, RecursionError):
+        return None
+    made: list[AnyTool] = []
+    for tool in found:
+        function = tool.function
+        about = function.description
+        if not is_common(bytes(function.parameters)):
+            return None
+        about = None if about is UNSET else about
+        made.append(with_schema_text(_BLANK, function.name, about, function.parameters))
+    return tuple(made) or None
+
+
+known_tools = KnownTools(_decode_tool, _decode_texts)
 
 
 def _decode_functions(wire: Any) -> list[ToolDefinition]:

@@ -30,6 +30,8 @@ put = force_setattr
 copy = shallow_copy
 _MOST_ODD = 8
 """With more odd messages, dicts are read instead."""
+_APART = 40
+"""Likewise if they are not as many messages apart."""
 _LEAST = 4096
 """The fewest bytes of a body for which it pays to read odd things apart."""
 _split = Decoder(dict[str, Raw]).decode
@@ -134,13 +136,15 @@ class Reader:
         made: list[Message] = []
         ids: Ids = []
         start = 0
-        for _ in range(_MOST_ODD):
+        for number in range(_MOST_ODD):
             place = start + (place or 0)
             made, ids = self._added(made, ids, items[start:place])
             message = self._odd(items[place], place)
             ids += [part.id for part in message.parts if isinstance(part, ToolCall)]
             made.append(message)
             start = place + 1
+            if number and start < number * _APART:
+                break  # many will follow
             try:
                 return self._added(made, ids, items[start:])
             except ValidationError as error:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cache
+from itertools import count
+from threading import Lock
 from typing import Any, Literal, NamedTuple
 
 from msgspec import UNSET, MsgspecError, UnsetType, convert, defstruct
@@ -54,18 +56,39 @@ def is_plain_text(schema: bytes, profile: Profile) -> bool:
     return True
 
 
+_KEYWORDS = frozenset({"type", "title", "description", "enum", "properties", "required", "items",
+                       "additionalProperties"})  # fmt: skip
+_COMMON = Profile(name="common", keywords=_KEYWORDS, formats=frozenset(), defines_required=True)
+"""What every profile takes that does not say more of objects than their properties."""
+_MOST_NESTED = 100
+
+
+def is_common(schema: bytes) -> bool:
+    """Whether a schema in JSON is plain for nearly all targets, and can be frozen."""
+    if schema.count(b"{") + schema.count(b"[") > _MOST_NESTED:
+        return False
+    return is_plain_text(schema, _COMMON)  # it has no numbers
+
+
+@cache
+def takes_common(profile: Profile) -> bool:
+    """Whether a profile takes all that is common."""
+    return _taken(profile).root is not None and all(map(profile.takes, _KEYWORDS))
+
+
 @cache
 def _taken(profile: Profile) -> _Taken:
     says_more = profile.is_closed or profile.requires_all or profile.has_distinct_first_keys
     if says_more or any(getattr(profile, name) is not None for name in _LIMITS):
         return _Taken(None, bytes)
-    suffix = str(len(_names))
-    root = _types(profile, suffix)
-    # A union, as a struct that stands alone may lack its tag; an array is never at the root.
-    return _Taken(root, plain_decoder(root).decode)
+    with _making:  # their names must be their own until they are described
+        root = _types(profile, str(next(_numbers)))
+        # A union, as a struct that stands alone may lack its tag; an array is never at the root.
+        return _Taken(root, plain_decoder(root).decode)
 
 
-_names: list[str] = []
+_making = Lock()
+_numbers = count()
 
 
 def _types(profile: Profile, suffix: str) -> Any:  # noqa: C901 - a type and its checks each
@@ -126,6 +149,5 @@ def _types(profile: Profile, suffix: str) -> Any:  # noqa: C901 - a type and its
     for each in scalars:
         kinds |= each
     here[f"Any{suffix}"] = kinds
-    _names.append(suffix)
     never = made("Never", "", [("never", Literal["never"])])
     return here[f"Object{suffix}"] | never

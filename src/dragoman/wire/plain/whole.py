@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from msgspec import MsgspecError
+from msgspec import MsgspecError, Raw
 from msgspec.json import Decoder, Encoder
 
 from dragoman.errors import DragomanError
@@ -19,11 +19,17 @@ from dragoman.model.messages import Message, make_message
 from dragoman.model.parts import Text
 from dragoman.model.requests import BLANK, UNSAID, Request, Sampling
 from dragoman.model.roles import Role
-from dragoman.model.tools import ToolDefinition, make_call, make_definition, make_result
+from dragoman.model.tools import (
+    ToolDefinition,
+    make_call,
+    make_definition,
+    make_result,
+    schema_text,
+)
 from dragoman.wire.context import Context
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.overlay import spelling_key
-from dragoman.wire.plain.schemas import is_plain
+from dragoman.wire.plain.schemas import is_plain, is_plain_text, takes_common
 from dragoman.wire.plain.writing import CARRIED, Begun, NotPlain, Run, Write, begun, is_silent
 from dragoman.wire.schemas.profiles import Profile
 from dragoman.wire.target import Target
@@ -32,7 +38,9 @@ _MOST = 256
 _encode = Encoder().encode
 _decode = Decoder().decode
 _NO_PARAMETERS: Mapping[str, Any] = {"type": "object", "properties": {}}
-_SYSTEM, _DEVELOPER = Role.SYSTEM, Role.DEVELOPER
+_SYSTEM, _DEVELOPER, _ASSISTANT, _USER = (
+    Role.SYSTEM, Role.DEVELOPER, Role.ASSISTANT, Role.USER,
+)  # fmt: skip
 
 
 class Made(NamedTuple):
@@ -51,7 +59,7 @@ class Whole(NamedTuple):
 
     body: Callable[[Request, Made, Target], tuple[dict[str, Any], str]]
     """The body and its path; raises `NotPlain`."""
-    tool: Callable[[str, str | None, Mapping[str, Any]], Any]
+    tool: Callable[[str, str | None, Any], Any]
     """A tool, by name, description and schema."""
     profile: Callable[[Target], Profile]
     """What schemas of tools may have."""
@@ -67,25 +75,24 @@ class Simple(NamedTuple):
     """Whether messages of one role may follow each other."""
     takes_prompt: bool
     """Whether instructions may be in `Request.system`."""
+    reals: frozenset[str]
+    """Which of temperature and `top_p` it takes, one of them and between 0 and 1."""
     tools: dict[int, tuple[Any, list[Any]]]
     """What was made of tools that came before, by their identity."""
 
 
-def simple_target(
+def note_target(
     target: Target,
     dialect: str,
     known: Whole,
     write: Write,
     general: Callable[[Request], Encoded],
-) -> Simple | None:
-    """What a target takes unchanged; None if nothing, or for its first request."""
-    simple: Any = target.findings.get("plain")
-    if simple is None:
+) -> None:
+    """Find out what a target takes unchanged, when it is used for the second time."""
+    if "plain" not in target.findings:
         target.findings["plain"] = False  # for one request, finding out is not worth it
-        return None
-    if simple is False:
-        target.findings["plain"] = simple = _simple(target, dialect, known, write, general)
-    return simple if simple.roles else None
+    elif target.findings["plain"] is False:
+        target.findings["plain"] = _simple(target, dialect, known, write, general)
 
 
 def encoded_whole(
@@ -103,22 +110,16 @@ def encoded_whole(
 def _written(
     request: Request, target: Target, dialect: str, known: Whole, run: Run, simple: Simple
 ) -> tuple[dict[str, Any], str]:
-    _check_settings(request, target, dialect)
+    _check_settings(request, target, dialect, simple.reals)
     messages = request.messages
     if not messages:
         raise NotPlain
-    said, role = None, None
-    if request.system and messages[0].role.is_system:
+    said, role, first = _first(request, simple, dialect)
+    if role not in simple.roles or len(messages) <= first:
         raise NotPlain
-    if request.system:
-        said, role = _plain_text(request.system), _SYSTEM
-        if not simple.takes_prompt:
-            raise NotPlain
-    elif messages[0].role in (_SYSTEM, _DEVELOPER):
-        role, said = _instructions(messages[0], dialect)
-    if role not in simple.roles:
+    if not run.is_whole or not run.items:
         raise NotPlain
-    if not run.is_whole or not run.items or not run.is_closed:
+    if messages[first].role is not _USER or messages[-1].role is _ASSISTANT:
         raise NotPlain
     if run.kinds and not simple.neighbours:
         raise NotPlain
@@ -126,6 +127,19 @@ def _written(
         _check_calls(run.calls, request, target)
     tools = _tools(request.tools, target, dialect, known, simple) if request.tools else []
     return known.body(request, Made(run.items, said, role, tools), target)
+
+
+def _first(request: Request, simple: Simple, dialect: str) -> tuple[str | None, Role | None, int]:
+    """The instructions, whose they are, and the first message behind them."""
+    leads = request.messages[0].role in (_SYSTEM, _DEVELOPER)
+    if request.system:
+        if leads or not simple.takes_prompt:
+            raise NotPlain
+        return _plain_text(request.system), _SYSTEM, 0
+    if leads:
+        role, said = _instructions(request.messages[0], dialect)
+        return said, role, 1
+    return None, None, 0
 
 
 def _check_calls(calls: Mapping[str, str], request: Request, target: Target) -> None:
@@ -140,8 +154,8 @@ def _check_calls(calls: Mapping[str, str], request: Request, target: Target) -> 
         raise NotPlain
 
 
-def _check_settings(request: Request, target: Target, dialect: str) -> None:
-    """Raise unless there are only a model, a limit, and whether to stream."""
+def _check_settings(request: Request, target: Target, dialect: str, reals: frozenset[str]) -> None:
+    """Raise unless there are only a model, a limit, one of the reals, and whether to stream."""
     if (
         request.model is None or request.tool_choice is not None
         or request.output is not None or request.thinking is not None
@@ -156,13 +170,16 @@ def _check_settings(request: Request, target: Target, dialect: str) -> None:
     if sampling is UNSAID:
         return
     if (
-        sampling.temperature is not None or sampling.top_p is not None
-        or sampling.top_k is not None or sampling.stop or sampling.seed is not None
+        sampling.top_k is not None or sampling.stop or sampling.seed is not None
         or sampling.presence_penalty is not None or sampling.frequency_penalty is not None
         or sampling.choices is not None or sampling.logprobs is not None
         or sampling.top_logprobs is not None or sampling.verbosity is not None
     ):  # fmt: skip
         raise NotPlain
+    if sampling.temperature is not None or sampling.top_p is not None:
+        given = reals_of(request)
+        if len(given) > 1 or not all(name in reals and 0 < given[name] < 1 for name in given):
+            raise NotPlain
     limit = sampling.max_tokens
     if limit is not None and (limit < 1 or limit < target.sampling.min_output_tokens):
         raise NotPlain
@@ -205,13 +222,17 @@ def _tools(
     for tool in tools:
         if type(tool) is not ToolDefinition or not _is_plain_tool(tool, dialect):
             raise NotPlain
-        name, schema = tool.name, tool.parameters
+        name = tool.name
+        schema: Any = schema_text(tool) or tool.parameters
         if name in names or not accepts(name):
             raise NotPlain
         names.add(name)
         if schema is None:
             schema = _NO_PARAMETERS
-        elif not is_plain(schema, profile):
+        elif schema.__class__ is not Raw:
+            if not is_plain(schema, profile):
+                raise NotPlain
+        elif not takes_common(profile) and not is_plain_text(bytes(schema), profile):
             raise NotPlain
         made.append(known.tool(name, tool.description, schema))
     if len(simple.tools) >= _MOST:
@@ -228,6 +249,15 @@ def _is_plain_tool(tool: ToolDefinition, dialect: str) -> bool:
         and tool.allowed_callers == () and tool.output_schema is None
         and (origin is None or origin.dialect != dialect)
     )  # fmt: skip
+
+
+_REALS = ("temperature", "top_p")
+
+
+def reals_of(request: Request) -> dict[str, float]:
+    """The temperature or `top_p` of a request that has one."""
+    given = {name: getattr(request.sampling, name) for name in _REALS}
+    return {name: value for name, value in given.items() if value is not None}
 
 
 # --- finding out what a target takes
@@ -270,6 +300,14 @@ def _samples(role: Role | None, prompt: tuple[Text, ...] = ()) -> Iterable[Reque
                 )  # fmt: skip
 
 
+def _real_samples(name: str) -> Iterable[Request]:
+    for value in (0.25, 0.75):
+        given: dict[str, Any] = {name: value, "max_tokens": 100}
+        yield BLANK.replace_trusted(
+            model="m", messages=(_user(), _answer(), _user()), sampling=Sampling(**given)
+        )
+
+
 _NEIGHBOURS = BLANK.replace_trusted(
     model="m",
     messages=(
@@ -306,21 +344,27 @@ def _simple(
         is_same = found == _decode(_encode(wire)) and made.path == path
         return is_same and not made.losses and not made.repairs and not made.headers
 
+    def simple(
+        roles: Iterable[Role | None], reals: Iterable[str] = (), *, takes_all: bool = False
+    ) -> Simple:
+        return Simple(frozenset(roles), Context(), takes_all, takes_all, frozenset(reals), {})
+
     def tried(role: Role | None) -> bool:
-        simple = Simple(
-            frozenset((role,)), Context(), neighbours=False, takes_prompt=False, tools={}
-        )
-        return all(is_alike(each, simple) for each in _samples(role))
+        only = simple((role,))
+        return all(is_alike(each, only) for each in _samples(role))
 
     roles = frozenset([role for role in (None, _SYSTEM, _DEVELOPER) if tried(role)])
-    every = Simple(roles, Context(), neighbours=True, takes_prompt=True, tools={})
+    every = simple(roles, _REALS, takes_all=True)
     prompted = _samples(None, (Text("Be brief."),))
     takes_prompt = bool(roles) and all(is_alike(each, every) for each in prompted)
     neighbours = bool(roles) and is_alike(_NEIGHBOURS, every)
+    reals = frozenset(
+        [name for name in _REALS if all(is_alike(each, every) for each in _real_samples(name))]
+    )
     if not contexts or any(_said(each) != _said(contexts[0]) for each in contexts):
         roles = frozenset()
     context = contexts[0] if contexts else Context()
-    return Simple(roles, context, neighbours, takes_prompt, {})
+    return Simple(roles, context, neighbours, takes_prompt, reals, {})
 
 
 def _said(context: Context) -> list[Any]:

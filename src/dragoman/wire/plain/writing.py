@@ -99,8 +99,6 @@ class Run(NamedTuple):
     """The first message that is not plain."""
     is_whole: bool
     """Whether all were plain, and each call has its result."""
-    is_closed: bool
-    """Whether they begin with the user, and end with the user or with results."""
     kinds: int
     """Which neighbours there are: `USERS`, `ANSWERS`, `USER_AFTER_RESULT`."""
     turns: Stretch
@@ -126,7 +124,8 @@ class Begun(NamedTuple):
 def begun(messages: Messages, write: Write) -> Begun:
     """Write a conversation as far as it is plain."""
     coming = iter(messages)
-    start = int(messages[0].role.is_system) if messages else 0
+    role = messages[0].role if messages else None
+    start = int(role is Role.SYSTEM or role is Role.DEVELOPER)
     if start:
         next(coming)
     return Begun(write, coming, start, write(coming, start))
@@ -154,14 +153,9 @@ def is_silent(extras: Mapping[str, Any]) -> bool:
 _decode = Decoder().decode
 
 
-def _parsed(raw: str) -> dict[str, Any]:
-    """Arguments as an object; raises if they are none."""
-    if len(raw) > MAX_DEPTH and raw.count("{") + raw.count("[") > MAX_DEPTH:
-        raise NotPlain
-    found = _decode(raw)
-    if type(found) is not dict:
-        raise NotPlain
-    return found
+def _nests(raw: str) -> bool:
+    """Whether arguments may be nested too deeply."""
+    return raw.count("{") + raw.count("[") > MAX_DEPTH
 
 
 _PLAIN_TEXT = "p.extras is E and p.cache is None and p.citations == () and p.signature is None"
@@ -182,7 +176,8 @@ def writer(dialect: str, form: Written) -> Write:
         "ToolResult": ToolResult, "NotPlain": NotPlain,
         "MsgspecError": MsgspecError, "ASSISTANT": Role.ASSISTANT,
         "SEEN": Role.USER, "TOOL": Role.TOOL, "is_silent": is_silent, "HERE": dialect,
-        "parsed": _parsed, "Run": Run,
+        "parsed": _decode,
+        "nests": _nests, "Run": Run,
     }  # fmt: skip
     made: Write = compiled(dialect, "write", _source(form), names)
     return made
@@ -195,7 +190,7 @@ def _source(form: Written) -> Iterator[str]:  # noqa: PLR0915 - the loop, line b
     call = f"b.append({form.call})" if form.called else f"add({form.call})"
     yield "def write(messages, start):"
     yield "    out = []; add = out.append; names = {}; waiting = []; results = None; before = 0"
-    yield "    turn = turn_end = step = step_end = o = q = first = None; n = start - 1; kinds = 0"
+    yield "    turn = turn_end = step = step_end = o = q = None; n = start - 1; kinds = 0"
     yield "    is_whole = False"
     yield "    try:"
     yield "        for m in messages:"
@@ -209,7 +204,6 @@ def _source(form: Written) -> Iterator[str]:  # noqa: PLR0915 - the loop, line b
     yield "                q = e"
     yield "            if m.name is not None: raise NotPlain"
     yield "            role = m.role; parts = m.parts"
-    yield "            if first is None: first = role"
     yield "            if waiting and role is not TOOL: raise NotPlain"
     # the model's messages
     yield "            if role is ASSISTANT:"
@@ -230,7 +224,11 @@ def _source(form: Written) -> Iterator[str]:  # noqa: PLR0915 - the loop, line b
     yield "                        i = p.id; x = p.name; r = p.raw"
     yield "                        if not i or i in names: raise NotPlain"
     if form.parses:
-        yield "                        a = p.input if r is None else parsed(r)"
+        yield "                        if r is None: a = p.input"
+        yield f"                        elif len(r) > {MAX_DEPTH} and nests(r): raise NotPlain"
+        yield "                        else:"
+        yield "                            a = parsed(r)"
+        yield "                            if type(a) is not dict: raise NotPlain"
     else:
         yield "                        a = p.raw_arguments if r is None else r"
         yield "                        if not a or a.isspace(): raise NotPlain"
@@ -278,8 +276,7 @@ def _source(form: Written) -> Iterator[str]:  # noqa: PLR0915 - the loop, line b
     yield "            else: raise NotPlain"
     yield "        n += 1; is_whole = not waiting"
     yield "    except (NotPlain, MsgspecError, ValueError, RecursionError): pass"
-    yield "    is_closed = is_whole and first is SEEN and role is not ASSISTANT"
-    yield "    return Run(out, names, n, is_whole, is_closed, kinds, (turn, turn_end),"
+    yield "    return Run(out, names, n, is_whole, kinds, (turn, turn_end),"
     yield "               (step, step_end))"
 
 
