@@ -19,7 +19,8 @@ from zlib import crc32
 import pytest
 
 _HOSTILE = re.compile(
-    r"attack|forged|garbage|hostile|invalid|junk|malformed|nonsense|refused|rejected|stranger|tricks"
+    r"attack|forged|garbage|hostile|invalid|junk|malformed|nonsense|refuse|reject|stranger|tricks"
+    r"|(are|is)_checked"
 )
 _BACKENDS = Path(__file__).resolve().parent / "history" / "storage"
 
