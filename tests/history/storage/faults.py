@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from inspect import ismethod
+from inspect import iscoroutinefunction
 from typing import Any, cast
 
 from dragoman.errors import StoreError
 from dragoman.history.storage.ledger import Ledger
 from dragoman.history.storage.memory import MemoryStorage
-from dragoman.history.storage.shelf import Shelf
+from dragoman.history.storage.shelf import LostReply, Shelf
 
 
 class _Called:
@@ -19,8 +19,10 @@ class _Called:
         self.shelf = shelf
 
     def __getattr__(self, name: str) -> Any:
+        if name == "run_as_a_whole":  # others act between two calls, on the loop
+            raise AttributeError(name)
         found = getattr(self.shelf, name)
-        if not ismethod(found):
+        if not iscoroutinefunction(found):
             return found
 
         async def call(*arguments: Any) -> Any:
@@ -92,3 +94,25 @@ class Fragile(Ledger):
 def over(shelf: Any) -> Ledger:
     """A storage on a shelf of these."""
     return Ledger(cast("Shelf", shelf))
+
+
+class Lossy(_Called):
+    """A shelf whose next writes are done, or not, and then raise that the reply is lost."""
+
+    def __init__(self, shelf: Shelf) -> None:
+        super().__init__(shelf)
+        self.losses: list[bool] = []
+        """For each of the next writes, whether it is done; others are as always."""
+        self.meanwhile: Callable[[], Awaitable[object]] | None = None  # once, after a loss
+
+    async def call(self, name: str, work: Callable[..., Awaitable[Any]], *arguments: Any) -> Any:
+        """Makes a call."""
+        if name not in {"commit", "remove"} or not self.losses:
+            return await work(*arguments)
+        if self.losses.pop(0):
+            await work(*arguments)
+        happens, self.meanwhile = self.meanwhile, None
+        if happens is not None:
+            await happens()
+        message = "the reply was lost"
+        raise LostReply(message)

@@ -20,12 +20,12 @@ from dragoman.history.storage.protocol import MAIN, Session
 from dragoman.testing.conformance.stores.data import NOON, ONE, TWO, entry, fill, texts
 from tests.environment import PATIENCE
 from tests.history.storage.backend_postgres import URL, sql
+from tests.sampling import BACKENDS
 
-SHELVES = ("memory", "files", "files_blocking", "sqlite", "sqlite_blocking", "postgres", "redis")
 New = Callable[[], Ledger]
 
 
-@pytest.fixture(params=SHELVES)
+@pytest.fixture(params=BACKENDS)
 def new(request: pytest.FixtureRequest, tmp_path: Path) -> Generator[New]:
     """Makes storages on one place of each kind."""
     place = import_module(f"tests.history.storage.backend_{request.param}").place(tmp_path)

@@ -7,10 +7,9 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from time import time
 
-import msgspec
 import pytest
 
-from dragoman.errors import Conflict, StoreError
+from dragoman.errors import StoreError
 from dragoman.history.identity import SessionIdentity
 from dragoman.history.storage.postgres import PostgresStorage
 from dragoman.history.storage.protocol import DuplicateIds
@@ -107,30 +106,6 @@ async def test_several_messages_whose_answer_is_lost_are_stored_once(place: str)
         assert proxy.marker is None
         assert (made.version, made.last_seq) == (1, 2)
         assert await seqs(storage) == [1, 2]
-
-
-async def test_existing_ids_are_rejected_after_a_cut_as_well(place: str) -> None:
-    """They are not mistaken for the interrupted write."""
-    proxy = Proxy()
-    async with proxy as url, opened(place, url) as storage:
-        old = entry()
-        await storage.append(ONE, [old])
-        proxy.cut(old.id.encode(), keeps_request=True)
-        with pytest.raises(DuplicateIds) as raised:
-            await storage.append(ONE, [msgspec.structs.replace(old, at=old.at + 1)])
-        assert raised.value.ids == (old.id,)
-
-
-async def test_a_conflict_is_reported_after_a_cut_as_well(place: str) -> None:
-    """Another writer's message is not mistaken for ours."""
-    proxy = Proxy()
-    async with proxy as url, opened(place, url) as storage:
-        await storage.append(ONE, [entry()])
-        new = entry()
-        proxy.cut(new.id.encode(), keeps_request=True)
-        with pytest.raises(Conflict) as raised:
-            await storage.append(ONE, [new], expected=7)
-        assert (raised.value.expected, raised.value.actual) == (7, 1)
 
 
 async def test_an_outcome_that_can_not_be_determined_is_unknown(place: str) -> None:

@@ -14,8 +14,7 @@ from urllib.parse import urlsplit
 import msgspec
 import pytest
 
-from dragoman import Usage
-from dragoman.errors import ConfigError, Conflict, InvalidInputError, StoreError
+from dragoman.errors import ConfigError, InvalidInputError, StoreError
 from dragoman.history.identity import SessionIdentity
 from dragoman.history.records import message_of, read_line
 from dragoman.history.storage.integrity import damage_to
@@ -106,40 +105,6 @@ async def test_an_append_whose_answer_was_lost_is_executed_once(prefix: str) -> 
         appended = await storage.append(ONE, [entry("a"), entry("b")], expected=1)
         assert (appended.version, appended.last_seq) == (2, 3)
         assert await stored(storage) == ["first", "a", "b"]
-
-
-async def test_an_append_whose_answer_was_lost_keeps_its_version(prefix: str) -> None:
-    """Even if somebody else has written since."""
-    async with proxied(prefix) as (proxy, storage), opened(prefix) as other:
-        proxy.after = lambda: other.append(ONE, [entry("other")])
-        appended = await storage.append(ONE, [entry("a"), entry("b")], expected=1)
-        assert (appended.version, appended.last_seq) == (2, 3)
-        assert await stored(storage) == ["first", "a", "b", "other"]
-
-
-async def test_an_append_that_never_arrived_is_sent_again(prefix: str) -> None:
-    """Unless another writer was faster and a version was expected."""
-    async with proxied(prefix) as (proxy, storage), opened(prefix) as other:
-        proxy.before = nothing
-        assert (await storage.append(ONE, [entry("a")], expected=1)).version == 2
-        proxy.before = lambda: other.append(ONE, [entry("other")])
-        with pytest.raises(Conflict):
-            await storage.append(ONE, [entry("b")], expected=2)
-        assert await stored(storage) == ["first", "a", "other"]
-
-
-@pytest.mark.parametrize("expected", [None, 1])
-async def test_an_append_whose_second_answer_was_lost_is_done_once(
-    prefix: str, expected: int | None
-) -> None:
-    """The first request never arrived; after the second, somebody else has written, too."""
-    async with proxied(prefix) as (proxy, storage), opened(prefix) as other:
-        proxy.only = b"ours"
-        proxy.before = nothing
-        proxy.after = lambda: other.append(ONE, [entry("other")])
-        appended = await storage.append(ONE, [entry("ours")], expected=expected)
-        assert (appended.version, appended.last_seq) == (2, 2)
-        assert await stored(storage) == ["first", "ours", "other"]
 
 
 async def test_a_script_that_is_sent_twice_is_executed_once(
@@ -455,33 +420,6 @@ async def test_more_sessions_than_a_page_are_all_listed(prefix: str) -> None:
         assert await storage.verify() == []
         assert (await storage.forget("Ana")).sessions == len(people)
         assert await storage.sessions() == []
-
-
-@pytest.mark.parametrize("change", ["body", "model", "usage"])
-@pytest.mark.parametrize("expected", [None, 1])
-async def test_another_message_of_the_same_id_and_time_is_not_taken_for_ours(
-    prefix: str, change: str, expected: int | None
-) -> None:
-    """The request was lost; the message with that id is another writer's."""
-    values = {"body": entry("other").body, "model": "m", "usage": Usage(input=1)}
-    async with proxied(prefix) as (proxy, storage), opened(prefix) as other:
-        ours = entry("ours")
-        theirs = msgspec.structs.replace(ours, **{change: values[change]})
-        proxy.before = lambda: other.append(ONE, [theirs])
-        with pytest.raises(Conflict):
-            await storage.append(ONE, [ours], expected=expected)
-        assert await storage.count(ONE) == 2
-
-
-async def test_an_earlier_equal_message_does_not_satisfy_an_expectation(prefix: str) -> None:
-    """It was stored by an earlier write, so the version differs."""
-    async with proxied(prefix) as (proxy, storage):
-        ours = entry("ours")
-        await storage.append(ONE, [ours])
-        await storage.append(ONE, [entry("more")])
-        proxy.before = nothing
-        with pytest.raises(DuplicateIds):
-            await storage.append(ONE, [ours], expected=3)
 
 
 async def test_no_branch_key_is_left_by_a_restore(prefix: str) -> None:

@@ -280,6 +280,7 @@ class Ledger:
         self._seen.pop(digest, None)
         born: int | None = None
         lost: LostReply | None = None
+        losses = 0
         for _ in range(_TRIES):
             getting = self.shelf.get(digest)
             stored = await (getting if lost is None else _unless_it_fails(getting, lost))
@@ -289,7 +290,8 @@ class Ledger:
             try:
                 [gone] = await self.shelf.remove([(digest, stored.stamp)])
             except LostReply as error:
-                if lost is not None or not error.is_repeatable:
+                losses += 1
+                if losses == _LOST_TRIES or not error.is_repeatable:
                     raise
                 lost = error
             else:
