@@ -9,7 +9,7 @@ import sqlite3
 from contextlib import suppress
 from pathlib import Path
 
-from dragoman.history.storage.sqlite.privacy import expect_files, prepare
+from dragoman.history.storage.sqlite.connection import expect_files, prepare
 
 _APPLICATION = 0x44726754  # "DrgT", in the file's header
 _VERSION = 1

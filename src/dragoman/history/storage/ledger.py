@@ -8,6 +8,7 @@ lost is sent again as it was, and the stamps tell whether the first attempt was 
 
 from __future__ import annotations
 
+import asyncio
 import os
 import secrets
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -15,6 +16,7 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from itertools import count
 from time import monotonic, time
 from typing import ParamSpec, TypeGuard, TypeVar, cast
+from weakref import WeakValueDictionary
 
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
@@ -56,7 +58,6 @@ from dragoman.history.storage.protocol import (
     placed,
 )
 from dragoman.history.storage.scanning import found, summed, words_of
-from dragoman.history.storage.session_locks import SessionLocks
 from dragoman.history.storage.shelf import Change, LostReply, RunningAsAWhole, Searching, Shelf
 from dragoman.model.value import expect
 
@@ -94,7 +95,8 @@ class Ledger:
         self._watched: dict[str, tuple[tuple[int, int], float]] = {}
         # A commit must be this writer's latest when its outcome is looked for.
         takes_turns = not shelf.is_blocking and not _is_whole(shelf)
-        self._locks = SessionLocks(blocking=False) if takes_turns else None
+        self._takes_turns = takes_turns
+        self._locks: WeakValueDictionary[tuple[int, str], asyncio.Lock] = WeakValueDictionary()
         self._changed = self._in_turn if takes_turns else self._made
         if _is_whole(shelf):
             shelf.run_as_a_whole(self)
@@ -383,8 +385,14 @@ class Ledger:
             return await self._made(identity, expected, fence, change, at)
 
     def _turn(self, digest: str) -> AbstractAsyncContextManager[None]:
-        """One commit per session at a time."""
-        return nullcontext() if self._locks is None else self._locks.of(digest)
+        """One commit per session at a time, among the tasks of a loop."""
+        if not self._takes_turns:
+            return nullcontext()
+        key = id(asyncio.get_running_loop()), digest
+        lock = self._locks.get(key)
+        if lock is None:
+            lock = self._locks[key] = asyncio.Lock()
+        return lock
 
     async def _made(
         self,

@@ -28,13 +28,14 @@ from dragoman.history.storage.protocol import (
     Total,
 )
 from dragoman.history.storage.shelf import Change, Record
-from dragoman.history.storage.sqlite import checking, log, privacy, schema, search
+from dragoman.history.storage.sqlite import checking, schema, search
 from dragoman.history.storage.sqlite.connection import (
     APPLICATION,
     FAILURES,
     Connection,
     connect,
     explanation,
+    exposed_files,
 )
 from dragoman.history.storage.threaded import Durability, ThreadedShelf, expect_durability
 
@@ -274,9 +275,9 @@ class SQLiteShelf(ThreadedShelf[Connection]):
 
     async def problems(self) -> list[str]:
         """Runs SQLite's integrity check; looks at the log, the index and file permissions."""
-        problems = await self.read(log.problems, self._path)
+        problems = await self.read(checking.problems_of_log, self._path)
         problems += await self.read(checking.problems)
-        return problems + privacy.problems(self._path)
+        return problems + exposed_files(self._path)
 
 
 class SQLiteStorage(Ledger):
