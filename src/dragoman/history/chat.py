@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from dragoman.errors import NotFound, StoreError
 from dragoman.history import arguments
-from dragoman.history.branches import Branching
+from dragoman.history.branching import Branching
 from dragoman.history.config import ChatHistoryConfig, Hook
 from dragoman.history.hooks import Calls
 from dragoman.history.hooks import with_hooks as joined_hooks

@@ -23,7 +23,7 @@ from dragoman.history.truncation import (
     truncate,
 )
 from dragoman.history.truncation.notes import body_of, kind_of
-from dragoman.history.truncation.window import acts_when_exceeded
+from dragoman.history.truncation.truncating import acts_when_exceeded
 from dragoman.model.collection import Messages
 from dragoman.model.media import Image
 from dragoman.model.messages import Message

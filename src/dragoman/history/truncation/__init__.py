@@ -17,7 +17,7 @@ from dragoman.history.truncation.strategies import (
     Symbolise,
     Truncation,
 )
-from dragoman.history.truncation.window import fit, truncate
+from dragoman.history.truncation.truncating import fit, truncate
 
 __all__ = [
     "NOTHING_CUT",

@@ -467,7 +467,7 @@ def _counts(log: Log) -> dict[int, int]:
 
 
 TORN = "the end is incomplete because of a crash; the next write sets it aside"
-_UNREADABLE_CHECKING = "the line can't be read, or belongs elsewhere"
+_NO_FORM = "the line can't be read, or belongs elsewhere"
 
 
 def problems_of(log: Log) -> Iterator[str]:
@@ -490,7 +490,7 @@ def _unreadable(log: Log) -> Iterator[str]:
         if row is None:
             is_told = not log.file and number == 1
             if not is_told and commit_in(raw, log.digest) is None:
-                yield f":{number}: {_UNREADABLE_CHECKING}"
+                yield f":{number}: {_NO_FORM}"
         elif row.id in seen:
             yield f":{number}: its id is used twice"
         elif row.seq <= seq:

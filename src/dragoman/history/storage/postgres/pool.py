@@ -12,7 +12,7 @@ import psycopg
 from psycopg.pq import TransactionStatus
 
 from dragoman.errors import StoreError
-from dragoman.history.storage.postgres.connections import (
+from dragoman.history.storage.postgres.settings import (
     READ_ONLY,
     Late,
     Lost,
