@@ -97,7 +97,6 @@ class Ledger:
         takes_turns = not shelf.is_blocking and not _is_whole(shelf)
         self._takes_turns = takes_turns
         self._locks: WeakValueDictionary[tuple[int, str], asyncio.Lock] = WeakValueDictionary()
-        self._changed = self._in_turn if takes_turns else self._made
         if _is_whole(shelf):
             shelf.run_as_a_whole(self)
 
@@ -142,7 +141,7 @@ class Ledger:
             return Change(_next(head, more, at=entries[-1].at, added=more), rows)
 
         try:
-            now = await self._changed(identity, expected, fence, appended, entries[0].at)
+            now = await self._made(identity, expected, fence, appended, entries[0].at)
         except DuplicateIds:
             pass
         else:
@@ -209,7 +208,7 @@ class Ledger:
             ]
             return Change(_next(head, -len(removed)), puts, [*ids])
 
-        return (await self._changed(identity, expected, fence, rewritten)).version
+        return (await self._made(identity, expected, fence, rewritten)).version
 
     async def clear(
         self,
@@ -225,7 +224,7 @@ class Ledger:
             empty = replace(_tallied(head, 0), window=None, windows=None, seal=None)
             return Change(_next(empty, 0, at=at, branches=(MAIN, ())), is_emptied=True)
 
-        return (await self._changed(identity, expected, fence, cleared, at)).version
+        return (await self._made(identity, expected, fence, cleared, at)).version
 
     async def fork(
         self,
@@ -244,7 +243,7 @@ class Ledger:
             forks = (*head.forks, Fork(number, parent, at))
             return Change(_next(head, 0, branches=(number, forks)))
 
-        return (await self._changed(identity, expected, fence, forked)).active
+        return (await self._made(identity, expected, fence, forked)).active
 
     async def activate(
         self,
@@ -260,7 +259,7 @@ class Ledger:
             _expect_branch(head, branch)
             return Change(replace(head, active=branch))
 
-        await self._changed(identity, expected, fence, activated)
+        await self._made(identity, expected, fence, activated)
 
     async def keep_windows(self, identity: SessionIdentity, windows: bytes | None) -> None:
         """See `Storage.keep_windows`."""
@@ -268,7 +267,7 @@ class Ledger:
         def kept(head: Session) -> Change:
             return Change(replace(head, window=None, windows=windows))
 
-        await self._changed(identity, None, None, kept)
+        await self._made(identity, None, None, kept)
 
     async def delete(self, identity: SessionIdentity) -> bool:
         """See `Storage.delete`. Another session that takes its name meanwhile is not deleted."""
@@ -361,11 +360,11 @@ class Ledger:
         """
         if not is_cached:
             self._seen.pop(identity.digest, None)
-        return await self._changed(identity, None, None, change, at)
+        return await self._made(identity, None, None, change, at)
 
     async def touch(self, identity: SessionIdentity) -> None:
         """Writes a head again, as it is."""
-        await self._changed(identity, None, None, Change)
+        await self._made(identity, None, None, Change)
 
     async def whole(
         self, work: Callable[P, Awaitable[T]], *arguments: P.args, **named: P.kwargs
@@ -373,21 +372,10 @@ class Ledger:
         """Runs what waits for nothing but this store: where it has a thread, as a whole on it."""
         return await work(*arguments, **named)
 
-    async def _in_turn(
-        self,
-        identity: SessionIdentity,
-        expected: int | None,
-        fence: int | None,
-        change: Making | SlowMaking,
-        at: float | None = None,
-    ) -> Session:
-        async with self._turn(identity.digest):
-            return await self._made(identity, expected, fence, change, at)
-
     def _turn(self, digest: str) -> AbstractAsyncContextManager[None]:
         """One commit per session at a time, among the tasks of a loop."""
         if not self._takes_turns:
-            return nullcontext()
+            return _FREE
         key = id(asyncio.get_running_loop()), digest
         lock = self._locks.get(key)
         if lock is None:
@@ -404,29 +392,40 @@ class Ledger:
     ) -> Session:
         """Makes a change to the newest version. With `at`, the session is created if necessary."""
         digest = identity.digest
-        head = self._seen.pop(digest, None)
-        if head is not None and expected is not None and expected != head.session.version:
-            head = None  # it may be outdated
-        for _ in range(_TRIES):
-            if head is None:
-                stored = await self.shelf.get(digest)
-                head = None if stored is None else head_of(stored, identity)
-            if fence is not None and (
-                head is None or head.lease is None or head.lease.number != fence
-            ):
-                raise Fenced
-            if head is None or (head.session.chain or "")[:3] != "n1-":
-                session = await self._session(head, identity, at)
-            else:
-                session = head.session
-            if expected is not None and session.version != expected:
-                raise conflict(expected, session.version)
-            made = change(session)
-            now = await self._commit(head, made if isinstance(made, Change) else await made)
-            if now is not None:
-                self._remember(digest, now)
-                return now.session
-            head = None
+        async with self._turn(digest):
+            head = self._seen.pop(digest, None)
+            if head is not None and expected is not None and expected != head.session.version:
+                head = None  # it may be outdated
+            for _ in range(_TRIES):
+                if head is None:
+                    stored = await self.shelf.get(digest)
+                    head = None if stored is None else head_of(stored, identity)
+                _expect_owner(head, fence)
+                if head is None or (head.session.chain or "")[:3] != "n1-":
+                    session = await self._session(head, identity, at)
+                else:
+                    session = head.session
+                if expected is not None and session.version != expected:
+                    raise conflict(expected, session.version)
+                making = change(session)
+                made = making if isinstance(making, Change) else await making
+                # As `_commit`; a frame less for each write.
+                now, stored = self._written(head, made)
+                before = 0 if head is None else head.stamp
+                try:
+                    done = await self.shelf.commit(before, stored, made)
+                except LostReply as error:
+                    lost = error
+                else:
+                    lost = None
+                if (
+                    done
+                    if lost is None
+                    else await self._committed_after(lost, before, stored, made)
+                ):
+                    self._remember(digest, now)
+                    return now.session
+                head = None
         raise conflict(expected or 0, -1)
 
     async def _session(
@@ -455,6 +454,20 @@ class Ledger:
         is_damaged: bool = False,
     ) -> Head | None:
         """Writes a change, or returns `None` if the head is no longer the one `before`."""
+        head, stored = self._written(before, change, lease)
+        old = 0 if before is None else before.stamp
+        if is_damaged:
+            stored = without_checksum(stored)
+        try:
+            return head if await self.shelf.commit(old, stored, change) else None
+        except LostReply as error:
+            lost = error
+        return head if await self._committed_after(lost, old, stored, change) else None
+
+    def _written(
+        self, before: Head | None, change: Change | None, lease: Lease | UnsetType | None = UNSET
+    ) -> tuple[Head, Stored]:
+        """The head that a change leads to, and its stored form."""
         stamp = self._stamp()
         if before is None:
             before = Head(cast("Change", change).head, 0, stamp)
@@ -465,14 +478,7 @@ class Ledger:
             _with_latest(before.recent, stamp),
             before.lease if lease is UNSET else lease,
         )
-        stored = stored_of(head)
-        if is_damaged:
-            stored = without_checksum(stored)
-        try:
-            return head if await self.shelf.commit(before.stamp, stored, change) else None
-        except LostReply as error:
-            lost = error
-        return head if await self._committed_after(lost, before.stamp, stored, change) else None
+        return head, stored_of(head)
 
     async def _committed_after(
         self, lost: LostReply, old: int, stored: Stored, change: Change | None
@@ -686,6 +692,12 @@ def _forked() -> None:
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forked)
 _EMPTY = str(Tally(0, 0, 0))
+_FREE: AbstractAsyncContextManager[None] = nullcontext()
+
+
+def _expect_owner(head: Head | None, fence: int | None) -> None:
+    if fence is not None and (head is None or head.lease is None or head.lease.number != fence):
+        raise Fenced
 
 
 def _is_whole(shelf: object) -> TypeGuard[RunningAsAWhole]:
