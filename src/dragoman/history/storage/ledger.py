@@ -412,17 +412,14 @@ class Ledger:
                 # As `_commit`; a frame less for each write.
                 now, stored = self._written(head, made)
                 before = 0 if head is None else head.stamp
+                lost: LostReply | None = None
                 try:
                     done = await self.shelf.commit(before, stored, made)
                 except LostReply as error:
-                    lost = error
-                else:
-                    lost = None
-                if (
-                    done
-                    if lost is None
-                    else await self._committed_after(lost, before, stored, made)
-                ):
+                    lost, done = error, False
+                if lost is not None:
+                    done = await self._committed_after(lost, before, stored, made)
+                if done:
                     self._remember(digest, now)
                     return now.session
                 head = None
