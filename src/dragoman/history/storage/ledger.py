@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from itertools import count
 from time import monotonic, time
-from typing import ParamSpec, TypeGuard, TypeVar, cast
+from typing import Any, ParamSpec, TypeGuard, TypeVar, cast
 from weakref import WeakValueDictionary
 
 from msgspec import UNSET, UnsetType
@@ -372,10 +372,11 @@ class Ledger:
         """Runs what waits for nothing but this store: where it has a thread, as a whole on it."""
         return await work(*arguments, **named)
 
-    def _turn(self, digest: str) -> AbstractAsyncContextManager[None]:
+    def _turn(self, digest: str) -> AbstractAsyncContextManager[Any]:
         """One commit per session at a time, among the tasks of a loop."""
-        if not self._takes_turns:
-            return _FREE
+        return self._lock_of(digest) if self._takes_turns else nullcontext()
+
+    def _lock_of(self, digest: str) -> asyncio.Lock:
         key = id(asyncio.get_running_loop()), digest
         lock = self._locks.get(key)
         if lock is None:
@@ -392,10 +393,11 @@ class Ledger:
     ) -> Session:
         """Makes a change to the newest version. With `at`, the session is created if necessary."""
         digest = identity.digest
-        async with self._turn(digest):
-            head = self._seen.pop(digest, None)
-            if head is not None and expected is not None and expected != head.session.version:
-                head = None  # it may be outdated
+        lock = self._lock_of(digest) if self._takes_turns else None
+        if lock is not None:
+            await lock.acquire()
+        try:
+            head = self._taken(digest, expected)
             for _ in range(_TRIES):
                 if head is None:
                     stored = await self.shelf.get(digest)
@@ -423,7 +425,17 @@ class Ledger:
                     self._remember(digest, now)
                     return now.session
                 head = None
+        finally:
+            if lock is not None:
+                lock.release()
         raise conflict(expected or 0, -1)
+
+    def _taken(self, digest: str, expected: int | None) -> Head | None:
+        """The head that this writer left, unless it is surely outdated."""
+        head = self._seen.pop(digest, None)
+        if head is not None and expected is not None and expected != head.session.version:
+            return None
+        return head
 
     async def _session(
         self, head: Head | None, identity: SessionIdentity, at: float | None
@@ -689,7 +701,6 @@ def _forked() -> None:
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forked)
 _EMPTY = str(Tally(0, 0, 0))
-_FREE: AbstractAsyncContextManager[None] = nullcontext()
 
 
 def _expect_owner(head: Head | None, fence: int | None) -> None:
