@@ -39,9 +39,9 @@ def _model() -> list[Ratio]:
 
 
 def _translation() -> list[Ratio]:
-    from benchmarks import lane, translation
+    from benchmarks import lane, plain, translation
 
-    return [*translation.translation(), *lane.lane()]
+    return [*translation.translation(), *plain.plain(), *lane.lane()]
 
 
 def _streams() -> list[Ratio]:

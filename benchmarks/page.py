@@ -24,7 +24,7 @@ from time import perf_counter
 from typing import Any
 
 from dragoman import ChatHistory, Message, Messages
-from dragoman.gateway.page.static import static_files
+from dragoman.gateway.page.api import static_files
 from dragoman.gateway.page.traffic_store import Traffic
 from dragoman.gateway.records import RequestRecord
 from dragoman.history.identity import SessionIdentity

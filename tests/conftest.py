@@ -65,13 +65,18 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Sets aside all that was imported and collected: it stays, and garbage is found sooner."""
+    """Sets aside all that was imported and collected: it stays, and garbage is found sooner.
+
+    Fewer collections afterwards, too, take a tenth of the time off; the tests that count what is
+    left over collect by themselves.
+    """
     gc.disable()
     try:
         return (yield)
     finally:
         gc.enable()
         gc.freeze()
+        gc.set_threshold(20_000, 50, 100)
 
 
 def pytest_report_header() -> str:

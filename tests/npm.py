@@ -16,7 +16,7 @@ import pytest
 from tests import environment
 
 INSPECTOR = "@modelcontextprotocol/inspector@2.12.0"
-CLAUDE_CODE = "@anthropic-ai/claude-code@2.1.326"
+CLAUDE_CODE = "@anthropic-ai/claude-code@2.1.328"
 CODEX = "@openai/codex@0.169.0"
 COPILOT = "@github/copilot@1.0.102"
 OPENCODE = "opencode-ai@1.18.33"

@@ -3,14 +3,15 @@
 A parametrised test runs on the first, the middle and the last value of each of its parameters, and
 on every dialect and every backend that its values name, in as few cases as cover all these. Tables
 of hostile input are not sampled: each of their cases is an attack or a mistake of its own. A test's
-name tells that it is one. What else must not be sampled is marked: `pytest.mark.whole` (rules).
+name tells that it is one. Where such a table runs on backends, each of its cases runs on one of
+them, besides the sample. What else must not be sampled is marked: `pytest.mark.whole` (rules).
 """
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from zlib import crc32
@@ -84,11 +85,19 @@ def leave_out(items: Iterable[pytest.Item]) -> None:
         if hasattr(item, "callspec") and not _is_elsewhere(item):
             functions[item.nodeid.partition("[")[0]].append(item)
     for found in functions.values():
-        share = [item for item in found if not _is_other_backend(item)]
-        chosen = {share[number] for number in sample([_case(item, named) for item in share])}
-        is_whole = _is_hostile(found[0]) or found[0].get_closest_marker("whole") is not None
+        places = _places(found)
+        share = [each for each in found if not _is_other_backend(each, places[each], _share(each))]
+        cases = [_case(item, places[item], named) for item in share]
+        chosen = {share[number] for number in sample(cases)}
+        if found[0].get_closest_marker("whole") is not None:
+            chosen.update(share)
+        elif _is_hostile(found[0]):
+            all_of_them = 1 + max(each.get("backend", 0) for each in places.values())
+            chosen.update(
+                each for each in found if not _is_other_backend(each, places[each], all_of_them)
+            )
         for item in found:
-            if item not in (share if is_whole else chosen):
+            if item not in chosen:
                 item.add_marker(pytest.mark.thorough)
 
 
@@ -101,20 +110,40 @@ def _is_elsewhere(item: pytest.Item) -> bool:
     return any(map(item.get_closest_marker, ("slow", "extended", "thorough")))
 
 
-def _is_other_backend(item: pytest.Item) -> bool:
+def _share(item: pytest.Item) -> int:
+    """Of how many backends one has to run a case."""
+    return 1 if _ABOUT_BACKENDS in item.nodeid else _SHARE
+
+
+def _places(items: Sequence[pytest.Item]) -> dict[pytest.Item, dict[str, int]]:
+    """Which of its values each parameter has in each case.
+
+    pytest's own `indices` number the cases, not the values, where tables are multiplied.
+    """
+    known: defaultdict[str, dict[int, int]] = defaultdict(dict)
+    found: dict[pytest.Item, dict[str, int]] = {}
+    for item in items:
+        places = found[item] = {}
+        for parameter, value in item.callspec.params.items():  # type: ignore[attr-defined]
+            values = known[parameter]
+            places[parameter] = values.setdefault(id(value), len(values))
+    return found
+
+
+def _is_other_backend(item: pytest.Item, places: Mapping[str, int], share: int) -> bool:
     """Whether a case is left to other backends than its own."""
-    spec = item.callspec  # type: ignore[attr-defined]
-    if "backend" not in spec.params or _ABOUT_BACKENDS in item.nodeid:
+    if "backend" not in places:
         return False
-    case = item.name.replace(spec.params["backend"], "").encode()
-    return bool((spec.indices["backend"] + crc32(case)) % _SHARE)
+    backend = item.callspec.params["backend"]  # type: ignore[attr-defined]
+    case = item.name.replace(backend, "").encode()
+    return bool((places["backend"] + crc32(case)) % share)
 
 
-def _case(item: pytest.Item, named: frozenset[str]) -> Case:
+def _case(item: pytest.Item, places: dict[str, int], named: frozenset[str]) -> Case:
     """A case by its values; a parameter whose values are dialects or backends needs all of them."""
     spec = item.callspec  # type: ignore[attr-defined]
     names = {name for name in named if name in spec.id}
     for parameter, value in spec.params.items():
         if isinstance(value, str) and value in named:
             names.add(f"{parameter}={value}")
-    return Case(dict(spec.indices), frozenset(names))
+    return Case(places, frozenset(names))

@@ -64,6 +64,31 @@ def test_hostile_input_is_never_sampled(row: int, request: pytest.FixtureRequest
     assert request.node.get_closest_marker("thorough") is None, row
 
 
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("row", range(50))
+def test_hostile_input_on_backends(row: int, backend: str, request: pytest.FixtureRequest) -> None:
+    """Each case is tried on one backend, and each backend with some."""
+    table = [
+        (item.callspec.params["row"], item.callspec.params["backend"])
+        for item in request.session.items
+        if isinstance(item, pytest.Function)
+        and item.originalname == "test_hostile_input_on_backends"
+        and item.get_closest_marker("thorough") is None
+    ]
+    assert {number for number, _ in table} == set(range(50))
+    assert {name for _, name in table} == set(BACKENDS)
+    assert len(table) < 100
+    assert (row, backend) in table or request.node.get_closest_marker("thorough") is not None
+
+
+@pytest.mark.parametrize("column", range(7))
+@pytest.mark.parametrize("row", range(9))
+def test_each_parameter_is_sampled(row: int, column: int, request: pytest.FixtureRequest) -> None:
+    """Of two tables that are multiplied, three values each stay, in three cases."""
+    is_left_out = request.node.get_closest_marker("thorough") is not None
+    assert is_left_out == ((row, column) not in {(0, 0), (4, 3), (8, 6)})
+
+
 @pytest.mark.parametrize("row", range(9))
 def test_the_rest_is_thorough(row: int, request: pytest.FixtureRequest) -> None:
     """What a sample leaves out runs with `make test-thorough`, not nowhere."""

@@ -135,6 +135,19 @@ def test_usage_is_summed_up(shop: Shop, by: str, key: str) -> None:
     assert "14" in shop.run("stats", "--table").stdout
 
 
+@pytest.mark.parametrize("form", ["--json", "--table"])
+def test_messages_without_usage_are_counted(shop: Shop, form: str) -> None:
+    """Where there is nothing to add up, the messages are there all the same."""
+    with ChatHistory.open_sync(BEN, shop.url) as history:
+        history.extend([Message.user("How are you?"), Message.assistant("Fine.")])
+        count = len(history.messages())
+    told = shop.run("stats", form, "--user", "Ben")
+    assert told.exit_code == 0
+    assert told.stdout.strip() == ("[]" if form == "--json" else "")
+    assert f"{count} messages, none of them with token usage; --cost estimates" in told.stderr
+    assert "messages" not in shop.run("stats", form, "--user", "Nobody").stderr
+
+
 def test_costs_are_summed(shop: Shop) -> None:
     """Costs come from each answer's usage; answers without a price are counted as unknown."""
     origin = Origin(dialect="anthropic", provider="anthropic", model="claude-haiku-4-5")

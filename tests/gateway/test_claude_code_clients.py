@@ -12,7 +12,7 @@ from tests.gateway.answers import SAID, Provider, said
 from tests.gateway.client_requests import ask, body_for
 from tests.gateway.test_chat import gateway_to
 
-AGENT = "claude-cli/2.1.326 (external, sdk-cli)"
+AGENT = "claude-cli/2.1.328 (external, sdk-cli)"
 LONE = Text("", signature="c2VhbGVk", origin=Origin(dialect="gemini"))
 
 

@@ -27,6 +27,7 @@ _CHOICE = {
     "index": 0, "finish_reason": "error", "message": {"role": "assistant", "content": "begun"},
     "error": _OPENROUTER,
 }  # fmt: skip
+_STOPPED_CHOICE = {**_CHOICE, "finish_reason": "stop", "error": None}
 _COUNTS = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
 _BLOCKED = {
     "promptFeedback": {"blockReason": "OTHER", "blockReasonMessage": SENTENCE},
@@ -52,7 +53,7 @@ _CHAT = {"id": "c", "object": "chat.completion", "created": 1, "model": "m", "us
 WHOLE: dict[str, tuple[str, Any]] = {
     "a choice with an error": ("openai-chat", {**_CHAT, "choices": [_CHOICE]}),
     "an error beside choices": (
-        "openai-chat", {**_CHAT, "choices": [_CHOICE | {"error": None}], "error": _OPENROUTER},
+        "openai-chat", {**_CHAT, "choices": [_STOPPED_CHOICE], "error": _OPENROUTER},
     ),
     "a failed response": ("openai-responses", _FAILED),
     "a blocked prompt": ("gemini", _BLOCKED),

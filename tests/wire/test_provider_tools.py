@@ -174,6 +174,3 @@ def test_the_docs_list_each_dialect_s_tools() -> None:
         for form in each.provider_tools:
             row = next(line for line in page.splitlines() if f"| `{form.kind.__name__}` |" in line)
             assert f"`{form.name}`" in row
-        for setting in each.shared_settings:
-            row = next(line for line in page.splitlines() if f"| `{setting.name}` |" in line)
-            assert f"`{setting.path}`" in row

@@ -19,12 +19,16 @@ from dragoman.model.value import Value
 from dragoman.wire import rows
 from dragoman.wire.anthropic import tables
 from dragoman.wire.anthropic.dialect import TARGET
+from dragoman.wire.anthropic.response import HEAD, USAGE
 from dragoman.wire.anthropic.tools import TOOL
 from dragoman.wire.call_ids import CallIds
+from dragoman.wire.gemini.dialect import Writing  # it also tracks calls
+from dragoman.wire.gemini.response import HEAD as RESPONSE_HEAD
+from dragoman.wire.gemini.tables import PARTS
+from dragoman.wire.gemini.tools import DECLARATION
 from dragoman.wire.overlay import with_overlay
 from dragoman.wire.reading import Reading
 from dragoman.wire.rows import Row, Shape, snake
-from dragoman.wire.writing import Writing
 from tests.wire import rows_twin
 
 ORIGINS = (None, Origin(dialect="anthropic"), Origin(dialect="gemini"))
@@ -75,8 +79,15 @@ MADE = {
     "rest": Shape("made", None, Thing, Row("name", "name", is_required=True), rest="notes"),
 }  # fmt: skip
 SHAPES = {
-    **{f"{shape.kind.__name__} {shape.tag}": shape for shape in (*tables.BLOCKS.shapes, TOOL)},
+    **{
+        f"{shape.kind.__name__} {shape.tag}": shape
+        for shape in (*tables.BLOCKS.shapes, TOOL, USAGE, HEAD)
+    },
     **{kind: shape for kind, (shape, _) in tables.LOCATIONS.items()},
+    **{
+        f"gemini {number} {shape.key}": shape
+        for number, shape in enumerate((*PARTS.shapes[:-1], RESPONSE_HEAD, DECLARATION))
+    },
     **MADE,
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +76,15 @@ _ODD = st.recursive(
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(_TEXTS, inner, max_size=2),
     max_leaves=4,
 )
-_PATHS = {each.name: [s.path for s in each.shared_settings] for each in descriptions()}
+
+
+def _paths(name: str) -> list[str]:
+    """Where a dialect has the settings that other APIs have too."""
+    rows = import_module(f"dragoman.wire.{name.replace('-', '_')}.settings").SETTINGS.rows
+    return [row.wire for row in rows if row.strict]
+
+
+_PATHS = {each.name: _paths(each.name) for each in descriptions()}
 
 
 def _body(name: str) -> dict[str, Any]:

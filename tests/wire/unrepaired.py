@@ -1,4 +1,4 @@
-"""Requests as a dialect's own encoder writes them: without repairs, but with shared settings."""
+"""Requests as a dialect's own encoder writes them: without repairs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from importlib import import_module
 from dragoman.model.requests import Request
 from dragoman.wire.dialect import Dialect
 from dragoman.wire.encoded import Encoded
-from dragoman.wire.shared_settings import without_shared_settings
 from dragoman.wire.target import Target
 
 
@@ -17,9 +16,6 @@ def unrepaired(dialect: Dialect, default: Target | None = None) -> Callable[...,
     module = import_module(f"dragoman.wire.{dialect.name.replace('-', '_')}.request")
 
     def encode_request(request: Request, target: Target | None = default) -> Encoded:
-        described = dialect.description
-        if not described.writes_settings:
-            request = without_shared_settings(request, described, [])
         encoded: Encoded = module.encode_request(request, *([target] if target else []))
         return encoded
 

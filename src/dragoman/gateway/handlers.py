@@ -47,7 +47,7 @@ async def _page_api(inbound: InboundRequest) -> None:
 
 
 async def _page(inbound: InboundRequest) -> None:
-    from dragoman.gateway.page.static import page
+    from dragoman.gateway.page.api import page
 
     await page(inbound)
 

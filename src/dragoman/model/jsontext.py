@@ -120,8 +120,12 @@ def decoder_of(kind: type[T] | Any) -> msgspec.json.Decoder[T]:
 
 def plain_decoder(kind: Any) -> msgspec.json.Decoder[Any]:
     """A decoder for a type without values of the model: as it is, and safe beside other threads."""
-    with _describing:
-        return msgspec.json.Decoder(kind)
+    try:
+        with _describing:
+            return msgspec.json.Decoder(kind)
+    except TypeError:
+        msg = "values of this type can't be decoded"  # msgspec quotes it
+    raise InvalidInputError(msg)
 
 
 _described = lru_cache(1024)(decoder_of)

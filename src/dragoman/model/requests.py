@@ -312,6 +312,8 @@ class Request(Value, frozen=True, kw_only=True):
     def settle(self) -> None:
         """Assigns the ids of messages that have none yet."""
         settle_all(self.messages)
+        for tool in self.tools:
+            tool.settle()
 
     def _compared_fields(self) -> tuple[Any, ...]:
         names = ("model", "system", "messages", "tools", "tool_choice", "sampling", "output",

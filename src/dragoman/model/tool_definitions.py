@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Raw, UnsetType
 from msgspec.structs import force_setattr
 
 from dragoman.errors import InvalidInputError
@@ -22,6 +22,7 @@ from dragoman.model.value import (
     name_shown,
     own_mapping,
     own_tuple,
+    shallow_copy,
     unchecked,
 )
 
@@ -80,6 +81,10 @@ class ToolDefinition(Value, frozen=True, tag_field="type", tag="tool", metaclass
             *,
             portable: bool = True,
         ) -> None: ...
+
+    def settle(self) -> None:
+        """Freezes a schema that is still text."""
+        self.parameters  # noqa: B018 - done when it is read
 
     def __post_init__(self) -> None:
         if self.name.__class__ is not str:
@@ -318,6 +323,49 @@ def _described(description: str | None, name: str, what: str) -> str:
 
 make_definition = unchecked(ToolDefinition)
 """A constructor without validation, for decoders, fitting and stores; see `unchecked`."""
+
+
+class _Parameters:
+    """The descriptor of a definition's schema: text until somebody looks, then frozen."""
+
+    __slots__ = ("_slot",)
+
+    def __init__(self, slot: Any) -> None:
+        self._slot = slot
+
+    def __get__(self, tool: ToolDefinition | None, _kind: object = None) -> Any:
+        if tool is None:
+            return self
+        found = self._slot.__get__(tool)
+        if found.__class__ is Raw:
+            found = freeze_mapping(loads(memoryview(found)))
+            self._slot.__set__(tool, found)  # another thread's is equal
+        return found
+
+    def __set__(self, tool: ToolDefinition, value: Any) -> None:
+        self._slot.__set__(tool, value)
+
+
+_parameters: Any = ToolDefinition.__dict__["parameters"]
+type.__setattr__(ToolDefinition, "parameters", _Parameters(_parameters))
+
+
+def with_schema_text(blank: ToolDefinition, name: str, about: str | None, schema: Raw) -> Any:
+    """A copy of a definition with another name, description and schema, whose JSON is an object.
+
+    For decoders, which vouch that the text can be frozen: that is only done if somebody looks.
+    """
+    made = shallow_copy(blank)
+    force_setattr(made, "name", name)
+    force_setattr(made, "description", about)
+    _parameters.__set__(made, schema)
+    return made
+
+
+def schema_text(tool: ToolDefinition) -> Raw | None:
+    """The schema as it came, if nobody has looked at it yet."""
+    found = _parameters.__get__(tool)
+    return found if found.__class__ is Raw else None
 
 
 class ServerTool(Value, frozen=True, tag_field="type", tag="server_tool"):

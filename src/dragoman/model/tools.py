@@ -17,6 +17,8 @@ from dragoman.model.tool_definitions import (
     ToolChoice,
     ToolDefinition,
     make_definition,
+    schema_text,
+    with_schema_text,
 )
 
 __all__ = [
@@ -32,4 +34,6 @@ __all__ = [
     "make_call",
     "make_definition",
     "make_result",
+    "schema_text",
+    "with_schema_text",
 ]

@@ -9,13 +9,16 @@ from threading import Lock
 from msgspec import Struct
 
 from dragoman.errors import ConfigError
+from dragoman.model.requests import Request
 from dragoman.providers.provider import Provider
 from dragoman.providers.registry import provider, provider_names, stamp
-from dragoman.wire.dialect import Body, dialect, dialects, is_dialect, is_own_dialect
+from dragoman.wire.dialect import Body, Dialect, dialect, dialects, is_dialect, is_own_dialect
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.lane.heads import Asked, Translated
 from dragoman.wire.lane.plain import Lane
 from dragoman.wire.lane.requests import translated
+from dragoman.wire.lane.switch import SWITCH
+from dragoman.wire.plain.reading import Reader
 from dragoman.wire.target import Target
 
 
@@ -41,12 +44,50 @@ def translate(
     ...           source="openai-chat", target="gemini").body
     {'contents': [{'role': 'user', 'parts': [{'text': 'Hi'}]}]}
     """
-    encoded = None
-    if headers is None and (asked := _asked(source, target, path, repair=bool(repair))) is not None:
-        encoded = translated(body, asked)
+    encoded = _plainly(body, source, target) if repair and headers is None else None
+    if encoded is None and headers is None:
+        asked = _asked(source, target, path, repair=bool(repair))
+        encoded = None if asked is None else translated(body, asked)
     if encoded is None:
         encoded = _general(body, source, target, path, headers, repair=repair).encoded
     return encoded.or_raise() if strict else encoded
+
+
+def _plainly(body: Body, source: str, target: str | Target | Provider) -> Encoded | None:
+    """Translate a request that is read by its types; None if it is not, or stays in its dialect.
+
+    This needs no head, so it comes before those that the lane remembers.
+    """
+    if type(body) is not bytes or not SWITCH.is_on:
+        return None
+    if type(target) is str and (route := _ROUTES.get((source, target))) is not None:
+        request = route[0].request(body)
+        return None if request is None else route[1].encode_request(request)
+    if not is_own_dialect(source):
+        return None
+    reader = getattr(dialect(source), "reader", None)
+    if reader is None or not reader.is_first or _speaks(target, source):
+        return None
+    if type(target) is str and is_own_dialect(target):
+        _ROUTES[source, target] = reader, dialect(target)
+    request = reader.request(body)
+    return None if request is None else _encoded(request, target, repair=True).encoded
+
+
+_ROUTES: dict[tuple[str, str], tuple[Reader, Dialect]] = {}
+"""The readers and the writers of pairs of built-in dialects, which never change."""
+
+
+def _speaks(target: str | Target | Provider, source: str) -> bool:
+    """Whether a target may speak the dialect."""
+    if isinstance(target, Target):
+        return target.dialect == source
+    if isinstance(target, str):
+        if is_own_dialect(target):
+            return target == source
+        if ":" in target:
+            return target_of(target).dialect == source
+    return True
 
 
 def _general(
@@ -60,6 +101,10 @@ def _general(
 ) -> Translated:
     """Translate on the general path."""
     request = dialect(source).decode_request(body, path=path, headers=headers)
+    return _encoded(request, target, repair=repair)
+
+
+def _encoded(request: Request, target: str | Target | Provider, *, repair: bool) -> Translated:
     if isinstance(target, str) and is_dialect(target):
         writing = dialect(target)
         encoded = writing.encode_request(request, repair=repair)

@@ -31,12 +31,12 @@ from dragoman.wire.lane.switch import SWITCH
 from dragoman.wire.losses import Repair
 from dragoman.wire.overlay_edits import Places
 from dragoman.wire.plain.reading import Reader, marked
-from dragoman.wire.plain.requests import encoded_plainly
-from dragoman.wire.plain.writing import Write, writer
+from dragoman.wire.plain.requests import LEAST, encoded_plainly
+from dragoman.wire.plain.whole import Simple, Whole, encoded_whole, note_target
+from dragoman.wire.plain.writing import Write, begun, writer
 from dragoman.wire.response_losses import ReportingEncoder, ResponseLimits, response_losses
 from dragoman.wire.restoring import restoring
 from dragoman.wire.sealing import SealingEncoder
-from dragoman.wire.shared_settings import with_shared_settings
 from dragoman.wire.streams import StreamDecoder, StreamEncoder
 from dragoman.wire.target import Target
 from dragoman.wire.usage_details import UsageDetails
@@ -195,21 +195,24 @@ class Codec:
         headers: Mapping[str, str] | None = None,  # noqa: ARG002 - most dialects ignore them
     ) -> Request:
         """The request in a body and its path."""
-        if type(body) is bytes and SWITCH.is_on and (reader := self._reader) is not None:
+        if type(body) is bytes and SWITCH.is_on and (reader := self.reader) is not None:
             found = reader.request(body)
             if found is not None:
                 return found
+        return self._decoded(body, path)
+
+    def _decoded(self, body: Body, path: str | None) -> Request:
         wire = self._opened(body)
         try:
             request = self._functions.decode_request(wire, path)
         except (InvalidInputError, RecursionError) as error:
             problem = _problem(error)
         else:
-            return self._marked(with_shared_settings(request, self.description))
+            return self._marked(request)
         raise WireError(problem, dialect=self.name, path="$")  # see `_read`
 
     @cached_property
-    def _reader(self) -> Reader | None:
+    def reader(self) -> Reader | None:
         """The reader of plain requests; None if the dialect says nothing of them."""
         home = self._functions.plain
         known = None if home is None else getattr(import_module(home), "READABLE", None)
@@ -217,8 +220,7 @@ class Codec:
             return None
 
         def decode(wire: dict[str, Any]) -> Request:
-            request = self._functions.decode_request(wire, None)
-            return with_shared_settings(request, self.description)
+            return self._functions.decode_request(wire, None)
 
         return Reader(self.messages_field, self._here, known, decode)
 
@@ -263,20 +265,36 @@ class Codec:
         return encoded
 
     def _encoded_plainly(self, request: Request, target: Target, *, strict: bool) -> Encoded | None:
-        write = self._write_plain if SWITCH.is_on else None
-        if write is None:
+        plain = self._plain if SWITCH.is_on else None
+        if plain is None:
             return None
-        made = encoded_plainly(
-            request, target, self.messages_field, write,
-            lambda rest: self._encoded(rest, target, strict=False),
-        )  # fmt: skip
+        write, known = plain
+        if known is not None and type(simple := target.findings.get("plain")) is Simple:
+            first = begun(request.messages, write)
+            found = encoded_whole(request, target, self.name, known, simple, first)
+            if found is not None:
+                return found
+        else:
+            first = None
+
+        def general(request: Request) -> Encoded:
+            return self._encoded(request, target, strict=False)
+
+        if known is not None and first is None:
+            note_target(target, self.name, known, write, general)
+        if len(request.messages) < LEAST:
+            return None
+        first = first or begun(request.messages, write)
+        made = encoded_plainly(request, target, self.messages_field, first, general)
         return made if made is None or not strict else made.or_raise()
 
     @cached_property
-    def _write_plain(self) -> Write | None:
-        """The loop that writes plain messages; None if the dialect says nothing of them."""
-        home = self._functions.plain
-        return None if home is None else writer(self.name, import_module(home).WRITTEN)
+    def _plain(self) -> tuple[Write, Whole | None] | None:
+        """How plain requests are written; None if the dialect says nothing of them."""
+        if self._functions.plain is None:
+            return None
+        home = import_module(self._functions.plain)
+        return writer(self.name, home.WRITTEN), getattr(home, "WHOLE", None)
 
     def with_usage_requested(
         self,

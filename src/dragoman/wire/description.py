@@ -119,16 +119,14 @@ class Description(NamedTuple):
     """Fields that only responses have."""
     possible_response_fields: frozenset[str] = _NONE
     """Fields that requests may have too, but never in place of their messages."""
+    timings: frozenset[str] = _NONE
+    """Fields in which servers report how long they took: no loss where another dialect has none."""
     messages: MessageForm = MessageForm()
     sdk_modules: tuple[SdkModule, ...] = ()
     tool_input_count: str | None = None
     """The usage field that counts the input tokens added by the provider's own tools."""
-    shared_settings: SharedSettings = SharedSettings()
-    """Where its requests have settings that other APIs have as well."""
-    shared_tool_settings: SharedSettings = SharedSettings()
-    """The same, in the declarations of tools."""
     writes_settings: bool = False
-    """Whether its codec reads and writes all of these itself (`settings_rows`)."""
+    """Whether its codec reads and writes all settings, or reports them (`settings_rows`)."""
     host_settings: SharedSettings = SharedSettings()
     """Settings that only some servers have, shared with other dialects; they stay in the extras."""
     documents: Callable[[Wire], tuple[str, Readable] | None] | None = None

@@ -59,7 +59,10 @@ class Growing:
         """An object with the field that it begins with: some servers omit it or send null."""
         kind = wire.get("type") if isinstance(wire, dict) else None
         beginning = self._beginnings.get(kind) if type(kind) is str else None
-        if beginning is None or wire.get(beginning[0]):
+        if beginning is None:
+            return wire
+        found = wire.get(beginning[0])
+        if found or found == beginning[1]:
             return wire
         return {**wire, beginning[0]: beginning[1]}
 

@@ -10,7 +10,7 @@ _MIN_SECRET = 8  # shorter secrets could be ordinary words, or parts of them
 # Keys in the formats of providers, and whatever follows the names of such headers. What stands
 # around a match belongs to it, up to whitespace, a quote or a bracket: people name keys themselves.
 _KEYS = re.compile(
-    r"\b(?:sk|pk|rk|gsk|xai|pplx|hf|fw|r8|nvapi|csk|dsk|or|key|api)[-_][A-Za-z0-9*][A-Za-z0-9_*.-]{7,}"
+    r"(?<![A-Za-z0-9])(?:sk|pk|rk|gsk|xai|pplx|hf|fw|r8|nvapi|csk|dsk|or|key|api)[-_][A-Za-z0-9*][A-Za-z0-9_*.-]{7,}"
     r"|\bAIza[A-Za-z0-9_*-]{8,}|\bya29\.[A-Za-z0-9_.-]{8,}|\bAKIA[A-Z0-9]{8,}"
 )
 _TOKEN = re.compile(r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?")  # a JWT
@@ -36,7 +36,7 @@ def masked(text: str, secrets: Iterable[str] = ()) -> str:
     """The text with keys masked: the given secrets, and anything that looks like a key.
 
     >>> masked("Incorrect API key provided: sk-proj-abcdef0123456789. Check it.")
-    'Incorrect API key provided: *** Check it.'
+    'Incorrect API key provided: ***. Check it.'
     """
     for secret in sorted(set(secrets), key=len, reverse=True):  # one may be a part of another
         text = _without(text, secret)

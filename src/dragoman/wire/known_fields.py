@@ -141,7 +141,7 @@ def _derived(speaker: Dialect) -> KnownFields:
     _add(tree, getattr(speaker, "places", EMPTY))
     for name in (described.messages_field, described.system_field or "model", "model", "stream"):
         tree.setdefault(name, name)
-    for row in (*described.shared_settings, *described.host_settings):
+    for row in described.host_settings:
         inner = tree
         *objects, last = row.path.split(".")
         for step in objects:

@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from dragoman.model.accumulate import MessageAccumulator
 from dragoman.model.content import AnyPart
@@ -16,6 +16,7 @@ from dragoman.model.frozen import EMPTY
 from dragoman.model.parts import Opaque
 from dragoman.model.responses import Response
 from dragoman.model.usage import FinishReason, Usage
+from dragoman.wire.dialect import description_of
 from dragoman.wire.fitting.unsupported_fields import unsupported_name_losses
 from dragoman.wire.foreign_extras import foreign_losses
 from dragoman.wire.fronts import Sealer, StateFields
@@ -56,7 +57,7 @@ def response_losses(response: Response, limits: ResponseLimits) -> list[Loss]:
 
 def _losses_of(response: Response, limits: ResponseLimits) -> Iterator[Loss]:
     dialect = limits.dialect
-    yield from foreign_losses(response.extras, dialect, "extras")
+    yield from _measured_losses(response.extras, dialect, "extras")
     if response.usage is not None:
         yield from _usage_losses(response.usage, "usage", limits)
     for number, choice in enumerate(response.choices):
@@ -82,6 +83,19 @@ def _losses_of(response: Response, limits: ResponseLimits) -> Iterator[Loss]:
                 yield from _part_losses(part, where, dialect, sealer)
 
 
+def _measured_losses(extras: Mapping[str, Any], dialect: str, path: str) -> Iterator[Loss]:
+    """The losses for unknown fields of a response or its usage, except for timings."""
+    if extras is not EMPTY:
+        timed = {f"{path}.{name}" for source in extras for name in _timings(source)}
+        found = foreign_losses(extras, dialect, path)
+        yield from (loss for loss in found if loss.path not in timed)
+
+
+def _timings(source: str) -> Collection[str]:
+    described = description_of(source)
+    return () if described is None else described.timings
+
+
 def _part_losses(part: AnyPart, path: str, dialect: str, sealer: Sealer | None) -> Iterator[Loss]:
     """The losses of a part's unknown fields; of a part that is unknown, if it is sealed."""
     if isinstance(part, Opaque) and sealer is not None and part.dialect != dialect:
@@ -99,7 +113,7 @@ def _may_be_visible(payload: object) -> bool:
 
 
 def _usage_losses(usage: Usage, path: str, limits: ResponseLimits) -> Iterator[Loss]:
-    yield from foreign_losses(usage.extras, limits.dialect, f"{path}.extras")
+    yield from _measured_losses(usage.extras, limits.dialect, f"{path}.extras")
     for name in limits.missing_counts:
         if getattr(usage, name):
             yield Loss(f"{path}.{name}", _NO_COUNT)

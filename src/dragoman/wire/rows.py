@@ -239,7 +239,7 @@ class Shape(Generic[OwnerT]):
             "make": self.make or self.kind, "usual": dict(self.usual), "same": are_same,
             "with_overlay": with_overlay, "allows": self.allows, "writes": self.writes,
             "own": {row.wire for row in self.rows} | {*self.usual, "type"},
-            "known": {row.wire for row in self.rows} | ({"type"} if self.tag else set()),
+            "known": {row.wire for row in self.rows} | {*self.usual, *["type"] * bool(self.tag)},
             "names": {path: names.keys() for path, names in self.names.items()},
         }  # fmt: skip
         for number, row in enumerate(self.rows):
@@ -352,8 +352,11 @@ class Shape(Generic[OwnerT]):
         owner = "made" if row.takes_owner or not row.field else f"made.{row.field}"
         written = f"write{number}({owner}{', SILENT' if row.deep or row.reports else ''})"
         if row.is_required:
-            return f"same({written}, {self._taken(row)})"
-        return f"u{number} is not None and same({written}, u{number})"
+            return f"((m := {written}) is (v := {self._taken(row)}) or same(m, v))"
+        is_same = f"((m := {written}) is u{number} or same(m, u{number}))"
+        if row.field and self._default(row) is not None and not row.always:
+            is_same = f"made.{row.field} != unset{number} and {is_same}"  # a default isn't written
+        return f"(u{number} is not None and {is_same})"
 
     def _usual(self) -> Iterator[str]:
         """The source that looks for the usual fields."""
@@ -362,7 +365,9 @@ class Shape(Generic[OwnerT]):
         for key, value in self.usual.items():
             field = next((row.field for row in self.rows if row.wire == key), None)
             yield f"        if {f'{field!r} in f' if field else 'False'}: pass"
-            yield f"        elif same(w.get({key!r}), {value!r}): n += 1"
+            known = f"w.get({key!r})"
+            test = f"{known} == {value!r}" if type(value) is str else f"same({known}, {value!r})"
+            yield f"        elif {test}: n += 1"
             yield "        else: x = True"
 
     def _is_usual(self, owner: str) -> str:

@@ -1,35 +1,19 @@
-"""Settings that several APIs have under different names: `user`, `service_tier`, `verbosity`.
+"""Settings that only some servers have, and what dialects without a table of settings leave out.
 
-A dialect lists where its bodies have them (`Description.shared_settings`, and for tool
-declarations `shared_tool_settings`). Its decoder leaves such fields in the extras, like all unknown
-fields. From there they are moved into the model, and back before the request is encoded, so that a
-dialect's own code doesn't handle them.
-
-A value is moved only if it would be encoded exactly as it came.
+A dialect lists where its bodies have the former (`Description.host_settings`): `min_p` of some Chat
+servers is `options.min_p` in Ollama. A value is moved only if it would be encoded as it came.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from operator import is_
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from msgspec.structs import astuple
-
-from dragoman.model.frozen import EMPTY, FrozenDict, freeze_mapping, thaw
-from dragoman.model.requests import ContextManagement, MediaOutput, Request, Service
+from dragoman.model.frozen import EMPTY, thaw
+from dragoman.model.requests import Request
 from dragoman.model.tools import ToolDefinition
-from dragoman.model.value import Value
 from dragoman.wire.losses import Loss, Note
 
-if TYPE_CHECKING:
-    from dragoman.wire.description import Description
-
-_GROUPS: dict[str, type[Value]] = {
-    "service": Service,
-    "media": MediaOutput,
-    "context_management": ContextManagement,
-}
 _TOOL_FIELDS = ("defer_loading", "allowed_callers", "output_schema")
 _NOTHING = (None, (), EMPTY)
 _NO_PLACE = "this setting is not supported"
@@ -117,24 +101,22 @@ def tiers(**ours: str) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
     return read, lambda tier: write(tier) or write(NEAREST_TIERS.get(tier))
 
 
-# --- decoding: from the extras into the model
+# --- for dialects that don't write them
 
 
-def with_shared_settings(request: Request, described: Description) -> Request:
-    """Move the shared settings in its dialect's extras into the request."""
-    dialect = described.name
-    changes: dict[str, Any] = {}
-    own = own_fields(request.extras, dialect)
-    found = described.shared_settings.taken(own) if own else None
-    if found is not None:
-        changes = _changed(request, found[0])
-        changes["extras"] = _with_fields(request.extras, dialect, found[1])
-    settings = described.shared_tool_settings
-    if request.tools and settings.rows:
-        tools = tuple([_with_settings(tool, dialect, settings) for tool in request.tools])
-        if not all(map(is_, tools, request.tools)):
-            changes["tools"] = tools
-    return request.replace_trusted(**changes) if changes else request
+def unwritten_settings(request: Request) -> Iterator[Loss]:
+    """The settings of a request that only a table of settings writes, as losses."""
+    if request.sampling.verbosity is not None:
+        yield Loss("sampling.verbosity", _NO_PLACE)
+    for group in ("service", "media", "context_management"):
+        values = getattr(request, group)
+        for name in () if values is None else values.__struct_fields__:
+            if getattr(values, name) not in _NOTHING:
+                yield Loss(f"{group}.{name}", _NO_PLACE)
+    for index, tool in enumerate(request.tools):
+        for name in _TOOL_FIELDS if isinstance(tool, ToolDefinition) else ():
+            if getattr(tool, name) not in _NOTHING:
+                yield Loss(f"tools[{index}].{name}", _NO_PLACE)
 
 
 def own_fields(extras: Mapping[str, Any], dialect: str) -> Mapping[str, Any]:
@@ -145,27 +127,6 @@ def own_fields(extras: Mapping[str, Any], dialect: str) -> Mapping[str, Any]:
     return found if isinstance(found, (dict, Mapping)) else EMPTY
 
 
-def _with_fields(
-    extras: Mapping[str, Any], dialect: str, fields: Mapping[str, Any]
-) -> Mapping[str, Any]:
-    """Replace a dialect's own fields in extras."""
-    others = {key: value for key, value in extras.items() if key != dialect}
-    if fields:
-        return freeze_mapping({**others, dialect: fields}, "extras")
-    return FrozenDict(others) if others else EMPTY  # their values are frozen
-
-
-def _with_settings(tool: Any, dialect: str, settings: SharedSettings) -> Any:
-    if type(tool) is not ToolDefinition or tool.extras is EMPTY:
-        return tool
-    own = own_fields(tool.extras, dialect)
-    found = settings.taken(own) if own else None
-    if found is None:
-        return tool
-    extras = _with_fields(tool.extras, dialect, found[1])
-    return tool.replace_unchecked(**found[0], extras=extras)
-
-
 def _take(fields: dict[str, Any], first: str, rest: Sequence[str]) -> None:
     if rest:
         inner = dict(fields[first])
@@ -174,94 +135,6 @@ def _take(fields: dict[str, Any], first: str, rest: Sequence[str]) -> None:
         if inner:
             return
     del fields[first]
-
-
-def _changed(request: Request, found: Mapping[str, Any]) -> dict[str, Any]:
-    groups: dict[str, dict[str, Any]] = {}
-    for name, value in found.items():
-        group, _, field = name.partition(".")
-        groups.setdefault(group, {})[field] = value
-    changes: dict[str, Any] = {}
-    for group, fields in groups.items():
-        before = getattr(request, group)
-        changes[group] = _GROUPS[group](**fields) if before is None else before.replace(**fields)
-    return changes
-
-
-# --- encoding: from the model into the extras
-
-
-def has_shared_settings(request: Request) -> bool:
-    """Whether any shared setting is set."""
-    return (
-        request.service is not None
-        or request.media is not None
-        or request.context_management is not None
-        or request.sampling.verbosity is not None
-        or any(map(_has_settings, request.tools))
-    )
-
-
-def _has_settings(tool: Any) -> bool:
-    return isinstance(tool, ToolDefinition) and (
-        tool.defer_loading is not None
-        or tool.output_schema is not None
-        or bool(tool.allowed_callers)
-    )
-
-
-def without_shared_settings(request: Request, described: Description, notes: list[Note]) -> Request:
-    """Move shared settings to where the dialect has them; report the others as losses."""
-    dialect = described.name
-    changes: dict[str, Any] = {}
-    given = _given(request)
-    if given:
-        own = dict(own_fields(request.extras, dialect))
-        described.shared_settings.put(own, given, "", notes)
-        changes = {group: None for group in _GROUPS if getattr(request, group) is not None}
-        if request.sampling.verbosity is not None:
-            changes["sampling"] = request.sampling.replace_trusted(verbosity=None)
-        if own:
-            changes["extras"] = _with_fields(request.extras, dialect, own)
-    settings = described.shared_tool_settings
-    if any(map(_has_settings, request.tools)):
-        changes["tools"] = tuple(
-            [
-                _without(tool, index, dialect, settings, notes)
-                for index, tool in enumerate(request.tools)
-            ]
-        )
-    return request.replace_trusted(**changes) if changes else request
-
-
-def _given(request: Request) -> dict[str, Any]:
-    given: dict[str, Any] = {}
-    if request.sampling.verbosity is not None:
-        given["sampling.verbosity"] = request.sampling.verbosity
-    for group in _GROUPS:
-        values = getattr(request, group)
-        if values is not None:
-            for field, value in zip(values.__struct_fields__, astuple(values), strict=True):
-                # Identity first: `in` is slow.
-                if value is not None and value is not EMPTY and value not in _NOTHING:
-                    given[f"{group}.{field}"] = value
-    return given
-
-
-def _without(
-    tool: Any, index: int, dialect: str, settings: SharedSettings, notes: list[Note]
-) -> Any:
-    if not _has_settings(tool):
-        return tool
-    given = {name: value for name in _TOOL_FIELDS if (value := getattr(tool, name)) not in _NOTHING}
-    own = dict(own_fields(tool.extras, dialect))
-    settings.put(own, given, f"tools[{index}].", notes)
-    return tool.replace_unchecked(
-        defer_loading=None,
-        allowed_callers=(),
-        output_schema=None,
-        extras=_with_fields(tool.extras, dialect, own) if own else tool.extras,
-    )
 
 
 def _put(fields: dict[str, Any], steps: Sequence[str], value: Any) -> bool:

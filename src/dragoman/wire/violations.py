@@ -73,8 +73,10 @@ class Rule(NamedTuple, Generic[V]):
     @property
     def place(self) -> tuple[int, int]:
         """Where it stands in the list: by number, after those that have none."""
-        number = self.number[1:]
-        return (2, int(number)) if number.isdigit() else (int(self.number == "limit"), 0)
+        kind, number = self.number[0], self.number[1:]
+        if number.isdigit():
+            return _NUMBERED.index(kind), int(number)
+        return int(self.number == "limit"), 0
 
     def permits_repair(self, target: Target) -> bool:
         """Whether content of the target's own dialect may be repaired for it.
@@ -92,6 +94,7 @@ class Rule(NamedTuple, Generic[V]):
 
 
 _OBSERVED = frozenset("ET")
+_NUMBERED = ("shape", "limit", "I", "W", "C")
 
 
 class Rules(list[Rule[V]]):

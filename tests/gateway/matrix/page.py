@@ -11,6 +11,7 @@ from tests.gateway.matrix.frameworks import FRAMEWORKS
 from tests.gateway.matrix.losses import LOSSES, Known
 from tests.gateway.matrix.recorded import SCENARIOS as RECORDED
 from tests.gateway.matrix.scenarios import SCENARIOS
+from tests.npm import CLAUDE_CODE, CODEX, COPILOT, OPENCODE
 
 PAGE = Path(__file__).parents[3] / "docs" / "operations" / "sdk-compatibility.md"
 _HEAD = """\
@@ -78,19 +79,39 @@ What failed when they were first tried, and works now:
 
 ## Agents from npm and PyPI
 
-| agent | version | result |
-|---|---|---|
+Each in its newest version of that day. `make test-all` repeats those that are not marked "by hand".
+
+| agent | version | tried | result |
+|---|---|---|---|
 {agents}
 """
+
+_TODAY, _BEFORE = "2026-11-20", "2026-11-19"
+
+
+def _version(package: str) -> str:
+    return package.rpartition("@")[2]
+
+
 _AGENTS = (
-    ("GitHub Copilot CLI", "1.0.102",
+    ("Codex", _version(CODEX), _TODAY,
+     "reads and writes files over Responses, HTTP and WebSocket"),
+    ("Claude Code", _version(CLAUDE_CODE), _TODAY,
+     "reads and writes files over Anthropic, with every provider"),
+    ("opencode", _version(OPENCODE), _TODAY,
+     "reads and writes files over Chat, Responses, Anthropic, Gemini"),
+    ("GitHub Copilot CLI", _version(COPILOT), _TODAY,
      "reads and writes files over Chat, Responses and Anthropic, with every provider"),
-    ("gptme", "0.35.1", "by hand, over Chat: calls tools; of parallel calls it runs one"),
-    ("mini-swe-agent", "2.4.6", "by hand, over Chat: runs commands of Chat and Responses models"),
-    ("aider", "0.86.2", "by hand: edits a file over all five APIs, with every provider"),
-    ("open-webui", "0.12.4", "installs; not tried: it did not start within seven minutes"),
-    ("crush", "0.96.1", "not tried: its npm package downloads a program from GitHub"),
-    ("goose", "", "not tried: it is distributed on GitHub only"),
+    ("gptme", "0.35.1", _TODAY,
+     "by hand, over Chat: answers and calls tools, whole and streamed, one of parallel calls"),
+    ("mini-swe-agent", "2.4.6", _BEFORE,
+     "by hand, over Chat: runs commands of Chat and Responses models"),
+    ("aider", "0.86.2", _BEFORE, "by hand: edits a file over all five APIs, with every provider"),
+    ("open-webui", "0.12.4", _TODAY,
+     "by hand, over Chat and Ollama: lists models, answers whole and streamed, runs its own tools"),
+    ("crush", "0.96.1", "",
+     "not tried: its npm package downloads a program from GitHub"),
+    ("goose", "", "", "not tried: it is distributed on GitHub only"),
 )  # fmt: skip
 
 

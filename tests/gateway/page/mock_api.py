@@ -14,7 +14,7 @@ from typing import Any
 
 from aiohttp import web
 
-from dragoman.gateway.page.static import HEADERS, static_files
+from dragoman.gateway.page.api import FILE_HEADERS, static_files
 from tests.gateway.page import mock_data as data
 from tests.gateway.page.mock_lens import RULES, comparison, sent
 from tests.gateway.page.mock_state import Mock
@@ -360,7 +360,7 @@ async def static(request: web.Request) -> web.Response:
     found = static_files().get(request.match_info["name"] or "index.html")
     if found is None:
         raise web.HTTPNotFound
-    headers = {**HEADERS, "content-type": found.mime, "etag": f'"{found.etag}"'}
+    headers = {**FILE_HEADERS, "content-type": found.mime, "etag": f'"{found.etag}"'}
     return web.Response(body=found.plain, headers=headers)
 
 

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from dragoman.errors import PermissionDenied
 from dragoman.gateway.config.settings import GatewayConfig, ServerSettings
 from dragoman.gateway.keys import Keys
-from dragoman.gateway.page.access import check
+from dragoman.gateway.page.api import check
 from tests.gateway.page.pages import ECHO, PAGE, TestPage, page_at
 from tests.gateway.page.real import gateway_at
 from tests.gateway.running import running

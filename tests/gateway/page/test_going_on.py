@@ -195,7 +195,8 @@ def test_two_tabs_send_at_once(flow: Flow) -> None:
     page.locator(".live").get_by_text("Slow words").wait_for()
     other.page.fill(COMPOSER, "Of the other tab")
     other.page.press(COMPOSER, "Enter")
-    other.page.get_by_text("a response is still streaming on this branch").wait_for()
+    told = other.page.get_by_role("region", name="Notifications")
+    told.get_by_text("a response is still streaming on this branch").wait_for()
     other.page.locator(".live").get_by_text("Slow words").wait_for()
     assert other.page.locator(".message.user").all_inner_texts()[1].startswith("Of this tab")
     assert other.page.input_value(COMPOSER) == "Of the other tab"

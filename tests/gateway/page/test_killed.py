@@ -6,7 +6,7 @@ import asyncio
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -65,7 +65,7 @@ class _Hanging(Provider):
 
 
 @contextmanager
-def _page(folder: Path, url: str, workers: int) -> Iterator[tuple[int, httpx.Client]]:
+def _page(folder: Path, url: str, workers: int) -> Generator[tuple[int, httpx.Client]]:
     """`dragoman serve` in a process group of its own, and a client of its page."""
     folder.mkdir(exist_ok=True)
     text = _CONFIG.format(url=url, history=_store(folder), workers=workers)
@@ -92,6 +92,14 @@ def _has_draft(folder: Path) -> bool:
     return asyncio.run(look())
 
 
+def _wait_for_draft(folder: Path) -> None:
+    for _ in range(int(PATIENCE / 0.1)):
+        if _has_draft(folder):
+            return
+        threading.Event().wait(0.1)
+    raise AssertionError(folder)
+
+
 def _begin(client: httpx.Client) -> str:
     """Send a message, and read until the words are shown; returns the conversation."""
     asked = {"model": "m", "text": "Slowly"}
@@ -106,6 +114,16 @@ def _begin(client: httpx.Client) -> str:
     raise AssertionError(seen)
 
 
+def _when_served(client: httpx.Client, path: str) -> Any:
+    """The answer, as soon as the supervisor has started new workers."""
+    for _ in range(int(PATIENCE / 0.1)):
+        try:
+            return client.get(path).json()
+        except httpx.HTTPError:
+            threading.Event().wait(0.1)
+    raise AssertionError(path)
+
+
 @pytest.mark.parametrize("workers", [1, 2])
 def test_the_part_that_was_shown_is_there_after_a_restart(tmp_path: Path, workers: int) -> None:
     """Marked as interrupted; the conversation goes on at once, on the same branch."""
@@ -113,10 +131,7 @@ def test_the_part_that_was_shown_is_there_after_a_restart(tmp_path: Path, worker
     with upstream(behind) as url:
         with _page(tmp_path, url, workers) as (pid, client):
             id = _begin(client)
-            for _ in range(int(PATIENCE / 0.1)):
-                if _has_draft(tmp_path):
-                    break
-                threading.Event().wait(0.1)
+            _wait_for_draft(tmp_path)
             os.killpg(pid, signal.SIGKILL)
         with _page(tmp_path, url, workers) as (_, client):
             found = client.get(f"conversations/{id}").json()
@@ -138,18 +153,10 @@ def test_a_killed_worker_frees_its_branch_for_the_others(tmp_path: Path) -> None
         id = _begin(client)
         run = client.get(f"conversations/{id}").json()["run"]
         assert run is not None
-        for _ in range(int(PATIENCE / 0.1)):
-            if _has_draft(tmp_path):
-                break
-            threading.Event().wait(0.1)
+        _wait_for_draft(tmp_path)
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
         for child in children:
             os.kill(int(child), signal.SIGKILL)
-        for _ in range(int(PATIENCE / 0.1)):
-            try:
-                found = client.get(f"conversations/{id}").json()
-                break
-            except httpx.HTTPError:  # until the supervisor has started new ones
-                threading.Event().wait(0.1)
+        found = _when_served(client, f"conversations/{id}")
         assert found["run"] is None
         assert [each["finish"] for each in found["messages"]] == [None, "interrupted"]

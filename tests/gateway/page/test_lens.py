@@ -21,8 +21,7 @@ import dragoman
 from dragoman.gateway.config.settings import GatewayConfig, ServerSettings
 from dragoman.gateway.page.alignment import Aligned, aligned, fresh
 from dragoman.gateway.page.code_snippets import text_of
-from dragoman.gateway.page.lens import compared, value_at, wire_path
-from dragoman.gateway.page.pasted import Pasted, read
+from dragoman.gateway.page.lens import Pasted, compared, read, value_at, wire_path
 from dragoman.history import ChatHistory, SessionIdentity
 from dragoman.model.jsontext import dumps
 from dragoman.model.messages import Message

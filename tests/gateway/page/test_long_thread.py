@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.gateway.page.static import static_files
+from dragoman.gateway.page.api import static_files
 from tests.gateway.page.browsing import Looking, until
 from tests.gateway.page.mock_state import Mock
 from tests.gateway.page.test_using import PHONE

@@ -17,8 +17,7 @@ import pytest
 
 from dragoman.gateway.config.settings import GatewayConfig, Place
 from dragoman.gateway.page.code_snippets import text_of
-from dragoman.gateway.page.lens import compared
-from dragoman.gateway.page.pasted import read
+from dragoman.gateway.page.lens import compared, read
 from dragoman.model.jsontext import dumps
 from dragoman.providers.registry import provider
 from tests.gateway.page.test_lens import HOSTILE

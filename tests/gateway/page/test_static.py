@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
-from dragoman.gateway.page.static import POLICY, static_files
+from dragoman.gateway.page.api import POLICY, static_files
 from dragoman.model.invisible import invisible_module
 from tests.gateway.running import Serving, routed, running
 
@@ -88,7 +88,7 @@ def test_head_has_no_body(gateway: Serving) -> None:
 
 @pytest.mark.parametrize(
     "path",
-    ["/ui/static.py", "/ui/../page/static.py", "/ui/%2e%2e/static.py", "/ui/..%2fstatic.py",
+    ["/ui/static.py", "/ui/../page/api.py", "/ui/%2e%2e/static.py", "/ui/..%2fstatic.py",
      "/ui/vendor", "/ui/vendor/", "/ui//app.js", "/ui/app.js%00.css", "/ui/APP.JS",
      "/ui/vendor/../../../../../etc/passwd"],
 )  # fmt: skip

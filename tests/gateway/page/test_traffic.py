@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from dragoman.gateway.config.settings import GatewayConfig, Place, ServerSettings
 from dragoman.gateway.page import traffic_queries as queries
 from dragoman.gateway.page import traffic_store
-from dragoman.gateway.page.live_traffic import Reader
+from dragoman.gateway.page.traffic import Reader
 from dragoman.gateway.page.traffic_store import (
     Traffic,
     bin_of,

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from dragoman.gateway.page import traffic_store
-from dragoman.gateway.page.traffic_series import OTHERS, Asked, Charts
+from dragoman.gateway.page.traffic_queries import OTHERS, Asked, Charts
 from dragoman.gateway.page.traffic_store import Traffic
 from dragoman.gateway.records import RequestRecord
 from dragoman.model.usage import Usage

@@ -85,7 +85,7 @@ def swap_lines(raw: bytes, chance: Random) -> bytes:
     return b"".join(lines)
 
 
-_MANY, _SOME = (1000, 200) if IN_FULL else (8, 8) if IN_SHORT else (25, 25)
+_MANY, _SOME = (1000, 200) if IN_FULL else (3, 3) if IN_SHORT else (25, 25)
 _WAYS: dict[str, Callable[[bytes, Random], bytes]] = {
     "overwrite": overwrite,
     "flip": lambda raw, chance: altered(chance, "flip", raw),

@@ -97,7 +97,7 @@ async def asked(schema: str, template: str, values: Sequence[Any] = ()) -> list[
 
 BEYOND = ("to no session", "don't exist", "index has messages", "don't match its key")
 """What no repair reaches: a session that is completely gone, or was replaced by another."""
-KINDS = dict.fromkeys(("flip", "cut", "delete"), 1000 if IN_FULL else 2 if IN_SHORT else 5)
+KINDS = dict.fromkeys(("flip", "cut", "delete"), 1000 if IN_FULL else 1 if IN_SHORT else 5)
 _COLUMNS = {
     "heads": 'digest agent chat "user" stamp at document last_seq indexed',
     "messages": "session seq branch at id model input output cache_read cache_write thinking"

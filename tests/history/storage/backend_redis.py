@@ -62,7 +62,7 @@ def place(_tmp_path: Path) -> Generator[Callable[[], Storage]]:
 
 BEYOND = ("not exist", "don't match its key")
 """What no repair reaches: a session that is completely gone, or was replaced by another."""
-KINDS = dict.fromkeys(("flip", "cut", "delete"), 1000 if IN_FULL else 2 if IN_SHORT else 5)
+KINDS = dict.fromkeys(("flip", "cut", "delete"), 1000 if IN_FULL else 1 if IN_SHORT else 5)
 
 
 class RedisDamager:

@@ -2,8 +2,4 @@
 
 from __future__ import annotations
 
-import pytest
-
 from dragoman.testing.conformance.stores.hostile import *  # noqa: F403 - the tests
-
-pytestmark = pytest.mark.whole

@@ -14,6 +14,7 @@ from unittest import mock
 import pytest
 
 from dragoman.errors import Conflict, InvalidInputError, NotFound
+from dragoman.history.owners import this_process
 from dragoman.history.storage import ledger as module
 from dragoman.history.storage.ledger import Fenced, Ledger
 from dragoman.history.storage.protocol import MAIN, Session
@@ -84,6 +85,26 @@ async def test_a_lease_is_taken_by_one_owner(new: New, clock: Clock) -> None:
         taken = await second.lease(ONE, "b", 10.0)
         assert taken is not None
         assert taken.number == one.number + 1
+
+
+async def test_the_lease_of_a_process_that_is_gone_is_free(new: New, clock: Clock) -> None:
+    """At once, on its machine; that of one which lives is not, nor one of another machine."""
+    gone = f"{this_process().rpartition('/')[0]}/1"  # of this number, but started before
+    elsewhere = gone.replace("process:", "process:other-")
+    async with two(new) as (first, second):
+        for owner, is_free in ((f"{this_process()} a", False), (elsewhere, False), (gone, True)):
+            taken = await first.lease(ONE, owner, 10.0)
+            assert taken is not None
+            assert await second.holder(ONE) == (None if is_free else taken)
+            found = await second.lease(ONE, "b", 10.0)
+            assert (found is not None) is is_free
+            await first.release(ONE, taken if found is None else found)
+        assert await second.holder(ONE) is None
+        assert await second.holder(TWO) is None
+        assert await first.lease(ONE, "a", 10.0) is not None
+        assert await second.holder(ONE) is not None
+        clock.now += 11.0
+        assert await second.holder(ONE) is None
 
 
 async def test_a_jump_of_the_wall_clock_is_no_reason(new: New, clock: Clock) -> None:

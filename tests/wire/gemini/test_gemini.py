@@ -768,3 +768,35 @@ def test_snake_case_and_camel_case_are_equivalent() -> None:
     assert DIALECT.decode_request(other) == DIALECT.decode_request(EVERYWHERE)
     for body in (EVERYWHERE, other, ALONG, snake_case(ALONG)):
         assert exactly(encode_request(DIALECT.decode_request(body)).body) == exactly(body)
+
+
+def test_a_voice_is_read_in_snake_case() -> None:
+    """Settings deep inside an object are read in both spellings, and written as they came."""
+    voice = {"voice_config": {"prebuilt_voice_config": {"voice_name": "Kore"}}}
+    body = request({"text": "hi"}, generation_config={"speech_config": voice})
+    decoded = DIALECT.decode_request(body)
+    assert decoded.media is not None
+    assert decoded.media.voice == "Kore"
+    assert encode_request(decoded).body == body
+
+
+@pytest.mark.parametrize(
+    "more", [{"mediaResolution": {"level": "MEDIA_RESOLUTION_LOW"}}, {"thoughtSignature": "aGk="}]
+)
+def test_media_of_results_are_readable_with_other_fields(more: dict[str, Any]) -> None:
+    """A resolution or a signature beside media in a function response stays in this dialect."""
+    shown = {"inlineData": {"mimeType": "image/png", "data": "aGk="}, **more}
+    answer = {"name": "draw", "id": "c1", "response": {"output": ""}, "parts": [shown]}
+    body = request({"functionResponse": answer})
+    (part,) = part_of({"functionResponse": answer}).content
+    assert (type(part), part.data) == (Image, "aGk=")
+    assert encode_request(DIALECT.decode_request(body)).body == body
+
+
+def test_a_resolution_is_read_beside_other_fields() -> None:
+    """What else the object of a resolution has is kept, and doesn't hide the detail."""
+    level = {"level": "MEDIA_RESOLUTION_HIGH", "numTokens": 280}
+    wire = {"fileData": {"fileUri": "https://x.example/a.png", "mimeType": "image/png"}}
+    body = request({**wire, "mediaResolution": level})
+    assert part_of({**wire, "mediaResolution": level}).detail == "high"
+    assert encode_request(DIALECT.decode_request(body)).body == body

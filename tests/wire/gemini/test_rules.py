@@ -92,7 +92,9 @@ DECLARATION = "tools[0].functionDeclarations[0]"
 # Rule: invalid body, expected paths, valid body.
 ROWS: dict[str, list[Row]] = {
     "shape_model_is_listed": [(_said(), "model", {**_said(), "model": "m"})],
-    "shape_counts": [
+    "shape_fields": [
+        (_config(temperature=[1]), "generationConfig.temperature", _config(temperature="0.5")),
+        (_config(thinking_config=5), "generationConfig.thinking_config", _config(stopSequences=[])),
         (_config(maxOutputTokens={}), "generationConfig.maxOutputTokens", _config(topK="40")),
         (_config(candidateCount=1.5), "generationConfig.candidateCount", _config(topK=40.0)),
     ],

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import dragoman
+from dragoman.wire.lane import requests as lane
 from tests.wire.lane import requests as lanes
 
 pytestmark = pytest.mark.usefixtures("at_first_sight")
@@ -81,6 +82,16 @@ def test_beginnings_are_found_by_their_exact_bytes() -> None:
         made = dragoman.translate(raw, source="openai-chat", target="anthropic")
         assert made.is_raw
         assert word * 1_000 in json.dumps(made.body)
+
+
+def test_a_beginning_is_cached_only_if_it_recurs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Otherwise a long conversation with an odd message would be decoded twice."""
+    monkeypatch.setattr(lane, "LONG", 1_000)
+    raw = _raw(_HI, _ODD, *[_HI, {"role": "assistant", "content": "B" * 50}] * 20, _HI)
+    took = [lanes.outcome(raw, "openai-chat", "anthropic").took_lane for _ in range(4)]
+    assert took == [False, False, True, True]
 
 
 # --- content of such conversations

@@ -94,17 +94,30 @@ LONG = json.dumps({"a": [{"n" * 257: 1}]})
 SHORT = json.dumps({"a": [{"n" * 256: 1}]})
 # Rule: invalid body, expected paths, valid body.
 ROWS: dict[str, list[Row]] = {
-    "shape_model": [({"model": "", "input": "Hi"}, "model", {"model": "m", "input": "Hi"})],
     "shape_model_is_named": [({"input": "Hi"}, "model", {"prompt": {"id": "pmpt_1"}})],
     "shape_model_is_listed": [
         ({"model": "gpt-7", "input": "Hi"}, "model", {"model": "gpt-5", "input": "Hi"}),
     ],
-    "shape_counts": [
+    "shape_fields": [
+        ({"model": "", "input": "Hi"}, "model", {"model": "m", "input": "Hi"}),
+        ({"model": ["m"], "input": "Hi"}, "model", {"model": "m", "input": "Hi"}),
         (
             {"input": "Hi", "max_output_tokens": "5"},
             "max_output_tokens",
             {"input": "Hi", "max_output_tokens": None},
-        )
+        ),
+        (_said(reasoning="low"), "reasoning", _said(reasoning={"effort": "low"})),
+        (_said(max_tool_calls="5"), "max_tool_calls", _said(max_tool_calls=5)),
+        (
+            _said(tools=[{"type": "function", "name": 1}]),
+            "tools[0].name",
+            _said(tools=[{"type": "web_search"}]),
+        ),
+        (
+            {"input": [{"type": "function_call", "call_id": "c", "name": "f", "arguments": {}}]},
+            "input[0].arguments",
+            {"input": [{"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}]},
+        ),
     ],
     "shape_input": [
         ({"model": "m"}, "input", {"model": "m", "prompt": {"id": "pmpt_1"}}),

@@ -232,6 +232,10 @@ def stats(
             totals = await storage.totals(by, which)
             costs = await spent(storage, by, which) if cost else {}
             totals = with_estimates(totals, costs)
+        if not totals and (held := await _without_usage(storage, which)):
+            click.echo(held if cost else f"{held}; --cost estimates that of answers", err=True)
+            if not wants_json(as_json):
+                return
         if wants_json(as_json):
             print_json([_total(by, total, costs.get(total.key)) for total in totals])
             return
@@ -247,6 +251,19 @@ def stats(
         print_found((*heads, "cost") if cost else heads, rows)
 
     with_store(store, work)
+
+
+async def _without_usage(storage: Storage, which: Filter) -> str:
+    """Why there is nothing to add up although there are messages; empty if there are none."""
+    from dragoman.history.transfer import every_row, every_session
+
+    count = 0
+    async for session in every_session(storage, which):
+        async for _ in every_row(storage, session):
+            count += 1
+    if not count:
+        return ""
+    return f"{counted(count, 'message')}, none of them with token usage"
 
 
 def _key(by: str, total: Total) -> str:

@@ -1,4 +1,4 @@
-"""The request object that views of the page's API receive, and the response they return."""
+"""What views of the page's API receive and return, and the form of its errors."""
 
 from __future__ import annotations
 
@@ -9,15 +9,33 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
-from dragoman.errors import InvalidInputError, InvalidRequest
+from dragoman.errors import DragomanError, InvalidInputError, InvalidRequest
 from dragoman.gateway.inbound import InboundRequest
 from dragoman.gateway.large_bodies import translated_aside
 from dragoman.gateway.state import Gateway
 from dragoman.model.frozen import EMPTY
 from dragoman.model.jsontext import dumps, loads
+from dragoman.wire.error_reporting import provider_sentence
 
 if TYPE_CHECKING:
     from dragoman.gateway.page.state import Page
+
+
+# --- errors
+
+
+def error_view(error: DragomanError) -> dict[str, str]:
+    """The message, which quotes no content, and what the provider said, which may (`detail`).
+
+    Whoever may see the page may see what concerns the operator's account.
+    """
+    view = {"message": str(error), "kind": type(error).__name__}
+    if (detail := provider_sentence(error, is_for_operator=True)) is not None:
+        view["detail"] = detail
+    return view
+
+
+# --- calls
 
 _MAX_FIELDS = 32
 _MAX_DIGITS = 12

@@ -6,23 +6,175 @@ import asyncio
 import re
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from importlib import import_module
 from time import monotonic
 from typing import Any, NamedTuple, TypeVar
 
-from dragoman.errors import ConfigError, DragomanError, InvalidRequest
-from dragoman.gateway.page.alignment import Aligned, aligned, fresh
+from dragoman.errors import ConfigError, Corrupt, DragomanError, InvalidInputError, InvalidRequest
+from dragoman.gateway.page.alignment import Aligned, aligned, fresh, texts_in
 from dragoman.gateway.page.calls import PageCall, field
-from dragoman.gateway.page.evidence import texts_in
-from dragoman.gateway.page.pasted import Pasted, read
-from dragoman.gateway.page.rule_texts import texts_of
-from dragoman.model.jsontext import dumps
+from dragoman.history.branches import read_tail, stretches
+from dragoman.history.records import message_of
+from dragoman.interop.peers import langchain, pydantic_ai
+from dragoman.model.collection import Messages
+from dragoman.model.jsontext import dumps, loads
+from dragoman.model.messages import Message
 from dragoman.model.requests import Request
 from dragoman.model.responses import Response
 from dragoman.providers.documents.naming import Named
-from dragoman.wire.dialect import Dialect
+from dragoman.providers.documents.reading import AUTO, Reader
+from dragoman.wire.dialect import Dialect, dialect, dialects, is_own_dialect
+from dragoman.wire.documents import Conversation
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.losses import Note, Repair
 from dragoman.wire.target import Target
+from dragoman.wire.violations import Rule
+
+# --- the rules of each dialect, as `check` applies them
+
+
+async def rules(call: PageCall) -> Any:
+    """Returns the rules of a target."""
+    try:
+        spoken, _ = Named(call.query.get("target", "")).fitting(None)
+    except ConfigError as error:
+        raise InvalidRequest(str(error), status=400) from None
+    return {"rules": [_rule_view(rule) for rule in rules_of(spoken.name)]}
+
+
+def _rule_view(rule: Rule[Any]) -> dict[str, Any]:
+    return {
+        "id": rule.number,
+        "text": text_of(rule),
+        "evidence": rule.evidence,
+        "severity": rule.severity,
+        "refused_by": list(rule.refused_by),
+    }
+
+
+@lru_cache(maxsize=32)
+def rules_of(dialect: str) -> tuple[Rule[Any], ...]:
+    """Returns the rules of a dialect; empty for dialects of other packages."""
+    if not is_own_dialect(dialect):
+        return ()
+    folder = dialect.replace("-", "_")
+    return tuple(import_module(f"dragoman.wire.{folder}.rules").RULES)
+
+
+def text_of(rule: Rule[Any]) -> str:
+    """Returns the description of a rule."""
+    return " ".join((rule.find.__doc__ or "").split())
+
+
+@lru_cache(maxsize=32)
+def texts_of(dialect: str) -> dict[str, str]:
+    """Maps each rule number to the descriptions of all its checks."""
+    found: dict[str, list[str]] = {}
+    for rule in rules_of(dialect):
+        found.setdefault(rule.number, []).append(text_of(rule))
+    return {number: " ".join(texts) for number, texts in found.items()}
+
+
+# --- pasted text: bodies and streams of any dialect, other libraries' messages
+
+_STREAMS = (b"data:", b"event:", b": ", b":\n")
+_LANGCHAIN = frozenset({
+    "human", "ai", "system", "tool", "function", "developer", "chat", "AIMessageChunk",
+})  # fmt: skip
+_NO_STREAM = "this looks like a stream, but no dialect can read it; choose its dialect"
+
+
+class Pasted(NamedTuple):
+    """The pasted conversation, and the dialect that it was written in."""
+
+    source: str
+    value: Conversation
+
+
+def read(text: bytes, source: str | None) -> Pasted:
+    """Parses a text in the given dialect, or detects its dialect."""
+    given = text.lstrip()
+    if given.startswith(_STREAMS):
+        return _stream(given, source)
+    if source in (None, AUTO):
+        peer = _of_peer(loads(given))
+        if peer is not None:
+            return peer
+    found = Reader(source or AUTO).read(given)
+    return Pasted(found.dialect, found.value)
+
+
+def _of_peer(wire: Any) -> Pasted | None:
+    """Reads messages dumped by LangChain or pydantic-ai; None for anything else."""
+    items = wire if isinstance(wire, list) else ()
+    if not items or not all(isinstance(item, Mapping) for item in items):
+        return None
+    if all(item.get("kind") in {"request", "response"} and "parts" in item for item in items):
+        return Pasted("pydantic-ai", Messages.wrapping(pydantic_ai.decode_messages(items)))
+    if all(_is_langchain(item) for item in items):
+        return Pasted("langchain", Messages.wrapping(langchain.decode_messages(items)))
+    return None
+
+
+def _is_langchain(item: Mapping[str, Any]) -> bool:
+    kind, data = item.get("type"), item.get("data")
+    inner = data if isinstance(data, Mapping) else item
+    return isinstance(kind, str) and kind in _LANGCHAIN and "content" in inner
+
+
+def _stream(text: bytes, source: str | None) -> Pasted:
+    names = [source] if source not in (None, AUTO) and source is not None else dialects()
+    for name in names:
+        response = _streamed(name, text)
+        if response is not None:
+            return Pasted(name, response)
+    raise InvalidInputError(_NO_STREAM)
+
+
+def _streamed(name: str, text: bytes) -> Response | None:
+    """Decodes a stream in one dialect; None if the response has no content."""
+    decoder = dialect(name).stream_decoder()
+    try:
+        decoder.feed(text if text.endswith(b"\n\n") else text + b"\n\n")
+        decoder.close()
+    except DragomanError:
+        pass
+    response = decoder.response
+    return response if any(choice.message.parts for choice in response.choices) else None
+
+
+# --- stored conversations
+
+
+class Stored(NamedTuple):
+    """The latest messages of a branch."""
+
+    messages: Messages
+    is_cut: bool
+    """Whether there are earlier ones."""
+    damaged: int
+    """How many can't be read, and are left out."""
+
+
+async def stored_messages(call: PageCall, id: str, branch: int | None, most: int) -> Stored:
+    """Returns the latest messages of a branch."""
+    listing, storage = await call.page.listing(), await call.page.storage()
+    session = await listing.session(id)
+    path = stretches(session, session.active if branch is None else branch)
+    found: list[Message] = []
+    rows = await read_tail(storage, session.identity, path, most + 1)
+    latest = rows[-most:]
+    for row in latest:
+        try:
+            found.append(message_of(row.body))
+        except Corrupt:
+            continue
+    damaged = len(latest) - len(found)
+    return Stored(Messages.wrapping(found), len(rows) > most, damaged)
+
+
+# --- the API
 
 T = TypeVar("T")
 MAX_BYTES = 8 * 1024 * 1024
@@ -89,8 +241,6 @@ async def compare(call: PageCall, asked: Mapping[str, Any]) -> Comparison:
     text = None if "conversation" in asked else _text(asked)
     source = field(asked, "source", str, None)
     if text is None:
-        from dragoman.gateway.page.stored import stored_messages
-
         id, branch = field(asked, "conversation", str, ""), field(asked, "branch", int, None)
         stored = await stored_messages(call, id, branch, MAX_MESSAGES)
         given = Pasted("canonical", stored.messages)

@@ -1,4 +1,4 @@
-"""The store's conversations, latest first.
+"""The list of the store's conversations: order, titles, pins and tags.
 
 SQLite lists sessions by time. Other stores list them by digest: for those, an in-memory list keeps
 them ordered by time, and each call first loads the sessions that changed since the last one. A
@@ -11,15 +11,29 @@ import asyncio
 import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from bisect import bisect_right
-from collections.abc import Collection, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from time import monotonic, time
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from dragoman.errors import InvalidRequest, NotFound
+from dragoman.errors import Conflict, InvalidRequest, NotFound
+from dragoman.gateway.page.calls import PageCall
 from dragoman.history.identity import SessionIdentity
-from dragoman.history.session_summaries import Listed, looked_at, sessions_with_digest
+from dragoman.history.records import body_of, message_of
+from dragoman.history.session_summaries import (
+    MAX_TAG_CHARS,
+    MAX_TAGS,
+    TAGS,
+    TITLE,
+    Listed,
+    looked_at,
+    sessions_with_digest,
+)
 from dragoman.history.storage.protocol import (
     NO_SESSION,
+    DuplicateIds,
+    Entry,
     Filter,
     Ordering,
     Session,
@@ -27,6 +41,10 @@ from dragoman.history.storage.protocol import (
     is_ordering,
 )
 from dragoman.history.transfer import every_session
+from dragoman.model.invisible import made_visible
+from dragoman.model.messages import Message
+
+# --- the list, latest first
 
 OWN = "dragoman.page"
 """The scope of the page's own sessions, such as the pins."""
@@ -244,3 +262,168 @@ def _position(cursor: str) -> Position:
     except ValueError:
         pass
     raise InvalidRequest(_BAD_CURSOR, status=400)
+
+
+# --- titles and pins
+#
+# A title is metadata of the conversation's first message (`session_summaries.TITLE`), so that it
+# moves with the conversation. The pins must be known before any conversation is read, so they are
+# a separate session that holds only conversation ids.
+
+MAX_TITLE = 200
+_TRIES = 8
+_EMPTY = "a conversation without messages can't have a title or tags"
+
+
+async def pins(storage: Storage) -> list[str]:
+    """Returns the ids of the pinned conversations, most recently pinned first."""
+    return await _PINS.ids(storage)
+
+
+async def pin(storage: Storage, id: str, *, is_pinned: bool) -> None:
+    """Pins or unpins a conversation."""
+    await _PINS.note(storage, id, is_there=is_pinned)
+
+
+class Noted(NamedTuple):
+    """Ids of conversations, in a session of the page's own."""
+
+    identity: SessionIdentity
+    most: int
+    too_many: str
+
+    async def ids(self, storage: Storage) -> list[str]:
+        """Returns the ids, the latest first."""
+        rows = await storage.rows(self.identity, limit=self.most, newest=True)
+        return [row.id for row in reversed(rows)]
+
+    async def note(self, storage: Storage, id: str, *, is_there: bool) -> None:
+        """Adds or removes an id."""
+        try:
+            if not is_there:
+                await storage.rewrite(self.identity, removed=[id])
+                return
+            noted = await self.ids(storage)
+            if id not in noted and len(noted) >= self.most:
+                raise InvalidRequest(self.too_many, status=400)
+            body = body_of(Message.user(id).with_id(id))
+            await storage.append(self.identity, [Entry(id, body, time())])
+        except (DuplicateIds, NotFound):
+            return  # already in the requested state
+
+
+_PINS = Noted(
+    SessionIdentity(chat="pins", scope=OWN), 500, "no more than 500 conversations can be pinned"
+)
+
+
+async def entitle(storage: Storage, session: Session, title: str, *, keeps: bool = False) -> str:
+    """Sets the title of a conversation, unless it `keeps` the one that it has; returns its title.
+
+    An empty one removes it.
+    """
+    text = " ".join(title.split())[:MAX_TITLE]
+
+    def entitled(message: Message) -> Message:
+        if keeps and message.metadata.get(TITLE):
+            return message
+        return message.with_metadata(TITLE, text) if text else message.without_metadata(TITLE)
+
+    found = (await change_first(storage, session, entitled)).metadata.get(TITLE)
+    return found if isinstance(found, str) else ""
+
+
+async def change_first(
+    storage: Storage, session: Session, change: Callable[[Message], Message]
+) -> Message:
+    """Changes the metadata of a conversation's first message; returns the message."""
+    identity = session.identity
+    for _ in range(_TRIES):
+        rows = await storage.rows(identity, limit=1)
+        if not rows:
+            break
+        row = rows[0]
+        changed = change(message_of(row.body))
+        now = await storage.session(identity)
+        try:
+            # Checks the version, so that no concurrent change is overwritten.
+            await storage.rewrite(
+                identity,
+                replaced=[Entry(row.id, body_of(changed), row.at, row.model, row.usage)],
+                expected=None if now is None else now.version,
+            )
+        except Conflict:
+            continue
+        return changed
+    raise InvalidRequest(_EMPTY, status=409)
+
+
+# --- tags: names that their owner gives to conversations, to find them by
+#
+# As titles, they are metadata of the conversation's first message (`session_summaries.TAGS`), so
+# that they move with the conversation and are deleted with it. A session of the page's own holds
+# the ids of the conversations that have any, so that these are found without reading all.
+
+_TAGGED = Noted(
+    SessionIdentity(chat="tagged", scope=OWN), 2000, "no more than 2000 conversations can have tags"
+)
+_INVALID = f"`tags` must be a list of up to {MAX_TAGS} texts of up to {MAX_TAG_CHARS} characters"
+
+
+async def set_tags(storage: Storage, session: Session, tags: Sequence[Any]) -> None:
+    """Sets the tags of a conversation; an empty list removes them."""
+    id, made = session.identity.digest, _tidy(tags)
+
+    def tagged(message: Message) -> Message:
+        return message.with_metadata(TAGS, made) if made else message.without_metadata(TAGS)
+
+    # Noted for as long as there may be tags: without the note, they would not be found.
+    if made:
+        await note_tags(storage, id, has_tags=True)
+    await change_first(storage, session, tagged)
+    if not made:
+        await note_tags(storage, id, has_tags=False)
+
+
+async def note_tags(storage: Storage, id: str, *, has_tags: bool) -> None:
+    """Notes whether a conversation has tags: one that was imported, copied or deleted."""
+    await _TAGGED.note(storage, id, is_there=has_tags)
+
+
+async def note_found(storage: Storage, found: Sequence[Listed]) -> None:
+    """Notes tags that came another way, as by `dragoman history import`, once they are seen."""
+    ids = [each.session.identity.digest for each in found if each.tags]
+    noted = frozenset(await _TAGGED.ids(storage)) if ids else frozenset()
+    for id in ids:
+        if id not in noted:
+            with suppress(InvalidRequest):  # too many have tags; the list is shown all the same
+                await note_tags(storage, id, has_tags=True)
+
+
+async def tagged(listing: Listing, storage: Storage) -> list[Listed]:
+    """Returns the conversations that have tags, the latest first."""
+    sessions = await listing.there(await _TAGGED.ids(storage))
+    sessions.sort(key=lambda each: -each.updated_at)
+    return [each for each in await listing.summaries(sessions) if each.tags]
+
+
+async def listed(call: PageCall) -> Any:
+    """Returns all tags, with the number of conversations that have each."""
+    found = await tagged(await call.page.listing(), await call.page.storage())
+    counts = Counter(name for each in found for name in each.tags)
+    named = sorted(counts.items(), key=lambda item: item[0].casefold())
+    return {"tags": [{"name": name, "conversations": count} for name, count in named]}
+
+
+def _tidy(tags: Sequence[Any]) -> list[str]:
+    """Each once, on one line, without invisible characters."""
+    made: dict[str, str] = {}
+    for each in tags:
+        if not isinstance(each, str) or len(each) > MAX_TAG_CHARS:
+            raise InvalidRequest(_INVALID, status=400)
+        name = made_visible(" ".join(each.split()), lambda _: "")
+        if name:
+            made.setdefault(name.casefold(), name)
+    if len(made) > MAX_TAGS:
+        raise InvalidRequest(_INVALID, status=400)
+    return list(made.values())

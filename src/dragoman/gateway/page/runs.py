@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from secrets import token_hex
 from typing import Any
@@ -19,24 +19,196 @@ from dragoman.agent.context import RunContext
 from dragoman.agent.conversations import KeptConversation, last_round, unanswered
 from dragoman.agent.events import AgentEvent, MessageAdded
 from dragoman.errors import DragomanError, NotFound, ServerError
-from dragoman.gateway.page.errors import error_view
-from dragoman.gateway.page.feed import Feed
+from dragoman.gateway.page.calls import error_view
 from dragoman.gateway.page.relay import AFTER
 from dragoman.gateway.page.routed import PlacedModel, RoutedModel
-from dragoman.gateway.page.run_views import Viewer, sent_view
-from dragoman.gateway.page.stream_events import StreamEvents
-from dragoman.gateway.page.views import call_view, usage_view
+from dragoman.gateway.page.sent import Viewer, sent_view
+from dragoman.gateway.page.views import call_view, part_view, usage_view
 from dragoman.history.chat import ChatHistory
 from dragoman.history.live_windows import Window
 from dragoman.interop.text_files import INTERRUPTED, KEY
 from dragoman.model.collection import Messages
-from dragoman.model.events import Event
+from dragoman.model.content import AnyPart
+from dragoman.model.events import Event, PartDelta, PartStart, PartStop
 from dragoman.model.messages import Message, make_message
+from dragoman.model.parts import Refusal, Text, Thinking
 from dragoman.model.requests import Request
 from dragoman.model.responses import Response
 from dragoman.model.roles import Role
-from dragoman.model.tools import ToolCall, ToolResult
+from dragoman.model.tools import ToolCall, ToolCallDelta, ToolResult
 from dragoman.model.usage import FinishReason
+
+# --- the feed: events kept for readers that come later, and passed on to those that are there
+#
+# Readers come and go at any time; each gets all events from the first one. A run never waits for
+# a reader: a slow one receives the text in larger pieces.
+
+PageEvent = dict[str, Any]
+
+
+class Feed:
+    """The events of one run, in order. Deltas of one part in a row are one event that grows."""
+
+    def __init__(self) -> None:
+        self._events: list[tuple[PageEvent, list[str]]] = []
+        """Each event with the pieces of its text; only deltas have any."""
+        self._is_over = False
+        self._changed = asyncio.Event()
+
+    def add(self, event: PageEvent) -> None:
+        """Adds an event."""
+        is_delta = event["type"] == "delta"
+        last, pieces = self._events[-1] if self._events else ({}, [])
+        if is_delta and pieces and last["index"] == event["index"]:
+            pieces.append(event["text"])
+        else:
+            self._events.append((event, [event["text"]] if is_delta else []))
+        self._wake()
+
+    def end(self) -> None:
+        """Ends the feed: readers get what is left, and then no more."""
+        self._is_over = True
+        self._wake()
+
+    def _wake(self) -> None:
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    async def read(self, pause: float) -> AsyncIterator[PageEvent | None]:
+        """Yields all events from the first one; None after each `pause` seconds without one."""
+        place = _Place()
+        while True:
+            changed, is_over = self._changed, self._is_over
+            for event in self._after(place):
+                yield event
+                changed, is_over = self._changed, self._is_over
+            if is_over:
+                return
+            try:
+                async with asyncio.timeout(pause):
+                    await changed.wait()
+            except TimeoutError:
+                yield None
+
+    def _after(self, place: _Place) -> Iterator[PageEvent]:
+        """Yields what a reader at this place has not had yet; the last delta may still grow."""
+        while place.event < len(self._events):
+            event, pieces = self._events[place.event]
+            if len(pieces) > place.piece:
+                text = "".join(pieces[place.piece :])
+                place.piece = len(pieces)
+                yield event | {"text": text}
+                continue
+            if not pieces:
+                yield event
+            elif place.event == len(self._events) - 1:
+                return
+            place.event, place.piece = place.event + 1, 0
+
+
+class _Place:
+    """Where a reader is: an event, and how many pieces of its text were passed on."""
+
+    __slots__ = ("event", "piece")
+
+    def __init__(self) -> None:
+        self.event = self.piece = 0
+
+
+# --- the page's events for those of a streamed response
+
+_WITH_TEXT = (Text, Thinking, Refusal)
+
+
+class StreamEvents:
+    """Converts the events of one response. Numbers the parts in the order in which they begin.
+
+    The wire's indexes can't be used: tool calls that arrive in pieces are indexed separately, and
+    some servers use one index for several calls.
+    """
+
+    def __init__(self) -> None:
+        self._numbers: dict[tuple[str, int], int] = {}
+        self._texts: dict[int, list[str]] = {}
+        self._calls: list[int] = []
+        self._ended: set[int] = set()
+        self._ids: dict[int, str] = {}
+        self._last: int | None = None
+
+    def convert(self, event: Event) -> Iterator[dict[str, Any]]:
+        """Yields the page events for one event; the page shows the first choice only."""
+        if getattr(event, "choice", 0):
+            return
+        if isinstance(event, PartStart):
+            yield from self._start(event.index, event.part)
+            yield from self._more(self._numbers["part", event.index], _text(event.part))
+        elif isinstance(event, PartDelta) and event.text:
+            yield from self._start(event.index, Text(""))
+            yield from self._more(self._numbers["part", event.index], event.text)
+        elif isinstance(event, ToolCallDelta):
+            yield from self._piece(event)
+        elif isinstance(event, PartStop) and event.part is not None:
+            yield from self._stop(event.index, event.part)
+
+    def complete(self, calls: Iterable[ToolCall]) -> Iterator[dict[str, Any]]:
+        """Yields the finished tool calls, including those that arrived in pieces."""
+        for number, call in zip(self._calls, calls, strict=False):
+            yield from self._end(number, call)
+
+    def _start(self, index: int, part: AnyPart) -> Iterator[dict[str, Any]]:
+        if ("part", index) in self._numbers:
+            return
+        view = part_view(part, "")
+        yield self._begun(("part", index), view["kind"], view.get("name"))
+
+    def _begun(self, key: tuple[str, int], kind: str, name: str | None) -> dict[str, Any]:
+        number = self._numbers[key] = len(self._texts)
+        self._texts[number] = []
+        if kind == "call":
+            self._calls.append(number)
+        made = {"type": "part", "index": number, "kind": kind}
+        return made | ({"name": name} if name else {})
+
+    def _more(self, number: int, text: str) -> Iterator[dict[str, Any]]:
+        if text:
+            self._texts[number].append(text)
+            yield {"type": "delta", "index": number, "text": text}
+
+    def _piece(self, event: ToolCallDelta) -> Iterator[dict[str, Any]]:
+        """Handles a fragment of a tool call; not every fragment names its call (W7, W8)."""
+        index = event.index if event.index is not None else self._last or 0
+        is_other = bool(event.id) and event.id != self._ids.get(index, event.id)
+        self._last = index
+        if event.id:
+            self._ids[index] = event.id
+        if is_other or ("call", index) not in self._numbers:
+            yield self._begun(("call", index), "call", event.name)
+        yield from self._more(self._numbers["call", index], event.arguments_delta or "")
+
+    def _stop(self, index: int, part: AnyPart) -> Iterator[dict[str, Any]]:
+        yield from self._start(index, part)
+        number = self._numbers["part", index]
+        if isinstance(part, ToolCall):
+            yield from self._end(number, part)
+            return
+        # The final part may hold more text than its deltas did.
+        whole, sent = _text(part), "".join(self._texts[number])
+        if len(whole) > len(sent) and whole.startswith(sent):
+            yield from self._more(number, whole[len(sent) :])
+
+    def _end(self, number: int, call: ToolCall) -> Iterator[dict[str, Any]]:
+        if number not in self._ended:
+            self._ended.add(number)
+            yield {"type": "call", "index": number, "call": call_view(call)}
+
+
+def _text(part: AnyPart) -> str:
+    if isinstance(part, ToolCall):
+        return part.raw or ""
+    return part.text if isinstance(part, _WITH_TEXT) else ""
+
+
+# --- runs
 
 LOG = logging.getLogger("dragoman.gateway")
 _STOPPED = "This call was not run: the user stopped it."

@@ -8,14 +8,20 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from dragoman.errors import ConfigError, DragomanError, InvalidRequest
+from dragoman.errors import (
+    ConfigError,
+    Corrupt,
+    DragomanError,
+    InvalidInputError,
+    InvalidRequest,
+    NotFound,
+)
 from dragoman.gateway.large_bodies import check_values
 from dragoman.gateway.page.branches import expect_branch
 from dragoman.gateway.page.calls import Content, PageCall
 from dragoman.gateway.page.conversations import found_in, new_identity
 from dragoman.gateway.page.gateway_info import MARKDOWN
-from dragoman.gateway.page.tags import note_tags
-from dragoman.gateway.page.titles_and_pins import MAX_TITLE
+from dragoman.gateway.page.listing import MAX_TITLE, note_tags
 from dragoman.gateway.reports import report_headers
 from dragoman.history.branches import read_path, stretches
 from dragoman.history.records import message_of
@@ -23,13 +29,78 @@ from dragoman.history.session_summaries import TITLE, looked_at
 from dragoman.history.transfer import exported_messages, import_messages
 from dragoman.interop.chat_exports import ChatBranch
 from dragoman.interop.markdown import markdown, markdown_losses
+from dragoman.interop.text_files import attached_names, content_of
 from dragoman.model.collection import Messages
+from dragoman.model.content import AnyPart
+from dragoman.model.media import Media, sniff
 from dragoman.model.messages import Message
+from dragoman.model.parts import Text
+from dragoman.model.tools import ToolResult
 from dragoman.providers.documents.batches import batches
 from dragoman.providers.documents.conversations import UNPACK, ZIP, messages_of
 from dragoman.providers.documents.reading import Document, Reader, StoredMessages
 from dragoman.providers.documents.splitting import Piece
 from dragoman.providers.documents.writing import Destination, Written
+
+# --- media and files, by message and part index
+
+_PLACE = re.compile(r"(\d{1,6})(?:\.(\d{1,6}))?")
+_NO_ATTACHMENT = "there is no such attachment"
+_BINARY = "application/octet-stream"
+_SHOWN = frozenset({"image", "audio", "video"})
+_SVG = "image/svg+xml"  # may contain scripts: never served with its own type
+
+
+async def media(call: PageCall) -> Content:
+    """Returns the bytes of a part."""
+    storage, session = await found_in(call)
+    row = await storage.row(session.identity, call.names["message"])
+    if row is None:
+        raise NotFound(_NO_ATTACHMENT)
+    try:
+        message = message_of(row.body)
+    except Corrupt:
+        raise NotFound(_NO_ATTACHMENT) from None
+    return _content(message, call.names["place"])
+
+
+def _content(message: Message, place: str) -> Content:
+    found = _PLACE.fullmatch(place)
+    part = None if found is None else _part(message, int(found[1]), found[2])
+    if isinstance(part, Text) and (name := attached_names(message).get(place)):
+        text = content_of(part.text, name).encode("utf-8", "replace")
+        return Content(text, "text/plain; charset=utf-8", _named(name))
+    if not isinstance(part, Media) or part.data is None:
+        raise NotFound(_NO_ATTACHMENT)
+    try:
+        body = part.content
+    except InvalidInputError:
+        raise NotFound(_NO_ATTACHMENT) from None
+    return Content(body, _mime(body, part), _named(part.name or "file"))
+
+
+def _part(message: Message, place: int, inner: str | None) -> AnyPart | None:
+    parts = message.parts
+    part: AnyPart | None = parts[place] if place < len(parts) else None
+    if inner is None:
+        return part
+    if not isinstance(part, ToolResult) or isinstance(part.content, str):
+        return None
+    return part.content[int(inner)] if int(inner) < len(part.content) else None
+
+
+def _mime(body: bytes, part: Media) -> str:
+    """Returns a safe MIME type. The message's claim alone is not trusted: it could be HTML."""
+    mime = sniff(body[:64]) or part.mime or _BINARY
+    is_shown = mime.partition("/")[0] in _SHOWN and mime != _SVG and mime.isascii()
+    return mime if is_shown and re.fullmatch(r"[\w.+-]+/[\w.+-]+", mime) else _BINARY
+
+
+def _named(name: str) -> dict[str, str]:
+    return {"content-disposition": f"attachment; filename*=UTF-8''{quote(name, safe='')}"}
+
+
+# --- export and import
 
 _JSON = "application/json"
 _MARKDOWN = "text/markdown; charset=utf-8"

@@ -38,7 +38,7 @@ from dragoman.wire.anthropic.tools import (
 from dragoman.wire.call_ids import CallIds, decode_calls
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.fitting.settings import sampling_within
-from dragoman.wire.fitting.steps import Contents, Step, unless_same
+from dragoman.wire.fitting.steps import Step, unless_same
 from dragoman.wire.json_values import want
 from dragoman.wire.losses import Loss, Note, Repair
 from dragoman.wire.overlay import (
@@ -384,12 +384,12 @@ def without_thinking_in_prefill(request: Request, _target: Target, notes: list[N
     first = _prefill_start(request.messages)
     messages = list(request.messages[:first])
     for index, message in enumerate(request.messages[first:], first):
-        thoughts = [place for place, part in enumerate(message.parts) if _is_thinking(part)]
+        thoughts = [place for place, part in enumerate(message.parts) if isinstance(part, Thinking)]
         if not thoughts or message.role is not Role.ASSISTANT:
             messages.append(message)
             continue
         notes.extend(Loss(f"messages[{index}].parts[{place}]", reason) for place in thoughts)
-        if rest := tuple(part for part in message.parts if not _is_thinking(part)):
+        if rest := tuple(part for part in message.parts if not isinstance(part, Thinking)):
             messages.append(message.replace_unchecked(parts=rest))
     left = unless_same(messages, request.messages)
     return request if left is request.messages else request.replace_trusted(messages=left)
@@ -406,37 +406,19 @@ def _prefill_start(messages: tuple[Message, ...]) -> int:
     return first
 
 
-def _is_thinking(part: AnyPart) -> bool:
-    return isinstance(part, Thinking)
-
-
-def _is_strict(_seen: Contents, target: Target) -> bool:
-    return target.is_strict
-
-
-def _has_thinking(seen: Contents, target: Target) -> bool:
-    return seen.has_thinking and target.thinking.is_refused_in_prefill
-
-
-def _has_one_speed(_seen: Contents, target: Target) -> bool:
-    return not target.sampling.has_fast_mode
-
-
-def _needs_limit(_seen: Contents, target: Target) -> bool:
-    return target.sampling.needs_token_limit
-
-
-def _is_adaptive(_seen: Contents, target: Target) -> bool:
-    return target.thinking.form in ("adaptive", "either")
-
-
 STEPS = (
     sampling_within(RANGES),
-    Step(with_thinking_switched_on, ("thinking.form",), _is_adaptive),
-    Step(with_smaller_budget, ("is_strict",), _is_strict),
-    Step(with_sampling_for_thinking, ("is_strict",), _is_strict),
-    Step(without_thinking_in_prefill, ("thinking.is_refused_in_prefill",), _has_thinking),
-    Step(without_fast_mode, ("sampling.has_fast_mode",), _has_one_speed),
-    Step(with_token_limit, ("sampling.needs_token_limit",), _needs_limit),
-)
+    Step(with_thinking_switched_on, ("thinking.form",),
+         lambda _seen, target: target.thinking.form in ("adaptive", "either")),
+    Step(with_smaller_budget, ("is_strict",),
+         lambda _seen, target: target.is_strict),
+    Step(with_sampling_for_thinking, ("is_strict",),
+         lambda _seen, target: target.is_strict),
+    Step(without_thinking_in_prefill, ("thinking.is_refused_in_prefill",),
+         lambda seen, target: seen.has_thinking and target.thinking.is_refused_in_prefill),
+    Step(without_fast_mode, ("sampling.has_fast_mode",),
+         lambda _seen, target: not target.sampling.has_fast_mode),
+    Step(with_token_limit, ("sampling.needs_token_limit",),
+         lambda _seen, target: target.sampling.needs_token_limit),
+)  # fmt: skip
 """Fitting steps for this dialect only."""

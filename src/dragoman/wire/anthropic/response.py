@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 from dragoman import errors
 from dragoman.errors import DragomanError
+from dragoman.model import value as model
 from dragoman.model.content import AnyPart
 from dragoman.model.derived_ids import response_identity
 from dragoman.model.events import ResponseStart, StreamError
+from dragoman.model.frozen import EMPTY
 from dragoman.model.ids import new_id
 from dragoman.model.messages import Message, make_message
 from dragoman.model.parts import Origin, Refusal
@@ -25,7 +28,7 @@ from dragoman.wire.error_reporting import Forms, client_message, form_of, report
 from dragoman.wire.json_values import want
 from dragoman.wire.overlay import overlay_of, with_guesses, with_overlay
 from dragoman.wire.reading import Reading
-from dragoman.wire.settings_table import text
+from dragoman.wire.rows import OBJECT, SILENT, Row, Shape, Value
 from dragoman.wire.stream_decoding import stream_error
 from dragoman.wire.usage_details import UsageDetails
 from dragoman.wire.writing import Writing
@@ -86,51 +89,42 @@ _OTHER_MODELS = "other_models"
 DETAILS.derived = frozenset({*_BUCKETS, _OTHER_MODELS})
 
 
-def is_usage(wire: Any) -> bool:
-    """Whether a value is a usage object: it must have both required counts."""
-    if not isinstance(wire, dict):
-        return False
-    return type(wire.get("input_tokens")) is int and type(wire.get("output_tokens")) is int
+_COUNT = Value("type(v) is int", lambda v: max(v, 0), lambda count: count, "an integer")
+_POSITIVE = Value("type(v) is int and v >= 0", about="an integer")
+_WRITTEN = _COUNT._replace(write=lambda usage: usage.total_output)
+
+
+def _made_usage(output: int, thinking: int = 0, **counts: Any) -> Usage:
+    """Output includes thinking (W68); a part that is larger than the whole is not believed."""
+    thinking = thinking if thinking <= output else 0
+    return Usage(output=output - thinking, thinking=thinking, **counts)
+
+
+USAGE = Shape(
+    NAME, None, Usage,
+    Row("input_tokens", "input", _COUNT, is_required=True),
+    Row("output_tokens", "output", _WRITTEN, is_required=True, takes_owner=True),
+    Row("cache_creation_input_tokens", "cache_write", _POSITIVE),
+    Row("cache_read_input_tokens", "cache_read", _POSITIVE),
+    Row("output_tokens_details.thinking_tokens", "thinking", _COUNT),
+    make=_made_usage,
+)  # fmt: skip
+"""Token counts: cached input is separate."""
 
 
 def decode_usage(wire: Any) -> Usage | None:
     """Decode token counts; None if a required one is missing."""
-    if not is_usage(wire):
-        return None
-    read, written = _count(wire["input_tokens"]), _count(wire["output_tokens"])
-    thinking = _thinking_tokens(wire.get("output_tokens_details"), written)
-    usage = Usage(
-        input=read,
-        output=written - thinking,
-        cache_read=_count(wire.get("cache_read_input_tokens")),
-        cache_write=_count(wire.get("cache_creation_input_tokens")),
-        thinking=thinking,
-    )
-    ours = _usage(usage)
-    if wire == ours:  # all of it are integers: those that are not were not read
-        return usage
-    extras = overlay_of(wire, (), NAME, ours)
-    if not extras:
-        return usage
-    usage = DETAILS.taken(usage.replace(extras=extras))
+    usage = USAGE.read(wire, SILENT) if isinstance(wire, dict) else None
+    if not isinstance(usage, Usage) or usage.extras is EMPTY:
+        return usage if isinstance(usage, Usage) else None
+    usage = DETAILS.taken(usage)
     separate = _separate_tokens(wire.get("iterations"))
     return usage.replace(details={**usage.details, **separate}) if separate else usage
 
 
 def encode_usage(usage: Usage) -> Block:
-    """Encode token counts: cached input is separate, output includes thinking (W68)."""
-    return with_overlay(_usage(usage), DETAILS.put(usage).extras, NAME)
-
-
-def _usage(usage: Usage) -> Block:
-    wire: Block = {"input_tokens": usage.input, "output_tokens": usage.total_output}
-    if usage.cache_write:
-        wire["cache_creation_input_tokens"] = usage.cache_write
-    if usage.cache_read:
-        wire["cache_read_input_tokens"] = usage.cache_read
-    if usage.thinking:
-        wire["output_tokens_details"] = {"thinking_tokens": usage.thinking}
-    return wire
+    """Encode token counts."""
+    return with_overlay(USAGE.body(usage, SILENT), DETAILS.put(usage).extras, NAME)
 
 
 # Iterations that the counts of the response include.
@@ -145,19 +139,10 @@ def _separate_tokens(iterations: Any) -> dict[str, int]:
         if isinstance(kind, str) and kind in _INCLUDED:
             continue
         for name, field in _BUCKETS.items():
-            count = max(0, _count(each.get(field)))
+            count = each.get(field)
+            count = max(count, 0) if type(count) is int else 0
             found[name if kind == "compaction" else _OTHER_MODELS] += count
     return {name: count for name, count in found.items() if count}
-
-
-def _count(value: Any) -> int:
-    return value if type(value) is int and value > 0 else 0
-
-
-def _thinking_tokens(details: Any, written: int) -> int:
-    """How much of the output was thinking; 0 if missing or invalid."""
-    thinking = _count(details.get("thinking_tokens")) if isinstance(details, dict) else 0
-    return thinking if 0 <= thinking <= written else 0
 
 
 # --- whole responses
@@ -170,32 +155,77 @@ _CALLS = FinishReason.TOOL_CALLS
 _STOP = FinishReason.STOP
 
 
+class Head(model.Value, frozen=True, kw_only=True):
+    """A message without its content."""
+
+    id: str | None = None
+    model: str | None = None
+    finish_raw: str | None = None
+    refusal: str | None = None
+    """Its text, which is outside the content (I15)."""
+    usage: Usage | None = None
+    extras: Mapping[str, Any] = EMPTY
+
+    @property
+    def finish(self) -> FinishReason | None:
+        """Why the model stopped."""
+        return decode_finish(self.finish_raw)
+
+    @property
+    def origin(self) -> Origin:
+        """The origin of the message."""
+        return Origin(dialect=NAME, model=self.model, response_id=self.id)
+
+
+def _read_refusal(details: Block) -> str | None:
+    explanation = details.get("explanation")
+    is_refusal = details.get("type", "refusal") == "refusal" and type(explanation) is str
+    return (explanation or None) if is_refusal else None
+
+
+def _write_refusal(refusal: str) -> Block:
+    return {"type": "refusal", "explanation": refusal}
+
+
+_REFUSED = Value(OBJECT.test, _read_refusal, _write_refusal, "a refusal")
+_COUNTS = Value(OBJECT.test, decode_usage, encode_usage, "token counts", exact=True)
+HEAD = Shape(
+    NAME, None, Head,
+    Row("id", "id"), Row("model", "model"), Row("stop_reason", "finish_raw"),
+    Row("stop_details", "refusal", _REFUSED), Row("usage", "usage", _COUNTS),
+    usual={"type": "message", "role": "assistant"},
+)  # fmt: skip
+
+
+def decode_head(wire: Block) -> Head:
+    """Decode a message without its content; what it lacks of what is always sent is noted."""
+    if "content" in wire:
+        wire = {key: value for key, value in wire.items() if key != "content"}
+    head: Any = HEAD.read(wire, SILENT)
+    absent: list[Any] = [[[key], ours] for key, ours in HEAD.usual.items() if key not in wire]
+    if head.refusal is not None and "type" not in wire["stop_details"]:
+        absent.append([["stop_details", "type"], "refusal"])
+    return head.replace(extras=with_guesses(head.extras, NAME, absent)) if absent else head  # type: ignore[no-any-return]
+
+
 def decode_response(wire: Block) -> Response:
     """Decode a response body."""
     content = want(wire, "content", list, NAME, "$")
-    response_id, model = text(wire.get("id")), text(wire.get("model"))
-    reason = wire.get("stop_reason")
-    finish, usage = decode_finish(reason), decode_usage(wire.get("usage"))
-    calls = CallIds(response_identity(response_id, None, model))
+    head = decode_head(wire)
+    calls = CallIds(response_identity(head.id, None, head.model))
     reading = Reading(None, calls)  # parts inherit the message's origin
+    parts = tuple([decode_part(block, reading) for block in content])
     message = make_message(
         _ASSISTANT,
-        tuple([decode_part(block, reading) for block in content]) + _decode_refusal(wire),
-        origin=Origin(dialect=NAME, model=model, response_id=response_id),
-        usage=usage and usage.counts,
-        finish=finish,
+        parts if head.refusal is None else (*parts, Refusal(head.refusal)),
+        origin=head.origin,
+        usage=head.usage and head.usage.counts,
+        finish=head.finish,
     )
-    choice = Choice(0, message, finish, reason if finish is not None else None)
-    response = Response(choices=(choice,), usage=usage, model=model, id=response_id)
-    rebuilt = _fields(response, usage, choice)
-    rebuilt["content"] = content
-    extras = overlay_of(wire, (), NAME, rebuilt)
-    absent: list[Any] = [[[key], ours] for key, ours in rebuilt.items() if key not in wire]
-    details = wire.get("stop_details")
-    if isinstance(details, dict) and "type" not in details and "stop_details" in rebuilt:
-        absent.append([["stop_details", "type"], "refusal"])
-    extras = with_guesses(extras, NAME, absent)
-    return response.replace(extras=extras) if extras else response
+    choice = Choice(0, message, head.finish, head.finish_raw)
+    return Response(
+        choices=(choice,), usage=head.usage, model=head.model, id=head.id, extras=head.extras
+    )
 
 
 def encode_response(response: Response) -> Encoded:
@@ -230,33 +260,17 @@ def encode_body(
     head: Response | ResponseStart, usage: Usage | None, choice: Choice | None, content: list[Any]
 ) -> Block:
     """The body with this content; no choice: nothing of it is known yet."""
-    body = _fields(head, usage, choice)
+    reason, refusal = None, None
+    if choice is not None:
+        reason, refusal = _stop_reason(choice), _refusal(choice.message) or None
+        if usage is None and not is_own(choice.message.origin):
+            usage = choice.message.usage
+    known = Head(id=head.id, model=head.model, finish_raw=reason, refusal=refusal, usage=usage)
+    body = HEAD.body(known, SILENT)
     body["content"] = content
     body = with_overlay(body, head.extras, NAME)
     if choice is None or not is_own(choice.message.origin):
         _complete(body, None if choice is None else choice.message)
-    return body
-
-
-def _fields(head: Response | ResponseStart, usage: Usage | None, choice: Choice | None) -> Block:
-    """Encode all fields except the content."""
-    body: Block = {"type": "message", "role": "assistant"}
-    if head.id is not None:
-        body["id"] = head.id
-    if head.model is not None:
-        body["model"] = head.model
-    if choice is not None:
-        message = choice.message
-        reason = _stop_reason(choice)
-        if reason is not None:
-            body["stop_reason"] = reason
-        refusal = _refusal(message)
-        if refusal:
-            body["stop_details"] = {"type": "refusal", "explanation": refusal}
-        if usage is None and not is_own(message.origin):
-            usage = message.usage
-    if usage is not None:
-        body["usage"] = encode_usage(usage)
     return body
 
 
@@ -297,16 +311,6 @@ def _stop_reason(choice: Choice) -> str | None:
 def finish_beside_calls(finish: FinishReason | None, has_calls: bool) -> FinishReason | None:  # noqa: FBT001 - a fact, not an option
     """The finish reason of another provider's message: with calls, it is tool calls (W11)."""
     return _CALLS if has_calls and finish is FinishReason.STOP else finish
-
-
-def _decode_refusal(wire: Block) -> tuple[AnyPart, ...]:
-    """Decode the text of a refusal, which is outside the content (I15)."""
-    details: Any = wire.get("stop_details")
-    if isinstance(details, dict) and details.get("type", "refusal") == "refusal":
-        explanation = details.get("explanation")
-        if type(explanation) is str and explanation:
-            return (Refusal(explanation),)
-    return ()
 
 
 def _refusal(message: Message) -> str:

@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from dragoman.model import events
-from dragoman.model.content import AnyPart
-from dragoman.model.events import Event, PartDelta
-from dragoman.model.jsontext import loads
 from dragoman.model.media import Media
-from dragoman.model.parts import Text, Thinking
+from dragoman.model.parts import Thinking
 from dragoman.model.responses import Response
 from dragoman.model.usage import Usage
-from dragoman.wire.anthropic.dialect import LAST_TEXT_FIELDS, is_own
+from dragoman.wire.anthropic.dialect import LAST_TEXT_FIELDS
 from dragoman.wire.anthropic.response import decode_usage, encode_usage
+from dragoman.wire.anthropic.stream_blocks import BLOCK_STOP, NO_MEDIA, BlockWriting
 from dragoman.wire.anthropic.stream_encoder import StreamEncoder
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.envelope import PREFIX
 from dragoman.wire.front import AgentForm, Front, FrontForm
-from dragoman.wire.lane.flows import Delta, Flow, FlowingEncoder, general_path, inner_flow
-from dragoman.wire.losses import Loss, Repair
-from dragoman.wire.streams import StreamEncoder as AnyEncoder
+from dragoman.wire.losses import Loss
 
-_NO_MEDIA = "responses can't contain images or files"
 _MEDIA = frozenset({"image", "document"})
 
 
@@ -46,7 +41,7 @@ def complete(encoded: Encoded, response: Response, front: Front) -> None:
         body["content"] = [_without_null_citations(block) for block in body["content"]]
     if not is_own and response.choices:
         encoded.losses += tuple(
-            Loss(f"choices[0].message.parts[{place}]", _NO_MEDIA)
+            Loss(f"choices[0].message.parts[{place}]", NO_MEDIA)
             for place, part in enumerate(response.choices[0].message.parts)
             if isinstance(part, Media)
         )
@@ -64,9 +59,8 @@ def _is_media(block: Any) -> bool:
 class FrontStreamEncoder(StreamEncoder):
     """Writes a stream with only blocks that clients know, and with all their fields."""
 
-    def __init__(self) -> None:
-        super().__init__(completed_block)
-        self._left_out: set[int] = set()
+    def __init__(self, writing: BlockWriting | None = None) -> None:
+        super().__init__(writing or BlockWriting(completed_block))
 
     def _head(self, body: dict[str, Any]) -> dict[str, Any]:
         return completed_message(super()._head(body))
@@ -75,39 +69,8 @@ class FrontStreamEncoder(StreamEncoder):
         whole = completed_delta(delta, self._begun or {})
         return super()._tail(whole, completed_usage(usage, is_late=True))
 
-    def _is_left_out(self, index: int, part: AnyPart) -> bool:
-        """Whether a part can't be in a response."""
-        # As in a whole response, the answer's origin decides, not that of its part.
-        if isinstance(part, Media) and not is_own(self._start.origin):
-            if index not in self._left_out:
-                self._left_out.add(index)
-                self._lose(f"choices[0].message.parts[{self._skip()}]", _NO_MEDIA)
-            return True
-        return False
-
-    def _report_late(self, event: events.Event) -> None:
-        is_out = isinstance(event, (PartDelta, events.PartStop)) and event.index in self._left_out
-        if isinstance(event, (events.PartStart, events.PartStop)) and not event.choice:
-            part = event.part
-            is_out = (part is not None and self._is_left_out(event.index, part)) or is_out
-        if not is_out:
-            super()._report_late(event)
-
-    def _part_delta(self, event: PartDelta) -> bytes:
-        return b"" if event.index in self._left_out else super()._part_delta(event)
-
-    def _part_stop(self, event: events.PartStop) -> bytes:
-        part, index = event.part, event.index
-        if (part is not None and self._is_left_out(index, part)) or index in self._left_out:
-            return b""
-        return super()._part_stop(event)
-
     def _part_start(self, event: events.PartStart) -> bytes:
         part = event.part
-        if type(part) is Text:
-            return super()._part_start(event)
-        if self._is_left_out(event.index, part):
-            return b""
         if isinstance(part, Thinking) and part.signature is None and part.data is None:
             event = event.replace(part=part.replace(signature=""))
         return super()._part_start(event)
@@ -118,7 +81,7 @@ _OLD_AI_SDK = AgentForm(name="ai-sdk")
 _CLAUDE_CODE = AgentForm(
     name="claude-code",
     state_fields=lambda _request: LAST_TEXT_FIELDS,
-    stream_encoder=lambda _front: TextStopsLast(FrontStreamEncoder()),
+    stream_encoder=lambda _front: FrontStreamEncoder(TextStopsLast(completed_block)),
 )
 FRONT_FORM = FrontForm(
     id_prefix="msg_",
@@ -189,73 +152,46 @@ def _with(wire: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:
 
 # --- streams whose text stops last: for Claude Code
 
-_START, _STOP, _END = "content_block_start", "content_block_stop", "message_delta"
-_EITHER = b"event: content_block_st"
-_FRAME_END = b"\n\n"
 
-
-class TextStopsLast(FlowingEncoder):
+class TextStopsLast(BlockWriting):
     """Delays the stop of the last text until after the blocks with state that follow it."""
 
-    def __init__(self, encoder: AnyEncoder) -> None:
-        self._encoder = encoder
-        self._write = general_path(encoder)
+    __slots__ = ("_carriers", "_stop", "_text")
+
+    def __init__(self, completed: Callable[[Any], Any] | None = None) -> None:
+        super().__init__(completed)
         self._text: int | None = None  # index of the latest text block
         self._stop = b""  # the delayed stop
-        self._carriers: list[bytes] = []  # the frames of blocks with state since then
+        self._carriers = b""  # the frames of blocks with state since then
 
-    @property
-    def losses(self) -> Sequence[Loss]:
-        """What could not be expressed so far."""
-        return self._encoder.losses
-
-    @property
-    def repairs(self) -> Sequence[Repair]:
-        """What was repaired so far."""
-        return self._encoder.repairs
-
-    def write(self, event: Event) -> bytes:
-        """The bytes to send for an event, in the general way."""
-        return self._ordered(self._write(event))
-
-    def flow_after(self, event: Delta) -> Flow | None:
-        """How to write deltas like the plain one that was just written."""
-        return inner_flow(self._encoder, event)
-
-    def _close(self) -> bytes:
-        return self._ordered(self._encoder.close()) + self._released()
-
-    def _ordered(self, written: bytes) -> bytes:
-        if not written or not (self._stop or _EITHER in written):
-            return written
-        frames = written.split(_FRAME_END)[:-1]
-        return b"".join([self._frame(frame + _FRAME_END) for frame in frames])
-
-    def _frame(self, frame: bytes) -> bytes:
-        """The bytes to send for a frame, now that it is known what follows the text."""
-        head, _, data = frame.partition(b"\ndata: ")
-        name = head.removeprefix(b"event: ").decode()
-        event: Any = loads(data) if name in (_START, _STOP) else {}
-        is_carrier = name == _START and _is_carrier(event["content_block"])
-        if self._stop and (is_carrier or (name == _STOP and event["index"] != self._text)):
-            self._carriers.append(frame)
+    def send(self, type: str, **fields: Any) -> bytes:
+        """Encode a frame, now that it is known what follows the text."""
+        written, block = super().send(type, **fields), fields.get("content_block")
+        is_stop = type == BLOCK_STOP
+        if self._stop and (_is_carrier(block) or (is_stop and fields["index"] != self._text)):
+            self._carriers += written
             return b""
-        if name == _STOP and event["index"] == self._text:
-            self._stop = frame
+        if is_stop and fields["index"] == self._text:
+            self._stop = written
             return b""
-        if name == _START and event["content_block"]["type"] == "text":
-            self._text = event["index"]
-        return self._released(is_last=name == _END) + frame
+        if isinstance(block, dict) and block.get("type") == "text":
+            self._text = fields["index"]
+        return self._released(is_last=type == "message_delta") + written
+
+    def start_text(self) -> bytes:
+        """Encode the start of an empty text."""
+        self._text = self.index
+        return self._released() + super().start_text()
 
     def _released(self, *, is_last: bool = False) -> bytes:
         """The delayed stop and the frames since then; in their own order unless it is the last."""
-        stop, self._stop = self._stop, b""
-        carriers, self._carriers = b"".join(self._carriers), []
+        stop, carriers = self._stop, self._carriers
+        self._stop = self._carriers = b""
         return carriers + stop if is_last else stop + carriers
 
 
-def _is_carrier(block: dict[str, Any]) -> bool:
+def _is_carrier(block: Any) -> bool:
     """Whether a block has nothing but state that a front sealed."""
-    data = block.get("data")
-    is_hidden = block.get("type") == "redacted_thinking" and isinstance(data, str)
+    data = block.get("data") if isinstance(block, dict) else None
+    is_hidden = isinstance(data, str) and block["type"] == "redacted_thinking"
     return is_hidden and str(data).startswith(PREFIX)

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, ClassVar, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
 
 from dragoman.model import events
 from dragoman.model.content import AnyPart
 from dragoman.model.derived_ids import UNKNOWN_RESPONSE, response_identity
 from dragoman.model.events import PartDelta
-from dragoman.model.frozen import EMPTY, FrozenDict
-from dragoman.model.parts import Opaque, Origin, Refusal, ServerToolCall
+from dragoman.model.frozen import EMPTY
+from dragoman.model.parts import Opaque, Refusal, ServerToolCall
 from dragoman.model.tools import ToolCall
-from dragoman.model.usage import FinishReason, Usage
 from dragoman.wire.anthropic.dialect import NAME, Block
 from dragoman.wire.anthropic.response import (
-    decode_finish,
-    decode_response,
+    Head,
+    decode_head,
     decode_stream_error,
     decode_usage,
 )
@@ -25,11 +24,9 @@ from dragoman.wire.call_ids import CallIds
 from dragoman.wire.folding import Folded, Growing, event_fields, piece_in
 from dragoman.wire.framing import SseEvent, SseParser
 from dragoman.wire.lane.templates import ASCII_TEXT, Growth, Noises
-from dragoman.wire.overlay import overlay_of
 from dragoman.wire.reading import Reading
 from dragoman.wire.stream_decoding import DONE, FrameDecoder, PartEvents, Passing, object_in
 
-_NAMED = frozenset({"id", "type", "role", "model"})
 _LATE = frozenset({"stop_reason", "stop_sequence", "stop_details", "usage"})
 """Fields of the message that are not final at its start."""
 _PADDING = "obfuscation"  # W18
@@ -246,24 +243,24 @@ class StreamDecoder(FrameDecoder[SseEvent]):
         fields = self._message or {}
         # Not nulls, nor fields that the end will have: an extra can't be taken back.
         settled = {k: v for k, v in fields.items() if k not in _LATE and v is not None}
-        head = _head_of(settled)
+        head = decode_head(settled)
         self._emit_start(head, head.extras if settled else EMPTY)
         self._reading.calls.identity = response_identity(head.id, None, head.model)
         usage = decode_usage(fields.get("usage"))
         if usage is not None:
             self._emit(events.UsageUpdate(usage))
 
-    def _emit_start(self, head: _Head, extras: FrozenDict) -> None:
+    def _emit_start(self, head: Head, extras: Mapping[str, Any]) -> None:
         self._emit(
             events.ResponseStart(id=head.id, model=head.model, origin=head.origin, extras=extras)
         )
 
     def _emit_end(self) -> None:
         """Emit the fields of the whole message at its end."""
-        head = _head_of(self._message or {})
+        head = decode_head(self._message or {})
         if head.refusal is not None and not self._has_refusal:
             self._has_refusal = True
-            self._parts.whole(head.refusal)
+            self._parts.whole(Refusal(head.refusal))
         self._emit_start(head, head.extras)
         if head.usage is not None:
             self._emit(events.UsageUpdate(head.usage))
@@ -387,52 +384,3 @@ def _index(wire: Block) -> int | None:
 
 def _without(wire: Block, known: frozenset[str]) -> Block:
     return {key: value for key, value in wire.items() if key not in known and key != _PADDING}
-
-
-# --- the message fields other than content, decoded like a whole response
-
-_READ = _NAMED | {"stop_reason", "usage"}
-_READ_BEFORE = _READ - {"stop_reason"}  # while it is null
-
-
-class _Head(NamedTuple):
-    """The decoded message without its content."""
-
-    id: str | None
-    model: str | None
-    origin: Origin | None
-    usage: Usage | None
-    finish: FinishReason | None
-    finish_raw: str | None
-    extras: FrozenDict
-    refusal: Refusal | None
-
-
-def _head_of(fields: Block) -> _Head:
-    """Decode the fields of a message."""
-    return _plain_head(fields) or _any_head(fields)
-
-
-def _plain_head(fields: Block) -> _Head | None:
-    """Shortcut for nearly every message, in a fifth of the time; None if there is more to it."""
-    response_id, model, reason = fields.get("id"), fields.get("model"), fields.get("stop_reason")
-    if not _NAMED <= fields.keys() <= _NAMED | _LATE or fields["type"] != "message":
-        return None
-    if fields["role"] != "assistant" or type(response_id) is not str or type(model) is not str:
-        return None
-    if fields.get("stop_details") is not None or not (reason is None or type(reason) is str):
-        return None
-    usage = decode_usage(fields.get("usage"))
-    if usage is None and "usage" in fields:
-        return None
-    extras = overlay_of(fields, _READ_BEFORE if reason is None else _READ, NAME)
-    origin = Origin(dialect=NAME, model=model, response_id=response_id)
-    return _Head(response_id, model, origin, usage, decode_finish(reason), reason, extras, None)
-
-
-def _any_head(fields: Block) -> _Head:
-    known = decode_response({**fields, "content": []})
-    refusal = next((part for part in known.message.parts if isinstance(part, Refusal)), None)
-    choice = known.choices[0]
-    return _Head(known.id, known.model, known.message.origin, known.usage, known.finish,
-                 choice.finish_raw, FrozenDict(known.extras), refusal)  # fmt: skip

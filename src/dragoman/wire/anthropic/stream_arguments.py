@@ -14,29 +14,30 @@ from dragoman.model.jsontext import dumps
 from dragoman.wire.anthropic.tables import TEXT_ARGUMENT
 from dragoman.wire.lane.flows import Writer, around, encode_text, lines_of
 
-_BLANK = " \t\n\r"
-_BLANKS = re.compile(r"[ \t\n\r]+")
-_PLAIN = re.compile(r'[^"\\\x00-\x1f]+')
-_NUMBER_MARKS = re.compile(r"[-+.eE0-9]{1,1000}")
-_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
-_NUMBER_SO_FAR = re.compile(r"-?((0|[1-9][0-9]*)((\.[0-9]+)?([eE][+-]?[0-9]*)?|\.))?")
-_VALUE = '"{[-0123456789tfn'
+_BLANKS = re.compile(r"[ \t\n\r]*")
+_IN_STRING = re.compile(
+    r'(?:[^"\\\x00-\x1f]+|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*(\\(?:u[0-9a-fA-F]{0,3})?)?'
+)
+"""The longest valid run within a string, maybe with the beginning of an escape at its end."""
+_SCALAR = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?|true|false|null")
+_SCALAR_SO_FAR = re.compile(
+    r"t(?:r(?:ue?)?)?|f(?:a(?:l(?:se?)?)?)?|n(?:u(?:ll?)?)?"
+    r"|-?(?:(?:0|[1-9][0-9]*)(?:\.(?:[0-9]+(?:[eE][+-]?[0-9]*)?)?|[eE][+-]?[0-9]*)?)?"
+)
+_LITERALS = {"t": "true", "f": "false", "n": "null"}
 _MARKS = {
     "object": "{",
     "first key": '"',
     "key": '"',
     "colon": ":",
-    "first value": _VALUE,
-    "value": _VALUE,
+    "first value": '"{[',
+    "value": '"{[',
     "comma": ",",
     "end": "",
 }
-"""Parser state to valid first characters, apart from whitespace and closing brackets."""
+"""Parser state to valid first characters, apart from whitespace, closing brackets and scalars."""
 _CLOSING = {"{": "}", "[": "]"}
-_LITERALS = {"t": "rue", "f": "alse", "n": "ull"}
-_ESCAPES = '"\\/bfnrtu'
-_HEX = "0123456789abcdefABCDEF"
-_HEX_DIGITS = 4
+_ESCAPE_LENGTH = len(r"\u0000")
 _BACKSLASH = 0x5C  # searching bytes for an int takes a tenth of the time
 _MAX_NUMBER_LENGTH = 1000  # characters: far more than any real number has
 
@@ -153,14 +154,14 @@ class Arguments(UntouchedArguments):
         def send(piece: str) -> bytes:
             written = encode_text(piece)  # first, because it may raise
             # Inside a string, text that JSON need not escape does not change the parser state.
-            if prefix.in_escape != 0 or prefix.is_broken or _BACKSLASH in written:
+            if not prefix.takes_any_text or _BACKSLASH in written:
                 sendable = self.feed(piece)
                 written = encode_text(sendable) if sendable else b""
             return before + written + after if written else b""
 
         def send_all(pieces: list[str]) -> bytes:
             lines = lines_of(pieces)
-            if prefix.in_escape != 0 or prefix.is_broken:
+            if not prefix.takes_any_text:
                 return b"".join(map(send, pieces))
             place = lines.find(_BACKSLASH)
             plain = lines if place < 0 else lines[: max(0, lines.rfind(b"\n", 0, place))]
@@ -188,17 +189,13 @@ class Arguments(UntouchedArguments):
 class JsonObjectPrefix:
     """Incremental check whether a text is a JSON object or the beginning of one."""
 
-    __slots__ = ("_expect", "_is_key", "_open", "_rest", "in_escape", "is_broken")
+    __slots__ = ("_expect", "_in_string", "_is_key", "_open", "_rest", "is_broken")
 
     def __init__(self) -> None:
         self._open: list[str] = []  # closing brackets of the open objects and lists
         self._expect = "object"  # then a key of `_MARKS`
-        self._rest: str | None = None  # rest of a literal, or a number so far; None outside of both
-        self.in_escape = (
-            -1
-        )  # -1 outside strings; inside 0; 5 after a backslash; 4 to 1: hex digits left
-        self._is_key = False
-        self.is_broken = False
+        self._rest = ""  # the beginning of a scalar, or within a string of an escape
+        self._in_string = self._is_key = self.is_broken = False
 
     @property
     def is_begun(self) -> bool:
@@ -210,75 +207,53 @@ class JsonObjectPrefix:
         """Whether the object is complete, whatever came after it."""
         return self._expect == "end"
 
+    @property
+    def takes_any_text(self) -> bool:
+        """Whether text that JSON need not escape can follow without changing the state."""
+        return self._in_string and not self._rest and not self.is_broken
+
     def feed(self, text: str) -> int:
         """The number of valid characters at the start of the text; if not all, it is broken."""
+        if self.is_broken:
+            return 0
+        begun = len(self._rest)
+        text, self._rest = self._rest + text, ""
         at, size = 0, len(text)
         while at < size and not self.is_broken:
-            end = self._run(text, at)
-            if end > at:
-                at = end
-                continue
-            self.is_broken = not self._takes(text[at])
-            at += not self.is_broken
-        return at
+            at = self._string(text, at) if self._in_string else self._outside(text, at)
+        return at - begun
 
-    def _run(self, text: str, at: int) -> int:
-        """The end of the characters that can be taken at once; `at` if none can."""
-        if self.in_escape >= 0:
-            found = None if self.in_escape else _PLAIN.match(text, at)
-        elif self._rest is None:
-            found = _BLANKS.match(text, at)
-        elif self._rest[:1].isalpha():
-            found = None
-        else:
-            found = _NUMBER_MARKS.match(text, at)
-            number = self._rest if found is None else self._rest + found[0]
-            if len(number) > _MAX_NUMBER_LENGTH or not _NUMBER_SO_FAR.fullmatch(number):
-                return at
-            self._rest = number
-        return at if found is None else found.end()
+    def _string(self, text: str, at: int) -> int:
+        """The end of what is valid within a string, or of the string."""
+        found = _IN_STRING.match(text, at)
+        at, self._rest = (at, "") if found is None else (found.end(), found[1] or "")
+        if at == len(text):
+            return at
+        if self._rest or text[at] != '"':  # the latter: a bare control character
+            self.is_broken = True
+            return at
+        self._in_string = False
+        self._expect = "colon" if self._is_key else self._after_value()
+        return at + 1
+
+    def _outside(self, text: str, at: int) -> int:
+        """The end of white space and a scalar or a mark."""
+        blanks = _BLANKS.match(text, at)
+        at = at if blanks is None else blanks.end()
+        if at == len(text):
+            return at
+        if self._expect in ("first value", "value"):
+            found = _SCALAR_SO_FAR.match(text, at, at + _MAX_NUMBER_LENGTH)
+            if found is not None and found[0]:
+                if found.end() < len(text) and _SCALAR.fullmatch(found[0]):
+                    self._expect = self._after_value()
+                else:
+                    self._rest, self.is_broken = found[0], found.end() < len(text)
+                return found.end()
+        self.is_broken = not self._takes(text[at])
+        return at + (not self.is_broken)
 
     def _takes(self, mark: str) -> bool:
-        if self.in_escape >= 0:
-            return self._takes_in_string(mark)
-        if self._rest is not None:
-            return self._takes_scalar(mark)
-        return mark in _BLANK or self._takes_structure(mark)
-
-    def _takes_in_string(self, mark: str) -> bool:
-        if self.in_escape == 0:
-            if mark == '"':
-                self.in_escape = -1
-                self._expect = "colon" if self._is_key else self._after_value()
-            elif mark == "\\":
-                self.in_escape = _HEX_DIGITS + 1
-            return mark in '"\\'  # anything else is a bare control character
-        if mark not in (_HEX if self.in_escape <= _HEX_DIGITS else _ESCAPES):
-            return False
-        if self.in_escape <= _HEX_DIGITS:
-            self.in_escape -= 1
-        else:
-            self.in_escape = _HEX_DIGITS if mark == "u" else 0
-        return True
-
-    def _takes_scalar(self, mark: str) -> bool:
-        so_far = self._rest or ""
-        if so_far[:1].isalpha():
-            if mark != so_far[0]:
-                return False
-            self._rest = so_far[1:] or None
-            if self._rest is None:
-                self._expect = self._after_value()
-            return True
-        if len(so_far) < _MAX_NUMBER_LENGTH and _NUMBER_SO_FAR.fullmatch(so_far + mark):
-            self._rest = so_far + mark
-            return True
-        if not _NUMBER.fullmatch(so_far):
-            return False
-        self._rest, self._expect = None, self._after_value()
-        return mark in _BLANK or self._takes_structure(mark)
-
-    def _takes_structure(self, mark: str) -> bool:
         expect = self._expect
         is_end = expect in {"first key", "first value", "comma"} and mark == self._open[-1]
         if not is_end and mark not in _MARKS[expect]:
@@ -289,16 +264,14 @@ class JsonObjectPrefix:
             self._open.pop()
             self._expect = self._after_value()
         elif mark == '"':
-            self._is_key, self.in_escape = expect in {"key", "first key"}, 0
+            self._is_key, self._in_string = expect in {"key", "first key"}, True
         elif mark == ",":
             self._expect = "key" if self._open[-1] == "}" else "value"
         elif mark == ":":
             self._expect = "value"
-        elif mark in _CLOSING:
+        else:
             self._open.append(_CLOSING[mark])
             self._expect = "first key" if mark == "{" else "first value"
-        else:
-            self._rest = _LITERALS.get(mark, mark)
         return True
 
     def _after_value(self) -> str:
@@ -316,12 +289,14 @@ class JsonObjectPrefix:
         return f"{text}{comma}{argument}}}"
 
     def _closed_scalar(self) -> str:
-        if self.in_escape != -1:
+        rest = self._rest
+        if self._in_string:
             self._expect = "colon" if self._is_key else "comma"
-            return ("\\" if self.in_escape > _HEX_DIGITS else "0" * self.in_escape) + '"'
-        if self._rest is None:
+            left = "0" * (_ESCAPE_LENGTH - len(rest)) if rest else ""
+            return ("\\" if rest == "\\" else left) + '"'
+        if not rest:
             return ""
         self._expect = "comma"
-        if self._rest[:1].isalpha():
-            return self._rest
-        return "" if _NUMBER.fullmatch(self._rest) else "0"
+        if rest[0] in _LITERALS:
+            return _LITERALS[rest[0]][len(rest) :]
+        return "" if _SCALAR.fullmatch(rest) else "0"

@@ -8,9 +8,10 @@ from typing import Any, Literal
 from dragoman.model.content import AnyPart
 from dragoman.model.events import PartDelta
 from dragoman.model.jsontext import dumps
+from dragoman.model.media import Media
 from dragoman.model.parts import Citation, ServerToolCall, Text, Thinking
 from dragoman.model.tools import ToolCall
-from dragoman.wire.anthropic.dialect import NAME, TARGET
+from dragoman.wire.anthropic.dialect import NAME, TARGET, is_own
 from dragoman.wire.anthropic.stream import GROWING
 from dragoman.wire.anthropic.stream_arguments import (
     PASSED,
@@ -20,7 +21,13 @@ from dragoman.wire.anthropic.stream_arguments import (
     TextArguments,
     UntouchedArguments,
 )
-from dragoman.wire.anthropic.tables import NOT_AN_OBJECT, encode_citations, encode_parts, is_plain
+from dragoman.wire.anthropic.tables import (
+    EITHER,
+    NOT_AN_OBJECT,
+    encode_citations,
+    encode_parts,
+    is_plain,
+)
 from dragoman.wire.fitting.tools import is_blank
 from dragoman.wire.folding import Transitions
 from dragoman.wire.framing import sse
@@ -29,7 +36,8 @@ from dragoman.wire.overlay import fields_of
 from dragoman.wire.stream_encoding import CORRECTED, SentPart, unsent_arguments
 from dragoman.wire.writing import Writing
 
-_LATE_DATA = "a block is readable or redacted: the redacted data of readable thinking is left out"
+NO_MEDIA = "responses can't contain images or files"
+_LATE_DATA = f"{EITHER}: the redacted data of readable thinking is left out"
 
 
 # --- frames
@@ -55,11 +63,11 @@ def frame(type: str, **fields: Any) -> bytes:
     return sse(dumps({"type": type, **fields}), type)
 
 
-_BLOCK_START, _BLOCK_STOP = "content_block_start", "content_block_stop"
+_BLOCK_START, BLOCK_STOP = "content_block_start", "content_block_stop"
 _STREAM = {
     "before": {"message_start": "between", "error": "over"},
     "between": {_BLOCK_START: "within", "message_delta": "ending", "error": "over"},
-    "within": {_BLOCK_STOP: "between", "error": "over"},
+    "within": {BLOCK_STOP: "between", "error": "over"},
     "ending": {"message_stop": "over"},
     "over": {},
 }
@@ -69,7 +77,7 @@ _STREAM = {
 class BlockWriting(Writing):
     """The blocks of a response as they are written."""
 
-    __slots__ = ("completed", "stream")
+    __slots__ = ("completed", "index", "stream")
 
     def __init__(self, completed: Callable[[Any], Any] | None = None) -> None:
         super().__init__(TARGET, place="choices[0].message.parts[{1}]", is_response=True)
@@ -77,16 +85,24 @@ class BlockWriting(Writing):
         """Fills in the fields that a client expects; None: nothing."""
         self.stream = Transitions("before", _STREAM)
         """Where the stream is."""
+        self.index = 0
+        """The index of the open or next block."""
 
     def send(self, type: str, **fields: Any) -> bytes:
         """Encode a frame that may come now."""
         self.stream.go(type)
-        return frame(type, **fields)
+        self.index += type == BLOCK_STOP
+        fields = {"type": type, **fields}
+        return sse(dumps(fields), type)
 
+    def delta(self, kind: bytes, field: bytes, value: Any) -> bytes:
+        """Encode a delta of the open block, with its type and the value of its one field."""
+        return _DELTA % (self.index, kind, field, dumps(value))
 
-def _delta(index: int, kind: bytes, field: bytes, value: Any) -> bytes:
-    """Encode a delta of a block, with its type and the value of its one field."""
-    return _DELTA % (index, kind, field, dumps(value))
+    def start_text(self) -> bytes:
+        """Encode the start of an empty text."""
+        self.stream.go(_BLOCK_START)
+        return (_TEXT_START if self.completed is None else _COMPLETE_TEXT_START) % self.index
 
 
 # --- blocks
@@ -160,7 +176,7 @@ class Block(SentPart):
         """The number of characters of text written."""
         return sum(map(len, self.pieces))
 
-    def begin(self, index: int) -> bytes:
+    def begin(self) -> bytes:
         """The start of the block, if it can grow."""
         part = self.part
         if isinstance(part, Thinking):  # of unknown origin, it may only be sent if signed (W54)
@@ -170,21 +186,18 @@ class Block(SentPart):
         if not may_grow:
             self.mode = "whole"
         elif isinstance(part, (Text, ToolCall)) or self._blocks(part):  # reports the loss if not
-            return self._begun(index)
+            return self._begun()
         else:
             self.mode = "left out"
         return b""
 
-    def _begun(self, index: int) -> bytes:
+    def _begun(self) -> bytes:
         """The block without what grows, then deltas with what there is of it (W67)."""
         part: Any = self.part
         self.mode = "growing"
         self._names = _DELTAS[type(part)]
         if is_plain(part):
-            completed = self._writing.completed
-            start = _TEXT_START if completed is None else _COMPLETE_TEXT_START
-            self._writing.stream.go(_BLOCK_START)
-            return start % index + self._grown(index, part.text)
+            return self._writing.start_text() + self._grown(part.text)
         citations: tuple[Citation, ...] = ()
         if isinstance(part, Text):
             said, citations = part.text, part.citations
@@ -199,7 +212,7 @@ class Block(SentPart):
             said, self._text = "", self._arguments()
             bare = part.replace_unchecked(input={})
         (block,) = self._blocks(bare)
-        return self._start(index, block) + self._grown(index, said, citations)
+        return self._start(block) + self._grown(said, citations)
 
     def _arguments(self, kind: str = "function") -> Passed:
         if kind == "custom":
@@ -207,7 +220,7 @@ class Block(SentPart):
         is_own = self._writing.is_own(self.part)
         return UntouchedArguments(self.pieces) if is_own else Arguments(self.pieces)
 
-    def grow(self, index: int, delta: PartDelta) -> bytes:
+    def grow(self, delta: PartDelta) -> bytes:
         """More text, arguments and citations; the signature is kept for the end (W67)."""
         if self.mode != "growing":
             if self.mode == "whole":
@@ -217,24 +230,24 @@ class Block(SentPart):
             self._signature += delta.signature or ""
             if delta.data:
                 self.lose(_LATE_DATA)
-            return self._grown(index, delta.text or "")
-        return self._grown(index, delta.text or "", delta.citations)
+            return self._grown(delta.text or "")
+        return self._grown(delta.text or "", delta.citations)
 
-    def flow(self, index: int, like: Delta) -> Flow | None:
+    def flow(self, like: Delta) -> Flow | None:
         """A fast path for more text: wraps what is sent of it in constant bytes."""
         if self.mode != "growing":
             return None
-        before, _, after = (_DELTA % (index, *self._names, b"\n")).rpartition(b"\n}}")
+        before, _, after = (_DELTA % (self._writing.index, *self._names, b"\n")).rpartition(b"\n}}")
         return Flow(like, self._text.sender(before, b"}}" + after), self.pieces)
 
-    def _grown(self, index: int, text: str, citations: tuple[Citation, ...] = ()) -> bytes:
+    def _grown(self, text: str, citations: tuple[Citation, ...] = ()) -> bytes:
         written = b""
         if text:
             self.pieces.append(text)
             if sent := self._text.feed(text):
-                written = _delta(index, *self._names, sent)
+                written = self._writing.delta(*self._names, sent)
         for citation in self.cite(citations) if citations and self.is_text else ():
-            written += _delta(index, *_CITATION, citation)
+            written += self._writing.delta(*_CITATION, citation)
         return written
 
     def cite(self, citations: tuple[Citation, ...]) -> list[Any]:
@@ -244,53 +257,58 @@ class Block(SentPart):
         self._writing.part = self.number  # the path for losses of citations
         return encode_citations(citations, self._writing, first) or []
 
-    def end(self, index: int) -> bytes:
+    def end(self) -> bytes:
         """The rest of the block and its stop; empty if it is unsupported."""
         if self.mode == "whole":
-            return self._whole(index)
+            return self._whole()
         if self.mode == "left out":
             return b""
-        written = self._rest(index) if self.is_text else self._last_arguments(index)
-        return written + self._writing.send(_BLOCK_STOP, index=index)
+        written = self._rest() if self.is_text else self._last_arguments()
+        return written + self._writing.send(BLOCK_STOP, index=self._writing.index)
 
-    def _whole(self, index: int) -> bytes:
+    def _whole(self) -> bytes:
         """A block that is sent at once; thinking that can be read, as if it grew."""
         part = self.part if self.final is None else self.final
         if isinstance(self.part, Thinking) and not isinstance(self.final, Thinking):
             part = _folded(self.part, self.waiting)
             if self.final is not None:
                 self.lose(CORRECTED)
-        self.waiting = []
+        self.waiting, writing = [], self._writing
+        if isinstance(part, Media) and writing.completed is not None and not is_own(writing.origin):
+            self.lose(NO_MEDIA)  # as in a whole response, its origin decides, not that of its part
+            return b""
         blocks = self._blocks(part)
         if not blocks:
             return b""
         self.part, self.final = part, None
         if isinstance(part, Thinking) and part.data is None:
-            return self._begun(index) + self.end(index)
+            return self._begun() + self.end()
         (block,) = blocks
         if not isinstance(block, dict) or not isinstance(block.get("type"), str):
             self.lose("a value that is not a block is left out")
             return b""
-        return self._start(index, block) + self._writing.send(_BLOCK_STOP, index=index)
+        return self._start(block) + self._writing.send(BLOCK_STOP, index=self._writing.index)
 
-    def _rest(self, index: int) -> bytes:
+    def _rest(self) -> bytes:
         """The rest of the final text, and the signature."""
         written = b""
         rest = None if self.final is None else self.rest(self.final, self.lose)
         if isinstance(rest, Text):
-            written = self._grown(index, rest.text, rest.citations)
+            written = self._grown(rest.text, rest.citations)
             unknown: Any = fields_of(rest.extras, NAME).get("citations")
             if isinstance(unknown, (list, tuple)):  # citations that could not be decoded
                 for citation in unknown[self.cited :]:
-                    written += _delta(index, *_CITATION, citation)
+                    written += self._writing.delta(*_CITATION, citation)
         elif isinstance(rest, Thinking):
             self._signature = rest.signature or self._signature
             if rest.data is not None:
                 self.lose(_LATE_DATA)
-            written = self._grown(index, rest.text)
-        return written + (_delta(index, *_SIGNATURE, self._signature) if self._signature else b"")
+            written = self._grown(rest.text)
+        return written + (
+            self._writing.delta(*_SIGNATURE, self._signature) if self._signature else b""
+        )
 
-    def _last_arguments(self, index: int) -> bytes:
+    def _last_arguments(self) -> bytes:
         """The rest of the arguments."""
         final, arguments, written = self.final, self._text, b""
         part: Any = final if isinstance(final, (ToolCall, ServerToolCall)) else self.part
@@ -299,10 +317,10 @@ class Block(SentPart):
         if more is None or (final is not None and part is not final):
             self.lose(CORRECTED)
         if more:
-            written = self._grown(index, more)
+            written = self._grown(more)
         is_cut_off = self._is_cut_off
         if last := arguments.finish(is_cut_off=is_cut_off):
-            written += _delta(index, *self._names, last)
+            written += self._writing.delta(*self._names, last)
         if is_cut_off or arguments.is_cut:
             self._writing.has_cut_calls = True
         elif arguments.is_changed and arguments.is_complete:
@@ -322,10 +340,10 @@ class Block(SentPart):
         has_begun = not is_text and any(piece.strip() for piece in self.pieces)
         return has_begun or self.number == writing.last
 
-    def _start(self, index: int, block: Any) -> bytes:
+    def _start(self, block: Any) -> bytes:
         completed = self._writing.completed
         block = block if completed is None else completed(block)
-        return self._writing.send(_BLOCK_START, index=index, content_block=block)
+        return self._writing.send(_BLOCK_START, index=self._writing.index, content_block=block)
 
     def _blocks(self, part: AnyPart) -> list[Any]:
         """The part encoded as for a whole response; empty if it is unsupported."""

@@ -8,8 +8,7 @@ the others are buffered until it is done.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable
-from typing import Any
+from collections.abc import Hashable, Iterable
 
 from dragoman.model import events
 from dragoman.model.accumulate import MessageAccumulator
@@ -29,7 +28,6 @@ from dragoman.wire.anthropic.response import (
     encode_stream_error,
     encode_usage,
     finish_beside_calls,
-    is_usage,
     report_losses,
 )
 from dragoman.wire.anthropic.stream import EVENTS, GROWING
@@ -53,15 +51,14 @@ class StreamEncoder(EventEncoder):
 
     _dialect = NAME
 
-    def __init__(self, completed: Callable[[Any], Any] | None = None) -> None:
-        """`completed` fills in the fields of blocks, for clients that expect all of them."""
-        self._writing = BlockWriting(completed)
+    def __init__(self, writing: BlockWriting | None = None) -> None:
+        """`writing`: for clients that expect all fields, or another order."""
+        self._writing = BlockWriting() if writing is None else writing
         super().__init__(self._writing)
         self._blocks: dict[Hashable, Block] = {}
         self._queue: deque[Block] = deque()  # those that are unfinished: the first one is written
         self._number = 0  # index of the next part
         self._last = -1  # index of the latest part that is content
-        self._index = 0  # index of the open or next block
         self._is_ending = False
         self._begun: Wire | None = None  # the message as sent in `message_start`
         self._begun_usage: Usage | None = None
@@ -91,10 +88,20 @@ class StreamEncoder(EventEncoder):
             return b""
         self._begun_usage = self._usage
         body = encode_body(self._start, self._usage, None, [])
-        self._begun = body = self._head(_well_formed(body))
+        body |= {"type": "message", "role": "assistant", "content": [], "stop_reason": None,
+                 "usage": self._sent_usage(body)}  # fmt: skip
+        if not isinstance(body["id"], str):
+            body["id"] = new_id()
+        if not isinstance(body["model"], str):
+            body["model"] = ""
+        self._begun = body = self._head(body)
         if body["id"] is not self._start.id:
             self._start = self._start.replace(id=body["id"])
         return self._writing.send("message_start", message=body)
+
+    def _sent_usage(self, body: Wire) -> Wire:
+        """The usage, never null (W69)."""
+        return encode_usage(Usage()) if self._usage is None else body["usage"]
 
     def _head(self, body: Wire) -> Wire:
         """The message of `message_start`."""
@@ -116,7 +123,7 @@ class StreamEncoder(EventEncoder):
         report_losses(choice, self._writing)
         sent = encode_body(self._start, self._usage, choice, [])
         begun = self._begun or {}
-        usage = _usage(sent)
+        usage = self._sent_usage(sent)
         late = {
             key: value
             for key, value in sent.items()
@@ -147,7 +154,8 @@ class StreamEncoder(EventEncoder):
         begun = self._message_start()
         if isinstance(event.part, Refusal):
             self._refusals[event.index] = [event.part.text]
-            self._skip()
+            self._last = self._number
+            self._number += 1
             return begun
         self._has_calls = self._has_calls or isinstance(event.part, ToolCall)
         self._add(event.index, event.part)
@@ -196,12 +204,6 @@ class StreamEncoder(EventEncoder):
 
     # --- its blocks: one at a time (W66)
 
-    def _skip(self) -> int:
-        """Count a part that is not written as a block; returns its index."""
-        self._last = self._number
-        self._number += 1
-        return self._last
-
     def _add(self, key: Hashable, part: AnyPart) -> Block:
         self._number += 1
         if not is_carrier(key):
@@ -225,7 +227,7 @@ class StreamEncoder(EventEncoder):
         if delta.signature and block.before and isinstance(block.part, Thinking):
             block.lose(_SPLIT)
         if block.mode != "waiting" and len(self._queue) == 1:
-            return block.grow(self._index, delta)
+            return block.grow(delta)
         block.waiting.append(delta)
         return self._advance()
 
@@ -233,7 +235,7 @@ class StreamEncoder(EventEncoder):
         """A fast path for deltas of a part, if its block is open and no other part waits."""
         block = self._blocks.get(key)
         is_only = block is not None and not block.is_over and len(self._queue) == 1
-        return block.flow(self._index, like) if is_only and block is not None else None
+        return block.flow(like) if is_only and block is not None else None
 
     def _stop(self, key: Hashable, final: AnyPart | None) -> bytes:
         block = self._blocks.get(key)
@@ -272,25 +274,22 @@ class StreamEncoder(EventEncoder):
             if block.mode == "waiting":
                 if is_latest and block.is_bare_call:
                     break
-                written += block.begin(self._index)
+                written += block.begin()
             waiting, block.waiting = block.waiting, []
             for delta in waiting:
-                written += block.grow(self._index, delta)
+                written += block.grow(delta)
             is_only = len(self._queue) == 1 and not block.is_stopped
             if is_only or not block.may_end or (is_latest and block.waits):
                 break
-            is_open = self._open_index is not None
-            last = block.end(self._index)
-            self._index += is_open or bool(last)
+            written += block.end()
             self._queue.popleft()
             block.is_over = True
-            written += last
         return written
 
     @property
     def _open_index(self) -> int | None:
         """The index of the open block, if there is one."""
-        return self._index if self._writing.stream.state == "within" else None
+        return self._writing.index if self._writing.stream.state == "within" else None
 
     def _rest_of(self, block: Block, delta: PartDelta) -> Block | None:
         """A new block for the rest of a part whose block was closed early for another part."""
@@ -349,23 +348,6 @@ class StreamEncoder(EventEncoder):
         if kind == "content_block_delta" and index is not None and _is_unknown(payload):
             return frame(kind, index=index, delta=payload["delta"])
         return None
-
-
-def _well_formed(body: Wire) -> Wire:
-    """The `message_start` body with all fields that clients rely on."""
-    body |= {"type": "message", "role": "assistant", "content": [], "stop_reason": None}
-    body["usage"] = _usage(body)
-    if not isinstance(body["id"], str):
-        body["id"] = new_id()
-    if not isinstance(body["model"], str):
-        body["model"] = ""
-    return body
-
-
-def _usage(body: Wire) -> Wire:
-    """The usage, never null (W69)."""
-    usage: Any = body.get("usage")
-    return usage if is_usage(usage) else encode_usage(Usage())
 
 
 def _is_unknown(payload: Wire) -> bool:

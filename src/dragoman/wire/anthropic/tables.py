@@ -296,10 +296,7 @@ def _may_send_thinking(part: Thinking, writing: Writing) -> str | None:
     if not (writing.is_own(part) or (is_sealed and not writing.is_foreign(part))):
         return "thinking not signed by this provider is left out"
     if part.data is not None and (part.text or part.signature is not None):
-        reason = (
-            "a block is readable or redacted: the readable text of redacted thinking is left out"
-        )
-        writing.lose_here(reason)
+        writing.lose_here(f"{EITHER}: the readable text of redacted thinking is left out")
     return None
 
 

@@ -44,7 +44,7 @@ _CUSTOM = "custom"  # the optional type of a client tool
 
 def decode_tools(wire: Any) -> tuple[AnyTool, ...]:
     """Decode the tools of a request; anything but a list stays in the extras."""
-    return _known.read(wire) if isinstance(wire, list) else ()
+    return known_tools.read(wire) if isinstance(wire, list) else ()
 
 
 def encode_tools(request: Request, body: Block, writing: Writing) -> list[Any]:
@@ -90,7 +90,7 @@ TOOL = Shape(
     make=_made_tool,
 )  # fmt: skip
 _READING = Reading(ORIGIN, CallIds())
-_known = KnownTools(_decode_tool)
+known_tools = KnownTools(_decode_tool)
 
 
 def _encode_tool(

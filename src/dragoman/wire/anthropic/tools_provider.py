@@ -15,6 +15,7 @@ from dragoman.model.provider_tools import (
     ComputerUse,
     McpServer,
     Memory,
+    ProviderTool,
     Shell,
     TextEditor,
     ToolSearch,
@@ -111,149 +112,99 @@ def _function(name: str, about: str, required: list[str], **properties: Any) -> 
     return make_definition(name, about, schema, None)
 
 
-_TEXT = {"type": "string"}
-_LINE = {"type": "integer"}
-_LINES = {
-    "type": "array",
-    "items": _LINE,
-    "description": "First and last line; -1 as the last means the end of the file.",
-}
+def _is(kind: str, about: str = "", **more: Any) -> dict[str, Any]:
+    return {"type": kind, **more, **({"description": about} if about else {})}
+
+
+def _among(*words: str) -> dict[str, Any]:
+    return {"type": "string", "enum": list(words)}
+
+
+_TEXT, _LINE = _is("string"), _is("integer")
+_EDITING = "view", "create", "str_replace", "insert"
 _EDITS: Mapping[str, Any] = {
     "path": _TEXT,
-    "file_text": {**_TEXT, "description": "For create: the whole file."},
-    "old_str": {
-        **_TEXT,
-        "description": "For str_replace: the text to replace, which must occur exactly once.",
-    },
-    "new_str": {**_TEXT, "description": "For str_replace: the replacement."},
-    "insert_line": {**_LINE, "description": "For insert: the line after which to insert."},
-    "insert_text": {**_TEXT, "description": "For insert: the text to insert."},
-    "view_range": _LINES,
-}
+    "file_text": _is("string", "For create: the whole file."),
+    "old_str": _is("string",
+                   "For str_replace: the text to replace, which must occur exactly once."),
+    "new_str": _is("string", "For str_replace: the replacement."),
+    "insert_line": _is("integer", "For insert: the line after which to insert."),
+    "insert_text": _is("string", "For insert: the text to insert."),
+    "view_range": _is("array", "First and last line; -1 as the last means the end of the file.",
+                      items=_LINE),
+}  # fmt: skip
 _BASH = _function(
-    "bash",
-    "Run a command in a bash shell that persists between calls.",
-    [],
-    command={**_TEXT, "description": "The command to run."},
-    restart={"type": "boolean", "description": "Restart the shell instead."},
-)
-_EDITOR = _function(
-    "str_replace_based_edit_tool",
-    "View and edit files.",
-    ["command", "path"],
-    command={"type": "string", "enum": ["view", "create", "str_replace", "insert"]},
-    **_EDITS,
-)
+    "bash", "Run a command in a bash shell that persists between calls.", [],
+    command=_is("string", "The command to run."),
+    restart=_is("boolean", "Restart the shell instead."),
+)  # fmt: skip
+_EDITOR = _function("str_replace_based_edit_tool", "View and edit files.", ["command", "path"],
+                    command=_among(*_EDITING), **_EDITS)  # fmt: skip
 _MEMORY = _function(
-    "memory",
-    "Files under /memories that persist between conversations.",
-    ["command"],
-    command={
-        "type": "string",
-        "enum": ["view", "create", "str_replace", "insert", "delete", "rename"],
-    },
-    **_EDITS,
-    old_path=_TEXT,
-    new_path=_TEXT,
-)
-
-_PLACE: Mapping[str, Any] = {"type": "array", "items": _LINE, "description": "x and y."}
+    "memory", "Files under /memories that persist between conversations.", ["command"],
+    command=_among(*_EDITING, "delete", "rename"), **_EDITS, old_path=_TEXT, new_path=_TEXT,
+)  # fmt: skip
 _COMPUTER = _function(
-    "computer",
-    "Use the screen, the mouse and the keyboard, and take screenshots.",
-    ["action"],
-    action={
-        "type": "string",
-        "enum": ["key", "type", "mouse_move", "left_click", "left_click_drag", "right_click",
-                 "middle_click", "double_click", "triple_click", "left_mouse_down",
-                 "left_mouse_up", "scroll", "hold_key", "wait", "cursor_position", "screenshot"],
-    },
-    coordinate={**_PLACE, "description": "For mouse actions and scroll: the x and y position."},
-    start_coordinate={**_PLACE, "description": "For left_click_drag: the start position."},
-    text={**_TEXT, "description": "For type: the text; for key and hold_key: the keys (`ctrl+s`)."},
-    duration={"type": "number", "description": "For wait and hold_key: seconds."},
-    scroll_direction={"type": "string", "enum": ["up", "down", "left", "right"]},
-    scroll_amount={**_LINE, "description": "How many clicks of the wheel."},
+    "computer", "Use the screen, the mouse and the keyboard, and take screenshots.", ["action"],
+    action=_among("key", "type", "mouse_move", "left_click", "left_click_drag", "right_click",
+                  "middle_click", "double_click", "triple_click", "left_mouse_down",
+                  "left_mouse_up", "scroll", "hold_key", "wait", "cursor_position", "screenshot"),
+    coordinate=_is("array", "For mouse actions and scroll: the x and y position.", items=_LINE),
+    start_coordinate=_is("array", "For left_click_drag: the start position.", items=_LINE),
+    text=_is("string", "For type: the text; for key and hold_key: the keys (`ctrl+s`)."),
+    duration=_is("number", "For wait and hold_key: seconds."),
+    scroll_direction=_among("up", "down", "left", "right"),
+    scroll_amount=_is("integer", "How many clicks of the wheel."),
 )  # fmt: skip
 
+
+# --- the tools
+
+_SERVER = Outside(
+    "mcp_servers", frozenset({"url", "authorization", "allowed_tools"}), _server, _server_wire,
+    frozenset({"configs", "default_config"}),
+)  # fmt: skip
+_CONTAINER = Outside(
+    "container", frozenset({"container"}),
+    lambda _payload, container: {"container": text(container)}, lambda tool: tool.container,
+)  # fmt: skip
+
+
+def _dated(
+    kind: type[ProviderTool],
+    wire: str,
+    *options: Option,
+    name: str = "",
+    **more: Any,
+) -> Form:
+    """A tool with a dated type; all dates are decoded."""
+    stem = wire.rpartition("_")[0]
+    every = (*options, *_COMMON)
+    return Form(kind, wire, every, stem + r"_\d{8}", {"name": name or stem}, **more)
+
+
 FORMS = (
-    Form(
-        WebSearch,
-        "web_search_20250305",
-        (*_WEB, Option("user_location", "location", location, location_wire), *_COMMON),
-        r"web_search_\d{8}",
-        {"name": "web_search"},
+    _dated(WebSearch, "web_search_20250305", *_WEB,
+           Option("user_location", "location", location, location_wire)),
+    _dated(WebFetch, "web_fetch_20250910", *_WEB,
+           Option("max_content_tokens", "max_content_tokens", whole),
+           Option("citations", "citations", _citations, lambda is_on: {"enabled": is_on})),
+    _dated(CodeExecution, _CODE, outside=_CONTAINER),
+    Form(  # tools refer to a server, which must be declared
+        McpServer, "mcp_toolset",
+        (Option("mcp_server_name", "label", text),
+         Option("default_config.defer_loading", "defer_loading", flag)),
+        needs="url", outside=_SERVER,
     ),
-    Form(
-        WebFetch,
-        "web_fetch_20250910",
-        (
-            *_WEB,
-            Option("max_content_tokens", "max_content_tokens", whole),
-            Option("citations", "citations", _citations, lambda is_on: {"enabled": is_on}),
-            *_COMMON,
-        ),
-        r"web_fetch_\d{8}",
-        {"name": "web_fetch"},
-    ),
-    Form(
-        CodeExecution,
-        _CODE,
-        _COMMON,
-        r"code_execution_\d{8}",
-        {"name": "code_execution"},
-        Outside(
-            "container",
-            frozenset({"container"}),
-            lambda _payload, container: {"container": text(container)},
-            lambda tool: tool.container,
-        ),
-    ),
-    Form(
-        McpServer,
-        "mcp_toolset",
-        (
-            Option("mcp_server_name", "label", text),
-            Option("default_config.defer_loading", "defer_loading", flag),
-        ),
-        needs="url",  # tools refer to a server, which must be declared
-        outside=Outside(
-            "mcp_servers",
-            frozenset({"url", "authorization", "allowed_tools"}),
-            _server,
-            _server_wire,
-            frozenset({"configs", "default_config"}),
-        ),
-    ),
-    Form(
-        ToolSearch,
-        "tool_search_tool_bm25_20251119",
-        _COMMON,
-        r"tool_search_tool_(bm25|regex)(_\d{8})?",
-        {"name": "tool_search_tool_bm25"},
-    ),
-    Form(
-        ComputerUse,
-        "computer_20250124",
-        (
-            Option("display_width_px", "display_width", whole),
-            Option("display_height_px", "display_height", whole),
-            *_COMMON,
-        ),
-        r"computer_\d{8}",
-        {"name": "computer"},
-        function=_COMPUTER,
-    ),
-    Form(Shell, "bash_20250124", _COMMON, r"bash_\d{8}", {"name": "bash"}, function=_BASH),
-    Form(
-        TextEditor,
-        "text_editor_20250728",
-        _COMMON,
-        r"text_editor_\d{8}",
-        {"name": "str_replace_based_edit_tool"},
-        function=_EDITOR,
-    ),
-    Form(Memory, "memory_20250818", _COMMON, r"memory_\d{8}", {"name": "memory"}, function=_MEMORY),
+    Form(ToolSearch, "tool_search_tool_bm25_20251119", _COMMON,
+         r"tool_search_tool_(bm25|regex)(_\d{8})?", {"name": "tool_search_tool_bm25"}),
+    _dated(ComputerUse, "computer_20250124",
+           Option("display_width_px", "display_width", whole),
+           Option("display_height_px", "display_height", whole), function=_COMPUTER),
+    _dated(Shell, "bash_20250124", function=_BASH),
+    _dated(TextEditor, "text_editor_20250728", name="str_replace_based_edit_tool",
+           function=_EDITOR),
+    _dated(Memory, "memory_20250818", function=_MEMORY),
 )  # fmt: skip
 """The wire formats of the provider tools that Anthropic supports."""
 

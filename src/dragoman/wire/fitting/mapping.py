@@ -28,11 +28,7 @@ from dragoman.wire.provider_tools import (
     known_tool,
     written_tool,
 )
-from dragoman.wire.shared_settings import (
-    has_shared_settings,
-    own_fields,
-    without_shared_settings,
-)
+from dragoman.wire.shared_settings import own_fields, unwritten_settings
 from dragoman.wire.target import Target
 
 _STORED_ELSEWHERE = "it refers to data stored by another provider"
@@ -131,13 +127,11 @@ def _outside(tool: ServerTool) -> Iterator[tuple[str, str]]:
 
 
 def with_settings_of_target(request: Request, target: Target, notes: list[Note]) -> Request:
-    """Move shared settings to where the target has them."""
-    if not has_shared_settings(request):
-        return request
+    """Report the settings that the target's dialect has no place for, unless it does itself."""
     described = description_of(target.dialect)
-    if described is None or described.writes_settings:
-        return request
-    return without_shared_settings(request, described, notes)
+    if described is not None and not described.writes_settings:
+        notes.extend(unwritten_settings(request))
+    return request
 
 
 def with_readable_parts(

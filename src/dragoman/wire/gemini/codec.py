@@ -11,7 +11,7 @@ from dragoman.wire.gemini.request import decode_request, encode_request
 from dragoman.wire.gemini.request_repairs import STEPS
 from dragoman.wire.gemini.settings import SETTINGS
 from dragoman.wire.gemini.tables import PARTS
-from dragoman.wire.gemini.tools_schemas import GEMINI_JSON_SCHEMA, GEMINI_OUTPUT, GEMINI_PARAMETERS
+from dragoman.wire.gemini.tools import GEMINI_JSON_SCHEMA, GEMINI_OUTPUT, GEMINI_PARAMETERS
 from dragoman.wire.streams import StreamEncoder as AnyEncoder
 
 if TYPE_CHECKING:

@@ -15,9 +15,8 @@ from dragoman.model.tools import ToolCall
 from dragoman.wire.description import Description, MessageForm, SdkModule, Wire
 from dragoman.wire.flags import CacheFlags, MediaFlags, StateFlags, ToolFlags, TurnFlags
 from dragoman.wire.fronts import StateFields
-from dragoman.wire.gemini.tools_provider import FORMS
-from dragoman.wire.gemini.tools_provider_calls import CALLS
-from dragoman.wire.overlay import Overlay
+from dragoman.wire.gemini.tools_provider import CALLS, FORMS
+from dragoman.wire.rows import snake
 from dragoman.wire.target import Target
 from dragoman.wire.writing import Writing as AnyWriting
 
@@ -40,28 +39,13 @@ STAND_INS = frozenset({
 
 def snake_names(*names: str) -> dict[str, str]:
     """Map the snake_case forms of names to the names: `{"file_uri": "fileUri"}`."""
-    spelled = {"".join(f"_{c.lower()}" if c.isupper() else c for c in name): name for name in names}
-    return {snake: name for snake, name in spelled.items() if snake != name}
+    return {snake(name): name for name in names if snake(name) != name}
 
 
-def camel_case(snake: object) -> str:
+def camel_case(name: object) -> str:
     """A name in the API's own camelCase; a caller's dict may have keys that aren't texts."""
-    first, *others = str(snake).split("_")
+    first, *others = str(name).split("_")
     return first + "".join(word[:1].upper() + word[1:] for word in others)
-
-
-def keep_fields(kept: Overlay, fields: dict[str, Any], *taken: str) -> str | None:
-    """Keep all fields of a part except the taken ones; returns its signature.
-
-    A placeholder is not a signature: it is only restored in this dialect.
-    """
-    signature = fields.get(SIGNATURE)
-    if type(signature) is not str or signature in STAND_INS:
-        signature = None
-    for key, value in fields.items():
-        if key not in taken and (key != SIGNATURE or signature is None):
-            kept.fields[key] = value
-    return signature
 
 
 # --- description

@@ -55,8 +55,8 @@ from dragoman.wire.lane.plain import (
 
 class _FunctionCall(Struct, forbid_unknown_fields=True, gc=False):
     name: str
-    id: str | UnsetType = UNSET
     args: dict[str, Any] | UnsetType = UNSET
+    id: str | UnsetType = UNSET
 
 
 class _Blob(Struct, forbid_unknown_fields=True, omit_defaults=True, gc=False, rename="camel"):
@@ -393,7 +393,7 @@ def _write(turns: list[Any], names: Names) -> list[Any]:
         elif kind is Assistant:
             for call in turn.tool_calls or ():
                 name = call.function.name
-                parts.append(_CallPart(_FunctionCall(name, call.id, arguments_of(call))))
+                parts.append(_CallPart(_FunctionCall(name, arguments_of(call), call.id)))
             items.append(_ModelContent(parts))
         else:
             raise NotPlain

@@ -6,7 +6,12 @@ from typing import Any
 
 from msgspec import Struct
 
+from dragoman.model.requests import Request
+from dragoman.wire.gemini.dialect import encode_path
+from dragoman.wire.gemini.tools import profiles_of
+from dragoman.wire.plain.whole import Made, Whole
 from dragoman.wire.plain.writing import Written
+from dragoman.wire.target import Target
 
 
 class Text(Struct, gc=False):
@@ -72,3 +77,26 @@ WRITTEN = Written(
     result="Result(Response(x, Output(t), i))",
     results="User(results)",
 )  # fmt: skip
+
+
+# --- whole requests
+
+
+def _body(request: Request, made: Made, _target: Target) -> tuple[dict[str, Any], str]:
+    wire: dict[str, Any] = {}
+    if made.instructions is not None:
+        wire["systemInstruction"] = {"parts": [Text(made.instructions)]}
+    wire["contents"] = made.items
+    if made.tools:
+        wire["tools"] = [{"functionDeclarations": made.tools}]
+    if (limit := request.sampling.max_tokens) is not None:
+        wire["generationConfig"] = {"maxOutputTokens": limit}
+    return wire, encode_path(request.model or "", stream=bool(request.stream))
+
+
+def _tool(name: str, description: str | None, schema: Any) -> dict[str, Any]:
+    about = {} if description is None else {"description": description}
+    return {"name": name, **about, "parametersJsonSchema": schema}
+
+
+WHOLE = Whole(_body, _tool, lambda target: profiles_of(target).loose)

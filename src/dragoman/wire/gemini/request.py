@@ -25,7 +25,7 @@ from dragoman.wire.gemini.dialect import (
 )
 from dragoman.wire.gemini.settings import SETTINGS, decode_settings, encode_settings
 from dragoman.wire.gemini.tables import decode_parts, encode_parts, wire_id
-from dragoman.wire.gemini.tools import decode_tools, encode_tools
+from dragoman.wire.gemini.tools import encode_tools, take_tools
 from dragoman.wire.json_values import is_list, is_object, parsed, want
 from dragoman.wire.overlay import (
     Overlay,
@@ -189,7 +189,6 @@ def _in_call_order(written: list[Any], parts: tuple[Any, ...], writing: Writing)
 
 # --- whole requests
 
-_DECODED_FIELDS = frozenset({"contents", "systemInstruction", "tools"})
 _PLACEHOLDER = "(content that can't be shown here)"
 NO_SPEAKER_NAME = "message names are not supported"
 
@@ -204,13 +203,12 @@ def decode_request(body: Body, path: str | None = None) -> Request:
     request = BLANK.replace_trusted(
         model=model,
         stream=stream,
-        system=_decode_system(wire, kept),
-        messages=_decode_contents(wire, kept),
-        tools=decode_tools(wire["tools"], kept) if "tools" in wire else (),
+        system=_take_system(wire, kept),
+        messages=_take_contents(wire, kept),
+        tools=take_tools(wire, kept),
         **decode_settings(wire),
     )
-    left = {key: value for key, value in wire.items() if key not in _DECODED_FIELDS}
-    kept.compare(left, encode_settings(request))
+    kept.compare(wire, encode_settings(request))
     extras = kept.extras()
     if extras is EMPTY:
         return request
@@ -238,12 +236,10 @@ def encode_request(request: Request, target: Target = TARGET) -> Encoded:
                    context=writing.context)  # fmt: skip
 
 
-def _decode_system(body: dict[str, Any], kept: Overlay) -> tuple[AnyPart, ...]:
-    if "systemInstruction" not in body:
-        return ()
-    wire = body["systemInstruction"]
+def _take_system(body: dict[str, Any], kept: Overlay) -> tuple[AnyPart, ...]:
+    """Decode the system prompt, and take what was read out of the body."""
+    wire = body.get("systemInstruction")
     if wire is None:
-        kept.fields["systemInstruction"] = None
         return ()
     if not is_object(wire):
         guessed = [{"text": plain_text(wire)}]
@@ -257,25 +253,23 @@ def _decode_system(body: dict[str, Any], kept: Overlay) -> tuple[AnyPart, ...]:
         guessed = [{"text": plain_text(parts)}]
         kept.guess(("systemInstruction", "parts"), guessed, parts)
         parts = guessed
-    decoded = decode_parts(parts, Reading(ORIGIN, CallIds())) if is_list(parts) else ()
-    left = {key: value for key, value in wire.items() if key != "parts" or not decoded}
-    if left or not decoded:
-        kept.fields["systemInstruction"] = left
-    return decoded
+    if not parts:
+        return ()
+    del body["systemInstruction"]
+    if left := {key: value for key, value in wire.items() if key != "parts"}:
+        body["systemInstruction"] = left
+    return decode_parts(parts, Reading(ORIGIN, CallIds()))
 
 
-def _decode_contents(wire: dict[str, Any], kept: Overlay) -> tuple[Message, ...]:
-    if "contents" not in wire:
+def _take_contents(body: dict[str, Any], kept: Overlay) -> tuple[Message, ...]:
+    """Decode the contents, and take them out of the body."""
+    if body.get("contents") in (None, []):
         return ()
-    contents = wire["contents"]
-    if contents is None or contents == []:
-        kept.fields["contents"] = contents
-        return ()
-    if is_object(contents):
+    if is_object(body["contents"]):
         kept.single("contents")
-        contents = [contents]
-    else:
-        want(wire, "contents", list, NAME, "$")
+        body["contents"] = [body["contents"]]
+    contents = want(body, "contents", list, NAME, "$")
+    del body["contents"]
     messages = decode_calls(lambda calls: _decode_listed(contents, calls))
     return tuple(unsealed_messages(messages, NAME))
 

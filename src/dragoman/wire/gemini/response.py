@@ -23,7 +23,7 @@ from dragoman.wire.dialect import Body
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.gemini.citations import decode_citations, encode_citations
 from dragoman.wire.gemini.dialect import NAME, Writing, snake_names
-from dragoman.wire.gemini.request import NO_SPEAKER_NAME, Content, decode_content, encode_content
+from dragoman.wire.gemini.request import NO_SPEAKER_NAME, decode_content, encode_content
 from dragoman.wire.json_values import is_object, parsed, want
 from dragoman.wire.logprobs import as_candidates, lost, tokens_of
 from dragoman.wire.overlay import (
@@ -216,7 +216,7 @@ def decode_response(body: Body) -> Response:
     head = decode_head(wire, unread if usage is None else unread | {_USAGE})
     origin = origin_of(head)
     identity = response_identity(head.id, head.created_at, head.model)
-    choices = tuple([_decode_candidate(item, n, identity, origin) for n, item in enumerate(items)])
+    choices = tuple([decode_candidate(item, n, identity, origin) for n, item in enumerate(items)])
     if not choices and (blocked := decode_blocked(wire, origin)) is not None:
         choices = (blocked,)
     if usage is not None and len(choices) == 1:
@@ -288,28 +288,29 @@ def encode_response(response: Response) -> Encoded:
                    repairs=tuple(writing.repairs))  # fmt: skip
 
 
-def _decode_candidate(wire: Any, position: int, identity: Identity, origin: Origin) -> Choice:
-    if not is_object(wire):
-        choice = decode_candidate({}, position, (_ASSISTANT, (), EMPTY), origin)
-        return choice.replace(extras=with_guesses(choice.extras, NAME, [[[], {}, wire]]))
-    decoded: Content = (_ASSISTANT, (), EMPTY)
-    if (content := wire.get("content")) is not None:
-        index = wire.get("index")
-        calls = CallIds(identity)
-        calls.at(index if type(index) is int else position)
-        decoded = decode_content(content, _ASSISTANT, Reading(None, calls))
-    return decode_candidate(wire, position, decoded, origin)
-
-
 def decode_candidate(
-    wire: dict[str, Any], position: int, content: Content, origin: Origin | None
+    wire: Any,
+    position: int,
+    identity: Identity,
+    origin: Origin | None,
+    folded: tuple[AnyPart, ...] | None = None,
 ) -> Choice:
-    """Decode a candidate whose content is already decoded."""
+    """Decode a candidate; `folded` are its parts if they came in a stream."""
     kept = Overlay(NAME)
+    if not is_object(wire):
+        choice = decode_candidate({}, position, identity, origin)
+        return choice.replace(extras=with_guesses(choice.extras, NAME, [[[], {}, wire]]))
     fields = kept.renamed(wire, CANDIDATE_NAMES)
-    if fields.get("content") is None:
+    index = fields.get("index")
+    number = index if type(index) is int else position
+    role, parts, extras = _ASSISTANT, folded or (), EMPTY
+    if (content := fields.get("content")) is None:
         kept.note(WITHOUT_CONTENT, True)  # noqa: FBT003 - the note's value
-    role, parts, extras = content
+    else:
+        calls = CallIds(identity)
+        calls.at(number)
+        role, decoded, extras = decode_content(content, _ASSISTANT, Reading(None, calls))
+        parts = decoded if folded is None else folded
     reason = fields.get("finishReason")
     finish, word = decode_finish(reason, has_calls(parts))
     if type(reason) is int and word is not None:  # the enum number
@@ -317,12 +318,9 @@ def decode_candidate(
         fields = {**fields, "finishReason": word}
     cited = decode_citations(fields, parts)
     message = make_message(role, cited, None, "", EMPTY, extras, origin, None, finish)
-    index = fields.get("index")
-    number = index if type(index) is int else position
     choice = Choice(number, message, finish, word, fields.get("logprobsResult"))
     left = {key: value for key, value in fields.items() if key != "content" or value is None}
-    rebuilt = encode_candidate_fields(number, choice, cited, is_ours=is_own(origin))
-    kept.compare(left, rebuilt)
+    kept.compare(left, encode_candidate(number, choice, cited, SILENT, is_ours=is_own(origin)))
     return choice.replace(extras=kept.extras())
 
 
@@ -334,8 +332,8 @@ def _encode_candidate(choice: Choice, position: int, writing: Writing) -> dict[s
     content = {} if is_bare else {"content": encode_content(message, position, writing)}
     if writing.has_cut_calls:
         choice = choice.replace_unchecked(finish=finish_beside(choice.finish, writing))
-    body = encode_candidate_fields(choice.index, choice, parts, is_ours=is_ours) | content
-    lose_logprobs(choice, position, writing, is_ours=is_ours)
+    body = encode_candidate(position, choice, parts, writing, is_ours=is_ours) | content
+    body["index"] = choice.index
     place = f"choices[{position}]"
     if (
         is_ours
@@ -348,24 +346,22 @@ def _encode_candidate(choice: Choice, position: int, writing: Writing) -> dict[s
     return with_overlay(body, choice.extras, NAME) if choice.extras else body
 
 
-def encode_candidate_fields(
-    index: int, end: End, parts: tuple[AnyPart, ...], *, is_ours: bool
+def encode_candidate(
+    index: int, end: End, parts: tuple[AnyPart, ...], writing: Writing, *, is_ours: bool
 ) -> dict[str, Any]:
-    """Encode the fields of a candidate except its content."""
+    """Encode the fields of a candidate except its content.
+
+    Another dialect's log probabilities in an unknown format are lost.
+    """
     body: dict[str, Any] = {"index": index}
     if (finish := encode_finish(end, parts, is_ours=is_ours)) is not None:
         body["finishReason"] = finish
-    if end.logprobs is not None:
-        if is_ours:
-            body["logprobsResult"] = end.logprobs
-        elif (found := tokens_of(end.logprobs)) is not None:
+    if end.logprobs is not None and is_ours:
+        body["logprobsResult"] = end.logprobs
+    elif end.logprobs is not None:
+        found = tokens_of(end.logprobs)
+        if found is not None:
             body["logprobsResult"] = as_candidates(found.tokens)
-    body.update(encode_citations(parts))
-    return body
-
-
-def lose_logprobs(end: End, position: int, writing: Writing, *, is_ours: bool) -> None:
-    """Report other dialects' log probabilities in an unknown format as lost."""
-    if end.logprobs is not None and not is_ours:
-        for loss in lost(tokens_of(end.logprobs), f"choices[{position}].logprobs"):
+        for loss in lost(found, f"choices[{index}].logprobs"):
             writing.lose(loss.path, loss.reason)
+    return body | encode_citations(parts)

@@ -6,18 +6,20 @@ import re
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
 
-from dragoman.wire.gemini import rules_tools as tools
 from dragoman.wire.gemini.dialect import TARGET
+from dragoman.wire.gemini.rules_tools import GOOGLE, rule
 from dragoman.wire.gemini.rules_view import DATA, Content, Turn, View, is_set, spelled, value_of
 from dragoman.wire.shared_rules import unlisted_model
-from dragoman.wire.violations import Found, Placed, Rule, Rulebook
+from dragoman.wire.violations import Found, Placed, Rulebook
 
 _ROLES = ("user", "model", "function", None)
 _UNPAIRED = ("videoMetadata", "thoughtSignature")
 """Fields that a part may have alone: recorded for the first, streamed for the second."""
+PAIRS = ("turns.pairs_results", "turns.groups_results")
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]*={0,2}", re.ASCII)
 
 
+@rule("error", "S")
 def shape_contents(view: View) -> Found:
     """Contents and parts are objects."""
     contents = view.body.get("contents")
@@ -34,12 +36,14 @@ def shape_contents(view: View) -> Found:
             yield f"{content.path}.parts", "every part must be an object"
 
 
+@rule("error", "SR")
 def w75_there_are_contents(view: View) -> Found:
     """There is at least one content; a system instruction alone is not enough."""
     if not view.body.get("contents"):
         yield "contents", "at least one content is required"
 
 
+@rule("error", "RT", GOOGLE)
 def w75_roles_are_known(view: View) -> Found:
     """The role of a content is user or model; instructions are in another field."""
     for content in view.contents:
@@ -47,6 +51,7 @@ def w75_roles_are_known(view: View) -> Found:
             yield f"{content.path}.role", "must be user or model"
 
 
+@rule("error", "E", GOOGLE, "turns.refuses_empty_messages")
 def w76_contents_have_parts(view: View) -> Found:
     """Every content has a part; recordings show that it may be a blank text."""
     for content in view.contents:
@@ -54,6 +59,7 @@ def w76_contents_have_parts(view: View) -> Found:
             yield f"{content.path}.parts", "a content must have at least one part"
 
 
+@rule("error", "E", GOOGLE)
 def w76_parts_have_one_field(view: View) -> Found:
     """A part has exactly one data field."""
     for content in view.contents:
@@ -65,6 +71,7 @@ def w76_parts_have_one_field(view: View) -> Found:
                 yield path, "a part must have a data field"
 
 
+@rule("warning", "ERT", GOOGLE, "turns.doubts_empty_text")
 def w76_texts_are_not_empty(view: View) -> Found:
     """A text is not empty; Google's own API has accepted some that its clients sent."""
     for content in view.contents:
@@ -73,6 +80,7 @@ def w76_texts_are_not_empty(view: View) -> Found:
                 yield path, "an empty text may be refused; leave the part out"
 
 
+@rule("error", "E", GOOGLE, "turns.refuses_call_first")
 def w77_no_call_comes_first(view: View) -> Found:
     """A function call follows a user turn or a function response."""
     if view.turns and view.turns[0].role == "model":
@@ -80,6 +88,7 @@ def w77_no_call_comes_first(view: View) -> Found:
             yield path, "a function call must come after a user turn"
 
 
+@rule("error", "E", GOOGLE, *PAIRS)
 def w78_responses_follow_calls(view: View) -> Found:
     """A function response is in the turn after its calls, unless the provider stores those."""
     if view.has_hidden_context:
@@ -90,6 +99,7 @@ def w78_responses_follow_calls(view: View) -> Found:
             yield path, "a function response must come right after the function calls"
 
 
+@rule("error", "E", GOOGLE, *PAIRS)
 def w78_calls_are_answered(view: View) -> Found:
     """A turn has as many function responses as calls, in any number of contents."""
     for calls, answers in _rounds(view):
@@ -100,6 +110,7 @@ def w78_calls_are_answered(view: View) -> Found:
             )
 
 
+@rule("warning", "ET")
 def w78_calls_should_be_answered(view: View) -> Found:
     """Calls have responses; recordings show that text instead is accepted."""
     for calls, answers in _rounds(view):
@@ -114,12 +125,14 @@ def _rounds(view: View) -> Iterator[tuple[list[Placed], list[Placed]]]:
             yield turn.calls, following.responses
 
 
+@rule("error", "ER", GOOGLE, "turns.prefill")
 def w79_the_user_speaks_last(view: View) -> Found:
     """The last turn is the user's (depending on the target)."""
     if view.target.turns.prefill == "refused":
         yield from _ends_with_model(view)
 
 
+@rule("warning", "ET")
 def w79_the_user_should_speak_last(view: View) -> Found:
     """The last turn should be the user's if the model is unknown: the newest models require it."""
     if view.target.turns.prefill == "uncertain":
@@ -131,6 +144,7 @@ def _ends_with_model(view: View) -> Found:
         yield view.contents[-1].path, "the last content must have the role user"
 
 
+@rule("error", "DE", GOOGLE, "thinking.signs_calls")
 def w83_calls_are_signed(view: View) -> Found:
     """The first call of each step of the current turn is signed, if the target verifies it."""
     if not view.target.thinking.signs_calls:
@@ -141,6 +155,7 @@ def w83_calls_are_signed(view: View) -> Found:
                 yield path, "the first function call of a step must have its thoughtSignature"
 
 
+@rule("error", "E")
 def w86_signatures_are_base64(view: View) -> Found:
     """A signature is base64; only the provider can verify it."""
     for content in view.contents:
@@ -163,55 +178,11 @@ def _is_spoken(content: Content) -> bool:
     return content.role == "user" and len(content.responses) < len(content.parts)
 
 
+@rule("warning", "ST", GOOGLE[:1])
 def shape_model_is_listed(view: View) -> Found:
     """The model is in the provider's list, if the target has that list."""
     yield from unlisted_model(view.body, view.target)
 
 
-# --- all rules
-
-GOOGLE = ("google", "vertex")
-PAIRS = ("turns.pairs_results", "turns.groups_results")
-
-RULES: tuple[Rule[View], ...] = (
-    Rule(shape_contents, "error", "S"),
-    Rule(shape_model_is_listed, "warning", "ST", GOOGLE[:1]),
-    Rule(tools.shape_temperature, "error", "ST", GOOGLE),
-    Rule(tools.shape_counts, "error", "S"),
-    Rule(tools.shape_thinking, "error", "S"),
-    Rule(w75_there_are_contents, "error", "SR"),
-    Rule(w75_roles_are_known, "error", "RT", GOOGLE),
-    Rule(w76_contents_have_parts, "error", "E", GOOGLE, ("turns.refuses_empty_messages",)),
-    Rule(w76_parts_have_one_field, "error", "E", GOOGLE),
-    Rule(w76_texts_are_not_empty, "warning", "ERT", GOOGLE, ("turns.doubts_empty_text",)),
-    Rule(w77_no_call_comes_first, "error", "E", GOOGLE, ("turns.refuses_call_first",)),
-    Rule(w78_responses_follow_calls, "error", "E", GOOGLE, PAIRS),
-    Rule(w78_calls_are_answered, "error", "E", GOOGLE, PAIRS),
-    Rule(w78_calls_should_be_answered, "warning", "ET"),
-    Rule(w79_the_user_speaks_last, "error", "ER", GOOGLE, ("turns.prefill",)),
-    Rule(w79_the_user_should_speak_last, "warning", "ET"),
-    Rule(tools.w80_arguments_are_an_object, "error", "S"),
-    Rule(tools.w81_calls_and_responses_have_names, "error", "SR"),
-    Rule(tools.w81_ids_are_echoed, "warning", "S"),
-    Rule(tools.w82_responses_are_objects, "error", "S"),
-    Rule(w83_calls_are_signed, "error", "DE", GOOGLE, ("thinking.signs_calls",)),
-    Rule(w86_signatures_are_base64, "error", "E"),
-    Rule(tools.w89_names_are_plain, "error", "S"),
-    Rule(tools.w89_parameters_have_plain_names, "warning", "S"),
-    Rule(tools.w90_keywords_are_known, "error", "E", GOOGLE),
-    Rule(tools.w91_types_are_single, "error", "ER", GOOGLE),
-    Rule(tools.w92_any_of_stands_alone, "warning", "E"),
-    Rule(tools.w93_references_stand_alone, "warning", "R"),
-    Rule(tools.w93_there_is_one_schema, "error", "S"),
-    Rule(tools.w94_enums_hold_strings, "error", "SE", GOOGLE),
-    Rule(tools.w94_arrays_have_items, "error", "SE", GOOGLE),
-    Rule(tools.w95_responses_hold_no_references, "error", "E", GOOGLE),
-    Rule(tools.w96_responses_hold_no_media, "warning", "R"),
-    Rule(tools.w97_json_or_tools, "error", "ER", GOOGLE, ("schemas.refuses_json_with_tools",)),
-    Rule(tools.w97_functions_or_server_tools, "error", "ER", GOOGLE, ("tools.refuses_mixed",)),
-    Rule(tools.w99_modes_are_known, "error", "S"),
-    Rule(tools.w99_names_go_with_their_modes, "warning", "S"),
-    Rule(tools.w99_choices_need_functions, "warning", "T"),
-)
-
+RULES = sorted(rule, key=lambda each: each.place)
 RULEBOOK = Rulebook(RULES, lambda body, target, _path, _headers: View(body, target or TARGET))

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from dragoman.wire.gemini.dialect import RANGES, camel_case
 from dragoman.wire.gemini.rules_view import View, object_in, objects_in, spelled, value_of
+from dragoman.wire.gemini.settings import SETTINGS
 from dragoman.wire.gemini.tables import holds_references
-from dragoman.wire.shared_rules import is_whole, out_of_range
-from dragoman.wire.violations import Found, Object, subschemas, texts_in, word
+from dragoman.wire.rows import NUMBER, WHOLE
+from dragoman.wire.shared_rules import out_of_range
+from dragoman.wire.violations import Found, Object, Rules, subschemas, texts_in, word
 
+GOOGLE = ("google", "vertex")
+rule = Rules[View]()
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]{0,127}", re.ASCII)
 _PARAMETER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}", re.ASCII)
 _KEYWORDS = frozenset({
@@ -22,25 +27,33 @@ _KEYWORDS = frozenset({
 """The keywords of the API's own schema format, according to the SDK."""
 _REFERENCES = frozenset({"$ref", "$defs"})  # now mostly accepted (W93)
 _BESIDE_REFERENCES = frozenset({"$ref", "ref", "$defs", "defs", "description", "default"})
+_NUMBERS = (WHOLE.about, NUMBER.about)
 _MODES = ("MODE_UNSPECIFIED", "AUTO", "ANY", "NONE", "VALIDATED")
 _NAMING_MODES = ("ANY", "VALIDATED")
 
 
+@rule("error", "ST", GOOGLE)
 def shape_temperature(view: View) -> Found:
     """The temperature is from 0 to 2."""
     yield from out_of_range(view.config, RANGES, f"{view.config_path}.")
 
 
-def shape_counts(view: View) -> Found:
-    """Limits are integers; as elsewhere in Google's JSON, they may be strings."""
-    for name in ("maxOutputTokens", "candidateCount", "topK"):
-        value = value_of(view.config, name)
-        is_text = isinstance(value, str) and value.isdecimal()
-        if value is not None and not is_text and not is_whole(value):
-            key = f"{view.config_path}.{spelled(view.config, name)}"
-            yield key, "must be an integer"
+@rule("error", "S")
+def shape_fields(view: View) -> Found:
+    """Settings are of the types of their rows; in Google's JSON, a number may be a string."""
+    for row in SETTINGS.rows:
+        value: Any = view.body
+        path: list[str] = []
+        for step in row.wire.split("."):
+            path.append(spelled(value, step) if isinstance(value, Mapping) else step)
+            value = value.get(path[-1]) if isinstance(value, Mapping) else None
+        if value is not None and not row.value.passes(value):
+            is_text = isinstance(value, str) and value.replace(".", "", 1).isdecimal()
+            if not (is_text and row.value.about in _NUMBERS):
+                yield ".".join(path), f"must be {row.value.about}"
 
 
+@rule("error", "S")
 def shape_thinking(view: View) -> Found:
     """Thinking has a budget or a level, not both."""
     thinking = object_in(view.config, "thinkingConfig")
@@ -49,6 +62,7 @@ def shape_thinking(view: View) -> Found:
         yield path, "a budget and a level can't be combined"
 
 
+@rule("error", "S")
 def w89_names_are_plain(view: View) -> Found:
     """Names begin with a letter or `_`, followed by letters, digits, `_`, `.`, `:` and `-`."""
     for path, named in (*view.declarations, *view.calls(), *view.responses()):
@@ -60,6 +74,7 @@ def w89_names_are_plain(view: View) -> Found:
             )
 
 
+@rule("warning", "S")
 def w89_parameters_have_plain_names(view: View) -> Found:
     """Parameter names have letters, digits and `_`; no refusal has been recorded."""
     for path, schema in (*_schemas(view), *_json_schemas(view)):
@@ -68,6 +83,7 @@ def w89_parameters_have_plain_names(view: View) -> Found:
             yield path, "parameter names can have up to 64 letters, digits and _"
 
 
+@rule("error", "E", GOOGLE)
 def w90_keywords_are_known(view: View) -> Found:
     """The API's own schema format has few keywords; `parametersJsonSchema` accepts the others."""
     for path, node in _nodes(view):
@@ -75,6 +91,7 @@ def w90_keywords_are_known(view: View) -> Found:
             yield path, "unsupported JSON Schema keyword; use parametersJsonSchema"
 
 
+@rule("error", "ER", GOOGLE)
 def w91_types_are_single(view: View) -> Found:
     """A type is a single name; null is expressed by `nullable`."""
     for path, node in _nodes(view):
@@ -82,6 +99,7 @@ def w91_types_are_single(view: View) -> Found:
             yield path, "must be a single type; use nullable for null"
 
 
+@rule("warning", "E")
 def w92_any_of_stands_alone(view: View) -> Found:
     """No other keywords are beside `anyOf`; only some models require it."""
     for path, node in _nodes(view):
@@ -89,6 +107,7 @@ def w92_any_of_stands_alone(view: View) -> Found:
             yield path, "some models don't support other keywords beside anyOf"
 
 
+@rule("warning", "R")
 def w93_references_stand_alone(view: View) -> Found:
     """Only a description and a default are beside a reference."""
     for path, node in _nodes(view):
@@ -97,6 +116,7 @@ def w93_references_stand_alone(view: View) -> Found:
             yield path, "only description and default are supported beside a reference"
 
 
+@rule("error", "S")
 def w93_there_is_one_schema(view: View) -> Found:
     """Parameters are given in only one format."""
     for path, declaration in view.declarations:
@@ -107,6 +127,7 @@ def w93_there_is_one_schema(view: View) -> Found:
             yield path, "parameters and parametersJsonSchema can't be combined"
 
 
+@rule("error", "SE", GOOGLE)
 def w94_enums_hold_strings(view: View) -> Found:
     """The values of an enum are non-empty strings."""
     for path, node in _nodes(view):
@@ -116,6 +137,7 @@ def w94_enums_hold_strings(view: View) -> Found:
             yield path, "enum values must be non-empty strings"
 
 
+@rule("error", "SE", GOOGLE)
 def w94_arrays_have_items(view: View) -> Found:
     """An array has `items`."""
     for path, node in _nodes(view):
@@ -123,6 +145,7 @@ def w94_arrays_have_items(view: View) -> Found:
             yield path, "an array must have items"
 
 
+@rule("error", "ER", GOOGLE, "schemas.refuses_json_with_tools")
 def w97_json_or_tools(view: View) -> Found:
     """Some models don't support JSON output together with tools."""
     mime = value_of(view.config, "responseMimeType")
@@ -132,6 +155,7 @@ def w97_json_or_tools(view: View) -> Found:
         yield path, "this model does not support tools together with JSON output"
 
 
+@rule("error", "ER", GOOGLE, "tools.refuses_mixed")
 def w97_functions_or_server_tools(view: View) -> Found:
     """Some models don't support built-in tools together with functions."""
     if view.target.tools.refuses_mixed and view.declarations:
@@ -139,6 +163,7 @@ def w97_functions_or_server_tools(view: View) -> Found:
             yield path, "this model does not support built-in tools together with functions"
 
 
+@rule("error", "S")
 def w99_modes_are_known(view: View) -> Found:
     """The mode of function calling is known."""
     mode = view.calling.get("mode")
@@ -146,6 +171,7 @@ def w99_modes_are_known(view: View) -> Found:
         yield f"{view.calling_path}.mode", "must be AUTO, ANY, NONE or VALIDATED"
 
 
+@rule("warning", "S")
 def w99_names_go_with_their_modes(view: View) -> Found:
     """Allowed functions are only listed in modes that support them, and are declared."""
     key = spelled(view.calling, "allowedFunctionNames")
@@ -159,6 +185,7 @@ def w99_names_go_with_their_modes(view: View) -> Found:
         yield f"{view.calling_path}.{key}", "contains a function that is not declared"
 
 
+@rule("warning", "T")
 def w99_choices_need_functions(view: View) -> Found:
     """Function calling is only configured with functions; Vertex and newer models don't mind."""
     if view.calling and not view.declarations:
@@ -192,6 +219,7 @@ def _nodes(view: View) -> Iterator[tuple[str, Object]]:
 # --- rules for function calls and responses
 
 
+@rule("error", "S")
 def w80_arguments_are_an_object(view: View) -> Found:
     """The arguments of a call are an object, or missing."""
     for path, call in view.calls():
@@ -200,6 +228,7 @@ def w80_arguments_are_an_object(view: View) -> Found:
             yield f"{path}.args", "must be an object"
 
 
+@rule("error", "SR")
 def w81_calls_and_responses_have_names(view: View) -> Found:
     """Calls and responses have names; ids are optional."""
     for path, named in (*view.calls(), *view.responses()):
@@ -207,6 +236,7 @@ def w81_calls_and_responses_have_names(view: View) -> Found:
             yield f"{path}.name", "the function name is required"
 
 
+@rule("warning", "S")
 def w81_ids_are_echoed(view: View) -> Found:
     """The id of a response is that of a call in the previous turn."""
     called: set[str] = set()
@@ -222,6 +252,7 @@ def w81_ids_are_echoed(view: View) -> Found:
                 )
 
 
+@rule("error", "S")
 def w82_responses_are_objects(view: View) -> Found:
     """The response of a function is an object."""
     for path, response in view.responses():
@@ -229,6 +260,7 @@ def w82_responses_are_objects(view: View) -> Found:
             yield f"{path}.response", "must be an object"
 
 
+@rule("error", "E", GOOGLE)
 def w95_responses_hold_no_references(view: View) -> Found:
     """A response has no keys that look like references, except to its own media."""
     for path, response in view.responses():
@@ -236,6 +268,7 @@ def w95_responses_hold_no_references(view: View) -> Found:
             yield f"{path}.response", "$ref and $defs would be interpreted as references"
 
 
+@rule("warning", "R")
 def w96_responses_hold_no_media(view: View) -> Found:
     """Older models don't support media in responses."""
     if view.target.media.in_results is False:

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import cached_property, lru_cache
 
-from dragoman.wire.gemini.dialect import snake_names
+from dragoman.wire.gemini.dialect import SIGNATURE, snake_names
+from dragoman.wire.gemini.tables import PARTS
 from dragoman.wire.target import Target
 from dragoman.wire.violations import Object, Placed
 
-DATA = (
-    "text", "inlineData", "fileData", "functionCall", "functionResponse", "executableCode",
-    "codeExecutionResult", "toolCall", "toolResponse",
-)  # fmt: skip
+DATA = tuple(dict.fromkeys(shape.key for shape in PARTS.shapes if shape.key != SIGNATURE))
 """The data fields, of which a part has exactly one (W76)."""
 
 

@@ -13,7 +13,7 @@ from dragoman.wire.gemini.tools import OPENAPI, decode_schema, encode_schema, is
 from dragoman.wire.json_values import is_list, is_object
 from dragoman.wire.losses import NEAREST_EFFORT
 from dragoman.wire.overlay import Overlay, note_of, with_note
-from dragoman.wire.rows import FLAG, NUMBER, OBJECT, TEXT, TEXTS, Row, Value
+from dragoman.wire.rows import FLAG, NUMBER, OBJECT, TEXT, TEXTS, WHOLE, Row, Value
 from dragoman.wire.settings_rows import Settings
 from dragoman.wire.shared_settings import tiers
 
@@ -27,10 +27,10 @@ _SWITCHES = {_DYNAMIC: True, 0: False}
 def _whole(value: float) -> int | None:
     """An integer, which may be written as 40.0."""
     whole = int(value)
-    return whole if whole == value and -(1 << 63) <= whole < 1 << 63 else None
+    return whole if -(1 << 63) <= whole < 1 << 63 else None
 
 
-_COUNT = Value("type(v) is int or type(v) is float and v - v == 0", _whole, about="an integer")
+_COUNT = Value("type(v) is int or type(v) is float and v.is_integer()", _whole, about=WHOLE.about)
 
 
 def _read_thinking(wire: dict[str, Any]) -> dict[str, Any]:
@@ -105,13 +105,13 @@ def _write_choice(choice: ToolChoice, writing: Writing) -> dict[str, Any]:
 
 _G, _CALLING = "generationConfig.", "toolConfig.functionCallingConfig"
 _VOICE = f"{_G}speechConfig.voiceConfig.prebuiltVoiceConfig."
-_LABELS = OBJECT._replace(test=f"{OBJECT.test} and len(v) > 0")
+_LABELS = OBJECT._replace(read=lambda labels: labels or None)
 _TIER = Value(
     TEXT.test, *tiers(standard="standard", flex="flex", priority="priority"), about="a tier"
 )
 _MODALITIES = Value(
-    f"{TEXTS.test} and len(v) > 0",
-    lambda names: tuple([name.lower() for name in names]),
+    TEXTS.test,
+    lambda names: tuple([name.lower() for name in names]) or None,
     lambda names: [name.upper() for name in names],
     "a list of modalities",
 )

@@ -16,7 +16,7 @@ from dragoman.model import events
 from dragoman.model.content import AnyPart
 from dragoman.model.derived_ids import UNKNOWN_RESPONSE, response_identity
 from dragoman.model.events import PartDelta
-from dragoman.model.frozen import EMPTY, FrozenDict
+from dragoman.model.frozen import EMPTY
 from dragoman.model.jsontext import loads
 from dragoman.model.media import Audio
 from dragoman.model.parts import Origin, Text, Thinking
@@ -24,7 +24,6 @@ from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall
 from dragoman.wire.call_ids import CallIds
 from dragoman.wire.gemini.dialect import NAME
-from dragoman.wire.gemini.request import decode_content
 from dragoman.wire.gemini.response import (
     decode_blocked,
     decode_candidate,
@@ -431,11 +430,11 @@ class CandidateDecoder:
 
     def _decoded_finish(self) -> events.ChoiceFinish | None:
         """The finish event decoded like a whole response; also emits the citations of texts."""
-        content = (_ASSISTANT, tuple(self._parts), self._content_extras())
         wire = self._metadata.fields
         if self._content is not None:
             wire = {**wire, "content": self._content}
-        choice = decode_candidate(wire, self._number, content, None)
+        identity = self.reading.calls.identity
+        choice = decode_candidate(wire, self._number, identity, None, tuple(self._parts))
         message = choice.message
         for index, part in enumerate(message.parts):
             if isinstance(part, Text) and part.citations:
@@ -446,11 +445,6 @@ class CandidateDecoder:
         return events.ChoiceFinish(
             finish, word, self._number, choice.logprobs, choice.extras, message.extras
         )
-
-    def _content_extras(self) -> FrozenDict:
-        if self._content is None or self._content == _MODEL:
-            return EMPTY
-        return decode_content(self._content, _ASSISTANT, self.reading)[2]
 
 
 def _listed(parts: Any) -> list[Any]:

@@ -19,11 +19,10 @@ from dragoman.wire.gemini.dialect import NAME, Writing
 from dragoman.wire.gemini.response import (
     BLOCKED,
     WITHOUT_CONTENT,
-    encode_candidate_fields,
+    encode_candidate,
     encode_head,
     encode_usage,
     is_own,
-    lose_logprobs,
 )
 from dragoman.wire.gemini.response_errors import encode_stream_error
 from dragoman.wire.gemini.stream_chunks import ChunkWriter, Form, escape_separators
@@ -31,7 +30,7 @@ from dragoman.wire.gemini.tables import encode_part
 from dragoman.wire.lane.flows import MARK, NO_BYTES, Flow, Writer, around_mark
 from dragoman.wire.losses import Loss
 from dragoman.wire.overlay import note_of, with_overlay
-from dragoman.wire.stream_encoding import HELD_BACK, EventEncoder, SentPart, is_carrier
+from dragoman.wire.stream_encoding import HELD_BACK, TEXTS, EventEncoder, SentPart, is_carrier
 
 _CHUNK = b'{"candidates":[{"content":{"parts":%b,"role":"model"}%b}]%b'
 
@@ -221,26 +220,25 @@ class CandidateWriter:
         before = self._settled_calls() + self._held_calls()
         if not is_carrier(index):
             self._last = number
-        if isinstance(part, (Text, Thinking, Refusal)):
-            return before + self._start_text(index, number, part)
-        if isinstance(part, Audio) and not self._writing.is_foreign(part):
+        if isinstance(part, TEXTS) or (
+            isinstance(part, Audio) and not self._writing.is_foreign(part)
+        ):
             self._streamed[index] = streamed = _Streamed(number, part)
-            written = self._encoded(part, number)
-            return before + self._placed(written, streamed)
+            return before + self._begun(streamed)
         self._has_calls = self._has_calls or isinstance(part, ToolCall)
         whole = MessageAccumulator()
         whole.add(events.PartStart(0, part))
         self._waiting[index] = (number, whole)
         return before
 
-    def _start_text(self, index: int, number: int, part: Text | Thinking | Refusal) -> Parts:
-        self._streamed[index] = streamed = _Streamed(number, part)
-        is_ours = not self._writing.is_foreign(part)
-        has_content = bool(part.text) or (is_ours and bool(part.signature or part.extras))
+    def _begun(self, streamed: _Streamed) -> Parts:
+        part, is_ours = streamed.part, not self._writing.is_foreign(streamed.part)
+        has_content = isinstance(part, Audio) or bool(part.text)
+        has_content = has_content or (is_ours and bool(part.signature or part.extras))
         is_sealed = isinstance(part, Thinking) and part.data is not None
         if not has_content and not is_sealed and not isinstance(part, Refusal):
             return []
-        written = self._encoded(part, number)  # also reports losses
+        written = self._encoded(part, streamed.number)  # also reports losses
         return self._placed(written, streamed) if has_content else []
 
     def _encoded(self, part: AnyPart, number: int) -> Parts:
@@ -316,33 +314,23 @@ class CandidateWriter:
         return [each for number, part in held for each in self._placed(self._encoded(part, number))]
 
     def _more(self, streamed: _Streamed, event: PartDelta) -> Parts:
-        part, text = streamed.part, event.text or ""
-        streamed.pieces.append(text)
-        streamed.cite(event.citations)
-        if event.signature or event.data or not streamed.is_plain:
-            return self._piece(streamed, event)
-        if not text or isinstance(part, Audio):
-            return []
-        piece = {"text": text, "thought": True} if isinstance(part, Thinking) else {"text": text}
-        return [piece] if self._latest is streamed else self._placed([piece], streamed)
-
-    def _piece(self, streamed: _Streamed, event: PartDelta) -> Parts:
-        """Encode more of a part that has other fields or is not text."""
+        """Encode more of a part as a part of its own."""
         part = streamed.part
+        streamed.pieces.append(event.text or "")
+        streamed.cite(event.citations)
         changes: dict[str, Any] = {"signature": event.signature}
-        if not isinstance(part, Audio):
-            changes["text"] = event.text or ""
         if isinstance(part, (Thinking, Audio)):
             changes["data"] = event.data
+        if not isinstance(part, Audio):
+            changes["text"] = event.text or ""
         if not any(changes.values()):
             return []
         if isinstance(part, Audio):  # deltas are inline data, whatever the start was
             changes |= {"data": event.data or "", "url": None, "file_id": None}
-        streamed.is_sealed = streamed.is_sealed or bool(event.signature)
-        if isinstance(part, Text):
+        elif isinstance(part, Text):
             changes["citations"] = ()
-        piece = part.replace_unchecked(**changes)
-        written = self._encoded(piece, streamed.number)
+        streamed.is_sealed = streamed.is_sealed or bool(event.signature)
+        written = self._encoded(part.replace_unchecked(**changes), streamed.number)
         has_content = bool(event.text or event.data) or not self._writing.is_foreign(part)
         return self._placed(written, streamed) if has_content else []
 
@@ -448,8 +436,7 @@ class CandidateWriter:
             event = event.replace(finish=cut_finish(event.finish))
         is_ours = is_own(self._writing.origin)
         parts = self._cited()
-        lose_logprobs(event, self._number, self._writing, is_ours=is_ours)
-        body = encode_candidate_fields(self._number, event, parts, is_ours=is_ours)
+        body = encode_candidate(self._number, event, parts, self._writing, is_ours=is_ours)
         if self._count or not note_of(event.extras, NAME, WITHOUT_CONTENT):
             # Clients expect parts in every chunk; the API also sends an empty text here.
             content = {"parts": [{"text": ""}], "role": "model"}

@@ -29,7 +29,7 @@ from dragoman.wire.call_ids import CallIds
 from dragoman.wire.cut_calls import is_left_out
 from dragoman.wire.envelope import is_sealed
 from dragoman.wire.gemini.dialect import NAME, ORIGIN, SIGNATURE, STAND_INS, Writing
-from dragoman.wire.gemini.tools_provider_calls import is_from_metadata
+from dragoman.wire.gemini.tools_provider import is_from_metadata
 from dragoman.wire.json_values import is_object
 from dragoman.wire.overlay import Overlay, merged, with_overlay, with_word, words_of
 from dragoman.wire.reading import Reading
@@ -124,7 +124,11 @@ _LONE = _part(Text, _SIGNED._replace(is_required=True), key=SIGNATURE, reads=_re
 # --- media, inline as base64 (`inlineData`) or by URI (`fileData`)
 
 _MEDIA: dict[str, type[Media]] = {"image": Image, "audio": Audio, "video": Video}
-_FALLBACK_MIMES = {Image: "image/png", Audio: "audio/wav", Video: "video/mp4"}
+_FALLBACK_MIMES: dict[type[Media], str] = {
+    Image: "image/png",
+    Audio: "audio/wav",
+    Video: "video/mp4",
+}
 _LEVELS = {f"MEDIA_RESOLUTION_{word.upper()}": word
            for word in ("low", "medium", "high", "ultra_high")}  # fmt: skip
 _LEVEL_OF = {detail: level for level, detail in _LEVELS.items()}
@@ -164,7 +168,8 @@ def _write_data(part: Media) -> str | None:
 
 
 def _write_mime(part: Media) -> str:
-    return part.mime or _FALLBACK_MIMES.get(type(part), "application/octet-stream")
+    fallback = _FALLBACK_MIMES.get(type(part), "application/octet-stream")
+    return fallback if part.mime is None else part.mime
 
 
 def _write_uri(part: Media) -> str:
@@ -259,8 +264,8 @@ _WIRE_ID = TEXT._replace(write=wire_id, exact=True)
 _CALL = _part(
     ToolCall,
     _needed("functionCall.name", "name"),
-    Row("functionCall.args", "", _ARGUMENTS, reports=True),
     Row("functionCall.id", "wire_id", _WIRE_ID, reports=True, takes_owner=True),
+    Row("functionCall.args", "", _ARGUMENTS, reports=True),
     _SIGNED,
     key="functionCall", make=_made_call, allows=_may_call, given={"r": "r"},
     fields=("id", "raw", "input", "kind"),
@@ -425,8 +430,8 @@ _RESULT = _part(
     ToolResult,
     _owned("functionResponse.name", "tool_name", _NAME, reports=True),
     _owned("functionResponse.response", "", _RESPONSE),
-    Row("functionResponse.parts", "", _SHOWN, deep=True),
     Row("functionResponse.id", "call_id", _CALL_ID, reports=True, takes_owner=True),
+    Row("functionResponse.parts", "", _SHOWN, deep=True),
     _SIGNED,
     key="functionResponse", reads=_read_result, make=_made_result,
     fields=("content", "data", "is_error", "kind"),
@@ -551,7 +556,7 @@ def encode_part(part: AnyPart, writing: Writing) -> list[Any]:
     if body is UNSET:
         return []
     # A part that was only a signature would be an empty text without it.
-    return [{"text": ""} if body == {} else body]
+    return [{"text": ""} if body == {} and type(part) is Text else body]
 
 
 def encode_parts(parts: tuple[AnyPart, ...], message: int, writing: Writing) -> list[Any]:

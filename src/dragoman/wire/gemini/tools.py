@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal
 
+from msgspec.structs import replace
+
 from dragoman.model.frozen import EMPTY, FrozenDict, freeze_mapping
 from dragoman.model.requests import AnyTool, Output
 from dragoman.model.tools import ServerTool, ToolDefinition, make_definition
 from dragoman.wire.call_ids import CallIds
 from dragoman.wire.gemini.dialect import NAME, ORIGIN, Writing, camel_case
-from dragoman.wire.gemini.tools_schemas import GEMINI_JSON_SCHEMA, GEMINI_OUTPUT, GEMINI_PARAMETERS
 from dragoman.wire.json_values import is_list, is_object
 from dragoman.wire.overlay import Overlay, note_of, with_note
 from dragoman.wire.reading import Reading
 from dragoman.wire.rows import OBJECT, SILENT, Row, Shape, Value
 from dragoman.wire.schemas import Profiles
+from dragoman.wire.schemas.profiles import BOUNDS, CORE, REFERENCES, Profile
 from dragoman.wire.target import Target
 from dragoman.wire.tolerance import is_odd_tool, odd_tool, payload_of
 
@@ -23,6 +25,50 @@ from dragoman.wire.tolerance import is_odd_tool, odd_tool, payload_of
 #
 # Our model holds JSON Schema. OpenAPI differs in the case of types (`STRING`) and in `nullable`
 # (W91). A schema that does not survive the round trip is kept verbatim.
+
+GEMINI_PARAMETERS = Profile(
+    name="gemini-parameters",
+    keywords=CORE
+    | BOUNDS
+    | {"nullable", "maxItems", "minLength", "maxLength", "pattern", "format", "default", "example"}
+    | {"minProperties", "maxProperties", "propertyOrdering", "property_ordering"},
+    # "only 'enum' and 'date-time' are supported for STRING type"
+    formats=frozenset({"enum", "date-time", "float", "double", "int32", "int64"}),
+    literals=frozenset({"string"}),
+    any_types=("string", "number", "boolean", "object"),
+    refused_at_root=frozenset({"anyOf", "enum", "const"}),
+    cycles="cut",
+    union_siblings=frozenset(),  # W92
+    needs_type=True,
+    needs_items=True,
+    has_single_types=True,
+    defines_required=True,
+    refuses_empty_literal=True,
+)
+"""The OpenAPI subset (`parameters`, `responseSchema`): W90 to W94. Types are in lower case."""
+
+GEMINI_JSON_SCHEMA = Profile(
+    name="gemini-json-schema",
+    keywords=CORE
+    | REFERENCES
+    | BOUNDS
+    | {"$id", "$anchor", "$schema", "format", "prefixItems", "maxItems"}
+    | {"additionalProperties", "propertyOrdering", "default"},
+    literals=frozenset({"string", "number", "integer"}),
+    refused_at_root=frozenset({"anyOf", "oneOf", "enum", "const"}),
+    cycles="optional",
+    reference_siblings=frozenset({"$id", "$anchor", "$defs", "$schema"}),
+)
+"""`parametersJsonSchema` and `responseJsonSchema`: other keywords are ignored, and
+`oneOf` is treated as `anyOf`."""
+
+GEMINI_OUTPUT = replace(
+    GEMINI_JSON_SCHEMA,
+    name="gemini-output",
+    has_object_root=False,
+    refused_at_root=frozenset(),
+)
+"""`responseJsonSchema`, which may be of any type."""
 
 Form = Literal["upper", "lower", "number", "verbatim"]
 """The form of an OpenAPI schema: types in upper or lower case, as enum numbers, or verbatim."""
@@ -131,14 +177,18 @@ _LAYOUT = "tools"
 declarations field and their `count`, its `servers` and the `rest`."""
 
 
-def decode_tools(wire: Any, kept: Overlay) -> tuple[AnyTool, ...]:
-    """Decode the tools of a request; within an object, declarations precede built-in tools."""
+def take_tools(body: dict[str, Any], kept: Overlay) -> tuple[AnyTool, ...]:
+    """Decode the tools of a request, and take them out of the body.
+
+    Within an object, declarations precede built-in tools.
+    """
+    wire = body.get("tools")
     if is_object(wire):
         kept.single("tools")
         wire = [wire]
     if not is_list(wire) or not wire:
-        kept.fields["tools"] = wire
         return ()
+    del body["tools"]
     tools: list[AnyTool] = []
     layout = [_decode_tool(item, tools) for item in wire]
     if layout != [_entry_of(group) for group in _groups(tools)]:

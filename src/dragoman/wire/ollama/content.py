@@ -7,7 +7,6 @@ from itertools import count
 from typing import Any
 
 from dragoman.model.content import AnyPart
-from dragoman.model.frozen import EMPTY, FrozenDict
 from dragoman.model.media import Audio, Image, Media, sniff_base64, split_data_url
 from dragoman.model.messages import Message, make_message
 from dragoman.model.parts import Opaque, Refusal, ServerToolCall, ServerToolResult, Text, Thinking
@@ -120,7 +119,7 @@ def decode_assistant(wire: dict[str, Any], reading: OllamaReading) -> Message:
     if is_list(calls) and calls:
         known.add("tool_calls")
         parts += [decode_call(call, reading) for call in calls]
-    return make_message(_ASSISTANT, tuple(parts), extras=extras_of(wire, known, written))
+    return make_message(_ASSISTANT, tuple(parts), extras=overlay_of(wire, known, NAME, written))
 
 
 def note_written(
@@ -131,16 +130,6 @@ def note_written(
         known.add(key)
     else:
         written[key] = ours
-
-
-def extras_of(wire: dict[str, Any], known: set[str], written: dict[str, Any]) -> FrozenDict:
-    """The extras of a message: what our encoder would not reproduce. Usually empty.
-
-    `known` holds the decoded fields. `overlay_of` would give the same result; this shortcut
-    makes decoding a conversation of 200 messages 7 % faster.
-    """
-    is_known = not written and len(known) == len(wire)
-    return EMPTY if is_known else overlay_of(wire, known, NAME, written)
 
 
 def decode_text(wire: dict[str, Any], known: set[str], written: dict[str, Any]) -> str:
@@ -287,7 +276,7 @@ def decode_result(wire: dict[str, Any], reading: OllamaReading) -> Message:
         written["tool_call_id"] = ours
     images = decode_media(wire, known)
     parts: tuple[ResultPart, ...] = (Text(text), *images) if text else tuple(images)
-    extras = extras_of(wire, known, written)
+    extras = overlay_of(wire, known, NAME, written)
     return make_message(
         _TOOL, (make_result(call_id, parts if images else text, tool_name=name, extras=extras),)
     )

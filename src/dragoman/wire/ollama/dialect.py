@@ -20,8 +20,9 @@ from dragoman.wire.flags import (
     ToolFlags,
     TurnFlags,
 )
-from dragoman.wire.ollama.settings_shared import HOST_SETTINGS
 from dragoman.wire.reading import Reading
+from dragoman.wire.settings_table import number
+from dragoman.wire.shared_settings import SharedSetting, SharedSettings
 from dragoman.wire.target import Target
 from dragoman.wire.writing import Writing
 
@@ -60,7 +61,11 @@ DESCRIPTION = Description(
     about="Ollama's own API: `/api/chat`. Its `/v1` speaks OpenAI Chat",
     messages_field="messages",
     writes_settings=True,
-    host_settings=HOST_SETTINGS,
+    host_settings=SharedSettings(
+        SharedSetting("options.min_p", "min_p", number),
+        SharedSetting("options.repeat_penalty", "repetition_penalty", number),
+        SharedSetting("options.typical_p", "typical_p", number),
+    ),
     answer_field="message",
     order=10,
     paths=("/api/chat",),
@@ -68,6 +73,7 @@ DESCRIPTION = Description(
     certain_fields=frozenset({"options", "keep_alive", "format", "think", "done", "done_reason",
                               "eval_count"}),
     possible_response_fields=frozenset({"message", "done"}),
+    timings=frozenset({"total_duration", "load_duration", "prompt_eval_duration", "eval_duration"}),
     messages=MessageForm(
         roles=frozenset({"system", "user", "assistant", "tool"}),
         fields=frozenset({"role", "content", "thinking", "images", "tool_calls", "tool_name",

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec.json import Decoder
 
-from dragoman.wire.plain.writing import Written
+from dragoman.model.requests import Request
+from dragoman.model.roles import Role
+from dragoman.wire.ollama.request import PATH
+from dragoman.wire.ollama.tools import PROFILES
+from dragoman.wire.plain.whole import Made, Whole
+from dragoman.wire.plain.writing import NotPlain, Written
+from dragoman.wire.target import Target
 
 
 class Function(Struct, forbid_unknown_fields=True, gc=False):
@@ -21,6 +28,12 @@ class Call(Struct, forbid_unknown_fields=True, gc=False):
 
     id: str
     function: Function
+
+
+class System(Struct, tag_field="role", tag="system", forbid_unknown_fields=True, gc=False):
+    """Instructions."""
+
+    content: str
 
 
 class User(Struct, tag_field="role", tag="user", forbid_unknown_fields=True, gc=False):
@@ -52,3 +65,36 @@ WRITTEN = Written(
     called="Answer('' if s is U else s, b)",
     result="Result(t, x, i)",
 )
+
+
+# --- whole requests
+
+
+def _body(request: Request, made: Made, _target: Target) -> tuple[dict[str, Any], str]:
+    items = made.items
+    if made.instructions is not None:
+        if made.role is not Role.SYSTEM:
+            raise NotPlain
+        items = [System(made.instructions), *items]
+    stream = bool(request.stream)  # the server's default is another
+    wire: dict[str, Any] = {"model": request.model, "stream": stream, "messages": items}
+    if (limit := request.sampling.max_tokens) is not None:
+        wire["options"] = {"num_predict": limit}
+    if made.tools:
+        wire["tools"] = made.tools
+    return wire, PATH
+
+
+_decode = Decoder().decode
+
+
+def _tool(name: str, description: str | None, schema: Any) -> dict[str, Any]:
+    if type(schema) is Raw:
+        schema = _decode(schema)
+    if "description" in schema:
+        raise NotPlain  # it moves to the tool's
+    about = {} if description is None else {"description": description}
+    return {"type": "function", "function": {"name": name, **about, "parameters": schema}}
+
+
+WHOLE = Whole(_body, _tool, lambda _: PROFILES.loose)

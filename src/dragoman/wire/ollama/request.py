@@ -23,7 +23,6 @@ from dragoman.wire.ollama.content import (
     encode_assistant,
     encode_result,
     encode_texts_and_images,
-    extras_of,
     note_written,
 )
 from dragoman.wire.ollama.dialect import NAME, ORIGIN, TARGET, OllamaReading, OllamaWriting
@@ -50,7 +49,6 @@ _ROLES = {
 }
 FORM = Form(NAME, {word: word for word in _ROLES}, kinds=(str, type(None)))
 """The shape of messages in this dialect."""
-_PLAIN = {"user": _USER, "system": Role.SYSTEM, "assistant": _ASSISTANT}
 _WRITTEN = {
     _USER: "user",
     Role.SYSTEM: "system",
@@ -68,14 +66,6 @@ def decode_messages(wire: list[Any]) -> tuple[Message, ...]:
 def _decode_all(wire: list[Any], reading: OllamaReading) -> tuple[Message, ...]:
     messages: list[Message] = []
     for index, item in enumerate(wire):
-        # Shortcut for a role and a text, which is what most messages are.
-        if type(item) is dict and len(item) == 2 and type(item.get("content")) is str:  # noqa: PLR2004
-            role = _PLAIN.get(word) if type(word := item.get("role")) is str else None
-            if role is _ASSISTANT:
-                reading.calls.begin_step()
-            if role is not None and (item["content"] or role is not _ASSISTANT):
-                messages.append(make_message(role, (Text(item["content"]),)))
-                continue
         reading.calls.at(index)
         messages.append(_decode_message(item, reading))
     return tuple(messages)
@@ -109,7 +99,7 @@ def _decode_user_or_system(wire: dict[str, Any], role: Role) -> Message:
     images = decode_media(wire, known)
     has_text = text or ("content" in known and not images)
     parts = (Text(text), *images) if has_text else tuple(images)
-    return make_message(role, parts, extras=extras_of(wire, known, written))
+    return make_message(role, parts, extras=overlay_of(wire, known, NAME, written))
 
 
 def encode_messages(request: Request, writing: OllamaWriting) -> list[dict[str, Any]]:
@@ -122,27 +112,12 @@ def encode_messages(request: Request, writing: OllamaWriting) -> list[dict[str, 
         writing.place = place
     for index, message in enumerate(request.messages):
         writing.message = index
-        if (plain := _encode_plain(message)) is not None:
-            written.append(plain)
-        elif message.role is _ASSISTANT:
+        if message.role is _ASSISTANT:
             answer = encode_assistant(message, writing)
             written += [] if answer is None else [answer]
         else:
             written += _encode_others(message, writing)
     return written
-
-
-def _encode_plain(message: Message) -> dict[str, Any] | None:
-    """Encode a message that is only a text, as most are; None if there is more to it.
-
-    Without this shortcut, encoding a plain conversation takes a third longer.
-    """
-    only = message.parts[0] if len(message.parts) == 1 else None
-    if type(only) is not Text or message.extras is not EMPTY or message.name is not None:
-        return None
-    if only.cache is not None or only.signature is not None or only.citations:
-        return None
-    return {"role": _WRITTEN[message.role], "content": only.text}
 
 
 def _encode_others(message: Message, writing: OllamaWriting) -> list[dict[str, Any]]:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any
 
 from msgspec import UNSET, UnsetType
 
 from dragoman.model.content import AnyPart
-from dragoman.model.frozen import EMPTY, FrozenDict, freeze_mapping
+from dragoman.model.frozen import EMPTY
 from dragoman.model.parts import Opaque
 from dragoman.model.requests import AnyTool, Request
 from dragoman.model.tools import (
@@ -25,7 +24,8 @@ from dragoman.wire.fitting.tools import NOT_AN_OBJECT, is_forced
 from dragoman.wire.json_values import is_list, is_object
 from dragoman.wire.known_tools import KnownTools
 from dragoman.wire.ollama.dialect import NAME, ORIGIN, OllamaReading, OllamaWriting, is_own
-from dragoman.wire.overlay import Overlay, overlay_of, with_overlay
+from dragoman.wire.overlay import overlay_of, with_overlay
+from dragoman.wire.rows import OBJECT, TEXT, Row, Shape, Value
 from dragoman.wire.schemas import Profile, Profiles
 from dragoman.wire.settings_rows import lose_tool_settings
 from dragoman.wire.text_tools import TEXT_ARGUMENT
@@ -35,104 +35,70 @@ from dragoman.wire.writing import Writing
 # --- tool calls
 
 
+def _read_function(function: dict[str, Any], _: OllamaReading) -> dict[str, Any] | None:
+    """Arguments as text are refused by the server, but sent by many clients (W102)."""
+    name, arguments = function.get("name"), function.get("arguments")
+    is_known = type(name) is str and isinstance(arguments, dict | str | None)
+    return {"name": name, "arguments": arguments} if is_known else None
+
+
+def _write_function(call: ToolCall, _: OllamaWriting) -> dict[str, Any]:
+    return {"name": call.name, "arguments": arguments_of(call)}
+
+
+def _made_call(r: OllamaReading, name: str, arguments: Any, wire_id: str | None = None) -> ToolCall:
+    call_id, own_id = r.calls.add_named_call(name, wire_id, arguments)
+    r.names[call_id] = name
+    origin = None if own_id is UNSET else r.origin  # whose id it is must be known
+    if isinstance(arguments, str):
+        return make_call(call_id, name, arguments, wire_id=own_id, origin=origin)
+    return make_call(call_id, name, None, arguments or EMPTY, wire_id=own_id, origin=origin)
+
+
+def _write_id(call: ToolCall, writing: OllamaWriting) -> str | None:
+    """The id of a call; older servers assign none: their calls are sent back without (W103)."""
+    wire_id = call.wire_id
+    return call.id if isinstance(wire_id, UnsetType) or not writing.is_own(call) else wire_id
+
+
+CALL = Shape(
+    NAME, None, ToolCall,
+    Row("id", "wire_id", TEXT._replace(write=_write_id, exact=True), takes_owner=True,
+        reports=True),
+    Row("function", "", Value(OBJECT.test, _read_function, _write_function), is_required=True,
+        deep=True),
+    make=_made_call, given={"r": "r"},
+)  # fmt: skip
+
+
 def decode_call(wire: Any, reading: OllamaReading) -> AnyPart:
     """Decode one of `tool_calls`; a malformed one becomes an opaque part."""
-    function = wire.get("function") if is_object(wire) else None
-    if not is_object(function) or type(name := function.get("name")) is not str:
+    if not is_object(wire):
         return Opaque(NAME, wire, origin=reading.origin)
-    arguments, wire_id = function.get("arguments"), wire.get("id")
-    if not (arguments is None or isinstance(arguments, (dict, str))):
-        return Opaque(NAME, wire, origin=reading.origin)
-    has_id = type(wire_id) is str
-    call_id, own_id = reading.calls.add_named_call(name, wire_id if has_id else None, arguments)
-    reading.names[call_id] = name
-    origin = None if own_id is UNSET else reading.origin  # whose id it is must be known
-    extras = _call_extras(wire, function, has_id=has_id)
-    if isinstance(arguments, str):  # refused by the server, but sent by many clients (W102)
-        call = make_call(call_id, name, arguments, wire_id=own_id, origin=origin)
-        return call.replace_unchecked(
-            extras=_with_original_arguments(arguments, arguments_of(call), extras)
-        )
-    if arguments is None and "arguments" in function:
-        extras = _with_original_arguments(None, EMPTY, extras)
-    given = EMPTY if arguments is None else arguments
-    return make_call(call_id, name, None, given, wire_id=own_id, origin=origin, extras=extras)
+    return CALL.read(wire, reading)
 
 
 def arguments_of(call: ToolCall) -> Mapping[str, Any]:
     """The arguments as an object; text that is not a JSON object is wrapped in one."""
-    return _object_for(call, call.object_arguments())
-
-
-def _object_for(call: ToolCall, arguments: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    arguments = call.object_arguments()
     return {TEXT_ARGUMENT: call.raw_arguments} if arguments is None else arguments
-
-
-def _with_original_arguments(
-    theirs: Any, ours: Mapping[str, Any], extras: Mapping[str, Any]
-) -> FrozenDict:
-    """The extras plus the original form of the arguments."""
-    wire, written = ({"function": {"arguments": given}} for given in (theirs, ours))
-    return freeze_mapping({**extras, **overlay_of(wire, (), NAME, written)})
-
-
-def _call_extras(
-    wire: dict[str, Any], function: dict[str, Any], *, has_id: bool
-) -> Mapping[str, Any]:
-    if len(function) == 2 and len(wire) == 1 + has_id and "arguments" in function:  # noqa: PLR2004 - with the name
-        return EMPTY
-    index = function.get("index")
-    is_plain = len(function) == 3 and len(wire) == 2 and "arguments" in function  # noqa: PLR2004
-    if is_plain and has_id and type(index) is int:  # as the server sends it
-        return _index_extras(index)
-    known = {"id", "function"} if has_id else {"function"}
-    inner = {key: value for key, value in function.items() if key not in ("name", "arguments")}
-    outer = {key: value for key, value in wire.items() if key not in known}
-    if inner:
-        outer["function"] = inner
-    kept = Overlay(NAME, outer)
-    if "arguments" not in function:
-        kept.absent(("function", "arguments"), {})
-    return kept.extras()
-
-
-@lru_cache(maxsize=64)
-def _index_extras(index: int) -> Mapping[str, Any]:
-    """The extras of a call with an index in its turn. Cached: nearly all indexes are small."""
-    return freeze_mapping({NAME: {"function": {"index": index}}}, "the wire")
 
 
 def encode_call(call: ToolCall, writing: OllamaWriting, number: int) -> dict[str, Any] | None:
     """Encode a call; None with a loss if it was truncated, or a client would run it (I7)."""
     writing.lose_unsupported(call)
-    wire_id = _encode_id(call, writing)
-    arguments = call.object_arguments()
-    function: dict[str, Any] = {"name": call.name, "arguments": _object_for(call, arguments)}
+    body, arguments = CALL.body(call, writing), call.object_arguments()
+    writing.wire_ids[call.id] = body.get("id")  # as its result has it
+    writing.names[call.id] = call.name
     if writing.is_response and not is_own(writing.origin):
-        function = {"index": number, **function}
-    body: dict[str, Any] = {} if wire_id is None else {"id": wire_id}
-    body["function"] = function
-    if call.extras is not EMPTY:
-        body = with_overlay(body, call.extras, NAME)
-        function = body["function"]
-    is_object = isinstance(function.get("arguments"), Mapping)  # or as it came
+        body["function"] = {"index": number, **body["function"]}
+    body = with_overlay(body, call.extras, NAME)
+    is_object = isinstance(body["function"].get("arguments"), Mapping)  # or as it came
     if is_object and is_left_out(call, arguments, writing):
         return None
     if is_object and arguments is None:
         writing.repair_here("I6", "retyped", NOT_AN_OBJECT)
     return body
-
-
-def _encode_id(call: ToolCall, writing: OllamaWriting) -> str | None:
-    """The id of a call on the wire, also used by its result.
-
-    Older servers assign none: their calls are sent back without (W103).
-    """
-    wire_id = call.wire_id
-    found = call.id if isinstance(wire_id, UnsetType) or not writing.is_own(call) else wire_id
-    writing.wire_ids[call.id] = found
-    writing.names[call.id] = call.name
-    return found
 
 
 # --- tool definitions
@@ -144,7 +110,7 @@ OLLAMA = Profile(
     cycles="cut",
 )
 """The server parses tools into typed structs; unknown keywords never reach the model."""
-_PROFILES = Profiles(OLLAMA, OLLAMA)
+PROFILES = Profiles(OLLAMA, OLLAMA)
 _KINDS = {"name": str, "description": str, "parameters": dict}
 
 
@@ -241,5 +207,5 @@ def _encode_tool(tool: ToolDefinition, writing: Writing, path: str) -> dict[str,
 def _encode_parameters(tool: ToolDefinition, writing: Writing, path: str) -> Mapping[str, Any]:
     if tool.kind == "custom":
         return writing.schemas.text_tool(tool, path)
-    schema, _ = writing.schemas.tool(tool, path, _PROFILES)
+    schema, _ = writing.schemas.tool(tool, path, PROFILES)
     return schema

@@ -32,9 +32,9 @@ from dragoman.wire.carried import (
 )
 from dragoman.wire.envelope import PREFIX
 from dragoman.wire.json_values import is_list, is_object
-from dragoman.wire.openai_chat.content import ADDRESSES
-from dragoman.wire.openai_chat.content_thinking import encode_detail, pieces
 from dragoman.wire.openai_chat.dialect import BLOCKS, DETAILS, NAME, is_own
+from dragoman.wire.openai_chat.tables import ADDRESSES
+from dragoman.wire.openai_chat.thinking import encode_detail, pieces
 from dragoman.wire.overlay import fields_of, has_no_content, words_of
 
 _CLAUDE = Origin(dialect="anthropic")

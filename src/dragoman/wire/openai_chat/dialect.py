@@ -129,6 +129,7 @@ DESCRIPTION = Description(
     tool_fields=frozenset({"function", "custom"}),
     is_likely=lambda wire: isinstance(wire.get("messages"), list),
     response_fields=frozenset({"choices"}),
+    timings=frozenset({"queue_time", "prompt_time", "completion_time", "total_time", "timings"}),
     possible_response_fields=frozenset({"usage"}),
     readable=_readable,
     writes_settings=True,

@@ -11,16 +11,19 @@ from msgspec.json import Decoder
 from dragoman.model.frozen import EMPTY
 from dragoman.model.messages import Message
 from dragoman.model.parts import Text
-from dragoman.model.requests import UNSAID, Sampling
+from dragoman.model.requests import UNSAID, Request, Sampling
 from dragoman.model.roles import Role
 from dragoman.model.tools import make_call, make_result
-from dragoman.wire.openai_chat.content_assistant import NULL_CONTENT
 from dragoman.wire.openai_chat.dialect import NAME, ORIGIN
-from dragoman.wire.openai_chat.request_messages import decode_message
+from dragoman.wire.openai_chat.layout import decode_message
+from dragoman.wire.openai_chat.request import PATH
 from dragoman.wire.openai_chat.tools import known_tools
+from dragoman.wire.openai_strict_schemas import openai_profiles
 from dragoman.wire.overlay import extras_of
 from dragoman.wire.plain.reading import Ids, Readable, blank, copy, put
+from dragoman.wire.plain.whole import Made, Whole
 from dragoman.wire.plain.writing import NotPlain, Written
+from dragoman.wire.target import Target
 
 
 class Function(Struct, forbid_unknown_fields=True, gc=False):
@@ -86,7 +89,7 @@ WRITTEN = Written(
 _USER, _SYSTEM = blank(Role.USER, ORIGIN), blank(Role.SYSTEM, ORIGIN)
 _DEVELOPER, _TOOL = blank(Role.DEVELOPER, ORIGIN), blank(Role.TOOL, ORIGIN)
 _ANSWER = blank(Role.ASSISTANT, ORIGIN)
-_CALLS_ALONE = blank(Role.ASSISTANT, ORIGIN, extras=NULL_CONTENT)
+_CALLS_ALONE = blank(Role.ASSISTANT, ORIGIN, extras=extras_of({"content": None}, NAME))
 _SPEAKERS = {User: _USER, System: _SYSTEM, Developer: _DEVELOPER}
 
 
@@ -128,30 +131,47 @@ _decode = Decoder().decode
 
 def _settle(body: Any) -> dict[str, Any]:
     fields: dict[str, Any] = {"sampling": UNSAID}
-    fields |= {name: value for name in _AS_THEY_ARE if (value := getattr(body, name)) is not UNSET}
+    if body.model is not UNSET:
+        fields["model"] = body.model
+    if body.stream is not UNSET:
+        fields["stream"] = body.stream
     if body.tools is not UNSET:
         fields["tools"] = _tools(body.tools)
-    values: dict[str, Any] = {}
-    words: list[str] = []
-    for name in _REALS:
-        if (value := getattr(body, name)) is not UNSET:
-            values[name] = _real(value)
-            words += [name] if value.__class__ is float and value.is_integer() else []
-    for name in _LIMITS:
-        if (value := getattr(body, name)) is not UNSET:
-            if "max_tokens" in values:
-                raise NotPlain  # two fields for one setting
-            values["max_tokens"] = value
-            words.append(f"max_tokens={name}")
-    if values:
-        fields["sampling"] = Sampling(**values)
-    if words:
-        fields["extras"] = extras_of({}, NAME, words)
+    limit, older = body.max_completion_tokens, body.max_tokens
+    word = None
+    if limit is not UNSET:
+        word = "max_completion_tokens"
+        if older is not UNSET:
+            raise NotPlain  # two fields for one setting
+    elif older is not UNSET:
+        word, limit = "max_tokens", older
+    if body.temperature is not UNSET or body.top_p is not UNSET:
+        _settle_reals(body, fields, limit, word)
+    elif word is not None:
+        fields["sampling"] = UNSAID.replace_trusted(max_tokens=limit)
+        fields["extras"] = _LIMITS[word]
     return fields
 
 
-_AS_THEY_ARE = ("model", "stream")
-_REALS, _LIMITS = ("temperature", "top_p"), ("max_completion_tokens", "max_tokens")
+_LIMITS = {
+    name: extras_of({}, NAME, (f"max_tokens={name}",))
+    for name in ("max_completion_tokens", "max_tokens")
+}
+
+
+def _settle_reals(body: Any, fields: dict[str, Any], limit: Any, word: str | None) -> None:
+    values: dict[str, Any] = {}
+    words: list[str] = []
+    for name in ("temperature", "top_p"):
+        if (value := getattr(body, name)) is not UNSET:
+            values[name] = _real(value)
+            words += [name] if value.__class__ is float and value.is_integer() else []
+    if word is not None:
+        values["max_tokens"] = limit
+        words.append(f"max_tokens={word}")
+    fields["sampling"] = Sampling(**values)
+    if words:
+        fields["extras"] = extras_of({}, NAME, words)
 
 
 def _real(value: float) -> float:
@@ -163,12 +183,12 @@ def _real(value: float) -> float:
 
 
 def _tools(raw: Raw) -> tuple[Any, ...]:
-    wire = _decode(raw)
-    if type(wire) is not list or not wire:
+    tools = known_tools.read_text(bytes(raw))
+    if tools is None:
         raise NotPlain
-    tools = known_tools.read(wire)
-    if any(getattr(tool, "extras", EMPTY) is not EMPTY for tool in tools):
-        raise NotPlain
+    for tool in tools:
+        if getattr(tool, "extras", EMPTY) is not EMPTY:
+            raise NotPlain  # they may be settings
     return tools
 
 
@@ -179,4 +199,31 @@ READABLE = Readable(
     read,
     _settle,
     decode_message,
+    is_first=True,
 )  # fmt: skip
+
+
+# --- whole requests
+
+
+def _body(request: Request, made: Made, target: Target) -> tuple[dict[str, Any], str]:
+    items = made.items
+    if made.instructions is not None:
+        kind = System if made.role is Role.SYSTEM else Developer
+        items = [kind(made.instructions), *items]
+    wire: dict[str, Any] = {"model": request.model, "messages": items}
+    if made.tools:
+        wire["tools"] = made.tools
+    if (limit := request.sampling.max_tokens) is not None:
+        wire[target.sampling.token_limit_fields[0]] = limit
+    if request.stream is not None:
+        wire["stream"] = request.stream
+    return wire, PATH
+
+
+def _tool(name: str, description: str | None, schema: Any) -> dict[str, Any]:
+    about = {} if description is None else {"description": description}
+    return {"type": "function", "function": {"name": name, **about, "parameters": schema}}
+
+
+WHOLE = Whole(_body, _tool, lambda target: openai_profiles(target).loose)

@@ -8,7 +8,7 @@ from dragoman.model.requests import BLANK, Request
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.json_values import is_object, want
 from dragoman.wire.openai_chat.dialect import NAME, TARGET, ChatWriting
-from dragoman.wire.openai_chat.request_messages import decode_messages, encode_messages
+from dragoman.wire.openai_chat.layout import decode_messages, encode_messages
 from dragoman.wire.openai_chat.settings import (
     PLACES,
     SETTINGS,
@@ -47,8 +47,10 @@ def encode_request(request: Request, target: Target = TARGET) -> Encoded:
     """Encode a request."""
     writing = ChatWriting(target)
     writing.words = words_of(request.extras, NAME)
-    body: dict[str, Any] = {}
-    body["messages"] = encode_messages(request.system, request.messages, writing)
+    messages = encode_messages(request.system, request.messages, writing)
+    if target.turns.alternates_roles and all(map(is_object, messages)):
+        messages = _with_merged_neighbours(messages)
+    body: dict[str, Any] = {"messages": messages}
     if request.tools:
         encode_tools(request.tools, body, writing)
     if request.tool_choice is not None:
@@ -62,6 +64,27 @@ def encode_request(request: Request, target: Target = TARGET) -> Encoded:
         body = without_refused_fields(body, writing)
     return Encoded(body, path=PATH, losses=tuple(writing.losses), repairs=tuple(writing.repairs),
                    context=writing.context)  # fmt: skip
+
+
+def _with_merged_neighbours(written: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Merge consecutive messages of one role, since messages may have been left out (W117)."""
+    done: list[dict[str, Any]] = []
+    for body in written:
+        before, role = done[-1] if done else {}, body.get("role")
+        if role in (None, "tool") or before.get("role") != role:
+            done.append(body)
+        elif body.get("content"):
+            content = [*_listed(before.get("content")), *_listed(body["content"])]
+            done[-1] = {**body, **before, "content": content}
+        else:
+            done[-1] = {**body, **before}
+    return done
+
+
+def _listed(content: Any) -> list[Any]:
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}] if content else []
+    return content or []
 
 
 def asks_for_usage(request: Request) -> bool:

@@ -12,15 +12,15 @@ from dragoman.model.tools import ToolDefinition
 from dragoman.wire.fitting.settings import sampling_within
 from dragoman.wire.fitting.steps import Step
 from dragoman.wire.losses import Loss, Note, Repair
-from dragoman.wire.openai_chat.content_assistant import FIELD_PLACES
-from dragoman.wire.openai_chat.content_thinking import (
+from dragoman.wire.openai_chat.dialect import DETAILS, NAME, RANGES, TARGET, is_own
+from dragoman.wire.openai_chat.layout import FIELD_PLACES
+from dragoman.wire.openai_chat.thinking import (
     NOT_WRITTEN,
     SEALED_THINKING,
     TEXT_FIELDS,
     is_lost_in_chunk,
     is_sealed_thinking,
 )
-from dragoman.wire.openai_chat.dialect import DETAILS, NAME, RANGES, TARGET, is_own
 from dragoman.wire.openai_strict_schemas import is_refused_strict
 from dragoman.wire.overlay import with_words, words_of
 from dragoman.wire.overlay_edits import with_digests, without_edited

@@ -19,7 +19,6 @@ from dragoman.wire.cut_calls import cut_finish, is_unfinished
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.json_values import is_integer, is_object, want
 from dragoman.wire.logprobs import as_list, lost, tokens_of
-from dragoman.wire.openai_chat.content_assistant import decode_assistant, encode_assistant
 from dragoman.wire.openai_chat.dialect import (
     NAME,
     ChatWriting,
@@ -27,7 +26,7 @@ from dragoman.wire.openai_chat.dialect import (
     is_own,
     without_absent,
 )
-from dragoman.wire.openai_chat.request_messages import FORM
+from dragoman.wire.openai_chat.layout import FORM, decode_assistant, encode_assistant
 from dragoman.wire.openai_errors import encode_failure
 from dragoman.wire.overlay import (
     fields_of,

@@ -12,12 +12,11 @@ from dragoman.model.requests import Output, ThinkingConfig
 from dragoman.wire.json_values import is_list, is_object
 from dragoman.wire.losses import UNSUPPORTED_FIELD
 from dragoman.wire.openai_chat.dialect import NAME, ORIGIN, ChatWriting, is_own
-from dragoman.wire.openai_settings import SHARED_SETTINGS
+from dragoman.wire.openai_rows import SERVICE
 from dragoman.wire.openai_strict_schemas import openai_profiles
 from dragoman.wire.overlay import extras_of, fields_of, with_overlay, words_of
 from dragoman.wire.overlay_edits import Places, with_digests, without_edited
 from dragoman.wire.rows import (
-    ANY,
     FLAG,
     NUMBER,
     OBJECT,
@@ -30,7 +29,6 @@ from dragoman.wire.rows import (
     Value,
 )
 from dragoman.wire.settings_rows import Settings
-from dragoman.wire.shared_settings import SharedSetting
 from dragoman.wire.writing import Writing
 
 # --- sampling
@@ -154,12 +152,6 @@ _MODALITIES = Value(
 )
 
 
-def _shared(setting: SharedSetting) -> Row:
-    return Row(
-        setting.path, setting.name, Value(ANY.test, setting.read, setting.write), strict=True
-    )
-
-
 # --- all of them
 
 SETTINGS = Settings(
@@ -176,7 +168,7 @@ SETTINGS = Settings(
     Row("response_format", "output", Value(OBJECT.test, _read_output, _write_output, "a format"),
         reports=True),
     Row("store", "state.store", FLAG),
-    *map(_shared, SHARED_SETTINGS),
+    *SERVICE,
     Row("modalities", "media.modalities", _MODALITIES, strict=True),
     Row("audio.voice", "media.voice"),
     Row("audio.format", "media.audio_format"),
@@ -282,7 +274,7 @@ def encode_thinking_config(config: ThinkingConfig, body: dict[str, Any], writing
 # Many hosts speak OpenAI's dialect. Some ignore unknown fields, others refuse the request.
 
 
-def without_refused_fields(body: dict[str, Any], writing: Writing) -> dict[str, Any]:
+def without_refused_fields(body: dict[str, Any], writing: ChatWriting) -> dict[str, Any]:
     """The body without fields that the target refuses; null fields are not reported."""
     fields = writing.target.fields
     for key in [key for key in body if not fields.accepts(key, fields.in_request)]:
@@ -297,7 +289,7 @@ def without_refused_fields(body: dict[str, Any], writing: Writing) -> dict[str, 
     return body
 
 
-def message_without_refused_fields(wire: dict[str, Any], writing: Writing) -> dict[str, Any]:
+def message_without_refused_fields(wire: dict[str, Any], writing: ChatWriting) -> dict[str, Any]:
     """The message without fields that the target refuses, also in its parts and calls."""
     fields, path, kept = writing.target.fields, f"messages[{writing.message}]", dict(wire)
     known = fields.in_message_of(wire.get("role"))
@@ -311,7 +303,8 @@ def message_without_refused_fields(wire: dict[str, Any], writing: Writing) -> di
     return kept
 
 
-def _without_refused(item: Any, writing: Writing, path: str) -> Any:
+def _without_refused(item: Any, writing: ChatWriting, path: str) -> Any:
+    """An object inside a body without fields that the target refuses."""
     refused = writing.target.fields.refused
     if not isinstance(item, Mapping) or item.keys().isdisjoint(refused):
         return item

@@ -13,8 +13,8 @@ from dragoman.model.parts import Origin
 from dragoman.wire.framing import SseEvent, SseParser
 from dragoman.wire.json_values import is_integer, is_object
 from dragoman.wire.lane.templates import ASCII_TEXT, Growth, Noises
-from dragoman.wire.openai_chat.content_assistant import part_order
 from dragoman.wire.openai_chat.dialect import NAME, absent
+from dragoman.wire.openai_chat.layout import part_order
 from dragoman.wire.openai_chat.response import decode_usage
 from dragoman.wire.openai_chat.stream_choices import ChoiceDecoder
 from dragoman.wire.openai_chat.stream_deltas import UnknownFields

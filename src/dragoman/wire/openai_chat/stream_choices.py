@@ -13,8 +13,6 @@ from dragoman.model.parts import Refusal, Text, Thinking
 from dragoman.model.tools import ToolCallDelta
 from dragoman.wire.json_values import is_integer, is_list, is_object
 from dragoman.wire.lane.templates import Growth
-from dragoman.wire.openai_chat.content import decode_annotations, decode_images, decode_parts
-from dragoman.wire.openai_chat.content_assistant import decode_speech_delta
 from dragoman.wire.openai_chat.dialect import NAME
 from dragoman.wire.openai_chat.response import decode_finish
 from dragoman.wire.openai_chat.stream_deltas import (
@@ -25,8 +23,15 @@ from dragoman.wire.openai_chat.stream_deltas import (
     decode_function_delta,
     is_empty,
 )
+from dragoman.wire.openai_chat.tables import (
+    decode_annotations,
+    decode_images,
+    decode_parts,
+    decode_speech_delta,
+)
 from dragoman.wire.openai_chat.tools import ARGUMENTS, EXECUTED_TOOLS, decode_server_tools
 from dragoman.wire.overlay import extras_of, overlay_of, with_word
+from dragoman.wire.rows import SILENT
 from dragoman.wire.stream_decoding import Emit, PartEvents
 from dragoman.wire.tolerance import plain_text
 
@@ -232,7 +237,7 @@ class ChoiceDecoder:
             if is_object(item) and item.get("type") == "thinking" and item.get("thinking") == []:
                 self._take_end_of_thinking(item)
                 continue
-            for part in decode_parts([item], None):
+            for part in decode_parts([item], SILENT):
                 self._take_part(part)
         return True
 
@@ -309,7 +314,7 @@ class ChoiceDecoder:
 
     def take_images(self, images: Any) -> bool:
         """Decode images, each of which is complete."""
-        shown = decode_images(images, None)
+        shown = decode_images(images, SILENT)
         for part in shown:
             self._parts.whole(part)
         return bool(shown)

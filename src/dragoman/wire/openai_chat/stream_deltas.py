@@ -12,16 +12,17 @@ from dragoman.model.parts import Opaque, Thinking
 from dragoman.model.tools import ToolCallDelta
 from dragoman.wire.json_values import is_integer, is_list, is_object
 from dragoman.wire.lane.templates import Growth
-from dragoman.wire.openai_chat.content_thinking import (
-    DETAIL_TYPES,
+from dragoman.wire.openai_chat.dialect import BLOCKS, DETAILS, NAME
+from dragoman.wire.openai_chat.thinking import (
+    CONTENT_OF,
     TEXT_FIELDS,
     decode_detail,
     text_words,
     with_copy_in,
 )
-from dragoman.wire.openai_chat.dialect import BLOCKS, DETAILS, NAME
 from dragoman.wire.openai_chat.tools import ARGUMENTS, decode_signature, encode_signature
 from dragoman.wire.overlay import extras_of, with_overlay, words_of
+from dragoman.wire.rows import SILENT
 from dragoman.wire.stream_decoding import PartEvents
 
 THINKING = frozenset({*TEXT_FIELDS, DETAILS})
@@ -175,7 +176,7 @@ class ThinkingDecoder:
         at = None if mirrors else self._detail_of(delta, text)
         if at is None:
             return None
-        content = DETAIL_TYPES[delta[DETAILS][0]["type"]][1]
+        content = CONTENT_OF[delta[DETAILS][0]["type"]]
         grown = PartDelta(at, text, choice=choice)
         return Growth(grown, (field,), ((DETAILS, 0, content),))
 
@@ -211,7 +212,7 @@ class ThinkingDecoder:
         kind, place = piece["type"], _place(piece)
         known = None if _is_sealed(piece) else self._details.get(place)
         if known is None:
-            part = decode_detail({**piece, DETAIL_TYPES[kind][1]: _content(piece)}, None)
+            part = decode_detail({**piece, CONTENT_OF[kind]: _content(piece)}, SILENT)
             if part is not None:
                 started = self._parts.start(part if mirror is None else with_copy_in(part, mirror))
                 self._details[place] = (started, set(piece))
@@ -221,7 +222,7 @@ class ThinkingDecoder:
         late = {
             key: value
             for key, value in piece.items()
-            if key not in fields and key not in (DETAIL_TYPES[kind][1], "signature")
+            if key not in fields and key not in (CONTENT_OF[kind], "signature")
         }
         fields.update(late)
         self._parts.grow(
@@ -246,7 +247,7 @@ def _place(piece: dict[str, Any]) -> tuple[str, int | None]:
 
 
 def _content(piece: dict[str, Any]) -> str:
-    content = piece.get(DETAIL_TYPES[piece["type"]][1])
+    content = piece.get(CONTENT_OF[piece["type"]])
     return content if isinstance(content, str) else ""
 
 
@@ -255,9 +256,9 @@ def _checked(details: Any) -> list[dict[str, Any]]:
     pieces: list[dict[str, Any]] = []
     for piece in details if is_list(details) else ():
         kind = piece.get("type") if is_object(piece) else None
-        if not is_object(piece) or not isinstance(kind, str) or kind not in DETAIL_TYPES:
+        if not is_object(piece) or not isinstance(kind, str) or kind not in CONTENT_OF:
             return []
-        content = piece.get(DETAIL_TYPES[kind][1], "")
+        content = piece.get(CONTENT_OF[kind], "")
         if not isinstance(content, str) or (kind == "reasoning.encrypted" and not content):
             return []
         pieces.append(piece)
@@ -286,7 +287,7 @@ def decode_call_delta(wire: Any, choice: int) -> ToolCallDelta | Opaque:
         return _unknown(wire)
     index, call_id, signature = wire.get("index"), wire.get("id"), None
     left = {key: value for key, value in wire.items() if key not in _KNOWN}
-    if left and (signature := decode_signature(wire)) is not None:
+    if left and (signature := decode_signature(wire.get("extra_content"))) is not None:
         del left["extra_content"]
     other = "custom" if kind == "function" else "function"
     if other in wire:  # Snowflake sends both, one of them empty

@@ -28,14 +28,11 @@ from dragoman.wire.framing import is_event_name, sse
 from dragoman.wire.json_values import is_list, is_object
 from dragoman.wire.lane.flows import Flow, Writer, around_mark
 from dragoman.wire.losses import Loss
-from dragoman.wire.openai_chat.content_assistant import (
+from dragoman.wire.openai_chat.dialect import NAME, SHOWN, ChatWriting, is_own
+from dragoman.wire.openai_chat.layout import (
     SECOND_AUDIO,
     encode_assistant,
-    encode_speech_delta,
-    is_speech,
 )
-from dragoman.wire.openai_chat.content_thinking import TEXT_FIELDS, is_sealed_thinking
-from dragoman.wire.openai_chat.dialect import NAME, SHOWN, ChatWriting, is_own
 from dragoman.wire.openai_chat.response import encode_finish, encode_usage, foreign_logprobs
 from dragoman.wire.openai_chat.stream_deltas import (
     encode_call_delta,
@@ -43,6 +40,8 @@ from dragoman.wire.openai_chat.stream_deltas import (
     is_legacy_delta,
 )
 from dragoman.wire.openai_chat.stream_forms import choice_of, form_of
+from dragoman.wire.openai_chat.tables import encode_speech_delta, is_speech
+from dragoman.wire.openai_chat.thinking import TEXT_FIELDS, is_sealed_thinking
 from dragoman.wire.openai_chat.tools import ARGUMENTS
 from dragoman.wire.overlay import fields_of, with_overlay, words_of
 from dragoman.wire.stream_encoding import (

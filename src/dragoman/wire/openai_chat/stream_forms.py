@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from dragoman.wire.lane.flows import MARK
-from dragoman.wire.openai_chat.content_thinking import DETAIL_TYPES, TEXT_FIELDS
 from dragoman.wire.openai_chat.dialect import DETAILS
+from dragoman.wire.openai_chat.thinking import CONTENT_OF, TEXT_FIELDS
 from dragoman.wire.openai_chat.tools import ARGUMENTS
 
 Delta = dict[str, Any]
@@ -49,7 +49,7 @@ def _form_of_thinking(delta: Delta, text: Any) -> Delta | None:
     details = delta[DETAILS]
     if delta.keys() != {DETAILS, field} or delta[field] != text or len(details) != 1:
         return None
-    content = DETAIL_TYPES.get(details[0].get("type"), ("", ""))[1]
+    content = CONTENT_OF.get(details[0].get("type"), "")
     if details[0].get(content) != text:
         return None
     marked = {DETAILS: [{**details[0], content: MARK}], field: MARK}

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Literal
 
-from msgspec import UNSET
+from msgspec import UNSET, MsgspecError, Raw, Struct, UnsetType
 
 from dragoman.model.content import AnyPart
 from dragoman.model.frozen import EMPTY, FrozenDict
-from dragoman.model.jsontext import dumps
+from dragoman.model.jsontext import dumps, plain_decoder
 from dragoman.model.parts import Opaque, Origin, ServerToolCall, ServerToolResult
 from dragoman.model.requests import AnyTool
 from dragoman.model.tools import (
@@ -19,16 +20,19 @@ from dragoman.model.tools import (
     ToolDefinition,
     make_call,
     make_definition,
+    with_schema_text,
 )
 from dragoman.wire.envelope import PREFIX
 from dragoman.wire.fitting.tools import NO_ARGUMENTS, is_blank
 from dragoman.wire.json_values import is_list, is_object
 from dragoman.wire.known_tools import KnownTools
-from dragoman.wire.openai_chat.content import decode_cache, encode_cache
 from dragoman.wire.openai_chat.dialect import NAME, ORIGIN, ChatWriting, is_own
+from dragoman.wire.openai_chat.tables import HINTS
 from dragoman.wire.openai_strict_schemas import openai_profiles
-from dragoman.wire.overlay import extras_of, overlay_of, with_overlay, words_of
+from dragoman.wire.overlay import extras_of, merged, overlay_of, with_overlay, with_word, words_of
+from dragoman.wire.plain.schemas import is_common
 from dragoman.wire.reading import Reading
+from dragoman.wire.rows import FLAG, OBJECT, SILENT, TEXT, Row, Shape, Value
 from dragoman.wire.settings_rows import lose_tool_settings
 from dragoman.wire.target import Target
 from dragoman.wire.text_tools import TEXT_ARGUMENT
@@ -37,13 +41,26 @@ from dragoman.wire.writing import Writing
 
 # --- tool definitions, including the legacy `functions`
 
-_DEFINITION = {
-    "name": str, "description": str, "parameters": dict, "strict": bool, "format": dict
-}  # fmt: skip
 _OTHER_SCHEMA = "parametersJsonSchema"
 """Google's name for the schema of a function, which its clients also send to Chat hosts."""
 WEB_SEARCH = "web_search_options"
 """The name of the built-in search, which is a request field and not in `tools`."""
+
+
+def _definition(place: str) -> tuple[Row, ...]:
+    return (
+        Row(f"{place}name", "name", is_required=True), Row(f"{place}description", "description"),
+        Row(f"{place}parameters", "parameters", OBJECT), Row(f"{place}format", "format", OBJECT),
+        Row(f"{place}strict", "strict", FLAG),
+    )  # fmt: skip
+
+
+_tool = partial(Shape, NAME, make=partial(make_definition, origin=ORIGIN))
+_FUNCTION = _tool(None, ToolDefinition, *_definition(""))
+_TOOLS = {
+    kind: _tool(kind, ToolDefinition, *_definition(f"{kind}."), *HINTS, given={"kind": repr(kind)})
+    for kind in ("function", "custom")
+}
 
 
 def decode_tools(wire: dict[str, Any], used: set[str]) -> tuple[AnyTool, ...]:
@@ -66,121 +83,129 @@ def decode_tools(wire: dict[str, Any], used: set[str]) -> tuple[AnyTool, ...]:
 
 def encode_tools(tools: tuple[AnyTool, ...], body: dict[str, Any], writing: Writing) -> None:
     """Encode tools into their fields."""
-    for index, tool in enumerate(tools):
-        path = f"tools[{index}]"
+    place, writing.place = writing.place, "tools[{1}]"
+    for writing.part, tool in enumerate(tools):
         if isinstance(tool, ToolDefinition):
             is_old = "functions" in words_of(tool.extras, NAME) and tool.kind == "function"
-            field = "functions" if is_old else "tools"
-            body.setdefault(field, []).append(_encode_tool(tool, field, writing, path))
-            lose_tool_settings(tool, path, writing)
+            written = (_encode_function if is_old else _encode_tool)(tool, writing)
+            body.setdefault("functions" if is_old else "tools", []).append(written)
+            lose_tool_settings(tool, writing.here, writing)
         elif tool.dialect != NAME:
-            writing.lose(path, "another provider's built-in tool is left out")
+            writing.lose_here("another provider's built-in tool is left out")
         elif tool.name == WEB_SEARCH and WEB_SEARCH not in body:
             body[WEB_SEARCH] = tool.payload
         else:
             body.setdefault("tools", []).append(payload_of(tool))
         if isinstance(tool, ServerTool) and tool.cache is not None:
-            writing.lose(f"{path}.cache", "cache hints are not supported on built-in tools")
+            writing.lose_here("cache hints are not supported on built-in tools", ".cache")
+    writing.place = place
 
 
 def _decode_tool(wire: Any) -> AnyTool:
     """Decode a tool of a known type; others are kept as built-in tools of the server."""
     if not is_object(wire):
         return odd_tool(wire, NAME)
-    plain = _decode_plain_tool(wire)
-    if plain is not None:
-        return plain
     kind = wire.get("type")
     key = "function" if kind is None else kind
-    inner = wire.get(key) if key in ("function", "custom") else None
-    if not is_object(inner) or not isinstance(inner.get("name"), str):
+    shape = _TOOLS.get(key) if isinstance(key, str) else None
+    made = None if shape is None else _read_function(shape, {**wire, "type": key}, key)
+    if made is None:
         return ServerTool(kind if isinstance(kind, str) else "", NAME, wire)
-    fields, left = _decode_definition(inner)
-    cache, field = decode_cache(wire)
-    words, known = (["-type"], {key}) if kind is None else (list[str](), {"type", key})
-    if field:
-        known.add(field)
-        words.append(field)
-    outer = {name: value for name, value in wire.items() if name not in known}
-    words += _schema_words(inner, left)
-    if left:
-        outer[key] = left
-    fields |= {"kind": key, "cache": cache, "extras": extras_of(outer, NAME, words)}
-    return make_definition(**fields, origin=ORIGIN)
+    return made if kind is not None else without_type(made, wire)
 
 
-known_tools = KnownTools(_decode_tool)
+class _Function(Struct, forbid_unknown_fields=True, gc=False):
+    name: str
+    parameters: Raw
+    description: str | UnsetType = UNSET
 
 
-def _decode_plain_tool(wire: dict[str, Any]) -> ToolDefinition | None:
-    """Decode a function with only known fields, as nearly all are; None if there is more."""
-    inner = wire.get("function")
-    if len(wire) != 2 or wire.get("type") != "function" or type(inner) is not dict:  # noqa: PLR2004
+class _Tool(Struct, forbid_unknown_fields=True, gc=False):
+    type: Literal["function"]
+    function: _Function
+
+
+_plain_tools = plain_decoder(list[_Tool]).decode
+_BLANK = make_definition("", origin=ORIGIN)
+
+
+def _decode_texts(text: bytes) -> tuple[AnyTool, ...] | None:
+    """Decode plain functions, whose schemas stay text; None if there is more to one."""
+    try:
+        found = _plain_tools(text)
+    except (MsgspecError, UnicodeError, RecursionError):
         return None
-    for name, value in inner.items():
-        if type(value) is not _DEFINITION.get(name):
+    made: list[AnyTool] = []
+    for tool in found:
+        function = tool.function
+        about = function.description
+        if not is_common(bytes(function.parameters)):
             return None
-    return make_definition(**inner, origin=ORIGIN) if "name" in inner else None
+        about = None if about is UNSET else about
+        made.append(with_schema_text(_BLANK, function.name, about, function.parameters))
+    return tuple(made) or None
 
 
-def _decode_definition(wire: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The decoded fields of a definition, and the remaining ones."""
-    fields = {
-        name: value
-        for name, value in wire.items()
-        if name in _DEFINITION and isinstance(value, _DEFINITION[name])
-    }
-    if len(fields) == len(wire):
-        return fields, {}
-    left = {name: value for name, value in wire.items() if name not in fields}
-    if "parameters" not in wire and is_object(wire.get(_OTHER_SCHEMA)):
-        fields["parameters"] = left.pop(_OTHER_SCHEMA)
-    return fields, left
+known_tools = KnownTools(_decode_tool, _decode_texts)
 
 
 def _decode_functions(wire: Any) -> list[ToolDefinition]:
     """Decode legacy `functions`; empty if any is malformed (then all stay in the extras)."""
-    tools: list[ToolDefinition] = []
-    for function in wire if is_list(wire) else ():
-        if not is_object(function) or not isinstance(function.get("name"), str):
-            return []
-        fields, left = _decode_definition(function)
-        extras = extras_of(left, NAME, ("functions", *_schema_words(function, left)))
-        tools.append(make_definition(**fields, origin=ORIGIN, extras=extras))
-    return tools
+    found = [_read_function(_FUNCTION, each) for each in wire] if is_list(wire) else []
+    made = [tool for tool in found if tool is not None]
+    return [
+        tool.replace_unchecked(extras=merged(extras_of({}, NAME, ("functions",)), tool.extras))
+        for tool in (made if len(made) == len(found) else ())
+    ]
 
 
-def _schema_words(wire: dict[str, Any], left: dict[str, Any]) -> list[str]:
-    """An overlay word if the schema had Google's name."""
-    return [_OTHER_SCHEMA] if _OTHER_SCHEMA in wire and _OTHER_SCHEMA not in left else []
+def _read_function(shape: Shape[Any], wire: Any, key: str = "") -> ToolDefinition | None:
+    """A tool, whose definition is in a field; a word tells if the schema had Google's name."""
+    inner = wire.get(key) if key else wire
+    if not is_object(inner):
+        return None
+    is_renamed = "parameters" not in inner and is_object(inner.get(_OTHER_SCHEMA))
+    if is_renamed:
+        inner = {"parameters" if k == _OTHER_SCHEMA else k: v for k, v in inner.items()}
+    made = shape.read({**wire, key: inner} if key else inner, SILENT)
+    if not isinstance(made, ToolDefinition):
+        return None
+    if is_renamed:
+        made = made.replace_unchecked(extras=with_word(made.extras, NAME, _OTHER_SCHEMA))
+    return made
 
 
-def _encode_tool(tool: ToolDefinition, field: str, writing: Writing, path: str) -> dict[str, Any]:
-    inner = _encode_definition(tool, writing, path)
-    if field == "functions":
-        if tool.cache is not None:
-            writing.lose(f"{path}.cache", "cache hints are not supported on legacy functions")
-        return with_overlay(inner, tool.extras, NAME)
+def without_type(made: Any, wire: dict[str, Any]) -> Any:
+    """A tool or call that came without a type, or null."""
+    ours = extras_of({"type": None} if "type" in wire else {}, NAME, ("-type",))
+    return made.replace_unchecked(extras=merged(ours, made.extras))
+
+
+def _encode_function(tool: ToolDefinition, writing: Writing) -> dict[str, Any]:
+    if tool.cache is not None:
+        writing.lose_here("cache hints are not supported on legacy functions", ".cache")
+    body = _FUNCTION.body(tool, writing)
+    return with_overlay(_fitted(tool, body, writing), tool.extras, NAME)
+
+
+def _encode_tool(tool: ToolDefinition, writing: Writing) -> dict[str, Any]:
     takes_text = writing.target.tools.takes_text or is_own(tool.origin)
     kind = tool.kind if takes_text else "function"
-    body: dict[str, Any] = {"type": kind, kind: inner}
+    body = _TOOLS[kind].body(tool, writing)
+    body[kind] = _fitted(tool, body[kind], writing)
     if "-type" in words_of(tool.extras, NAME) and kind == "function":
         del body["type"]
-    encode_cache(body, tool, writing, path)
     return with_overlay(body, tool.extras, NAME)
 
 
-def _encode_definition(tool: ToolDefinition, writing: Writing, path: str) -> dict[str, Any]:
-    body: dict[str, Any] = {"name": tool.name}
-    if tool.description is not None:
-        body["description"] = tool.description
+def _fitted(tool: ToolDefinition, inner: dict[str, Any], writing: Writing) -> dict[str, Any]:
+    """A definition with the schema as the target needs it."""
     if not is_own(tool.origin):
-        return body | _encode_foreign(tool, writing, path)
-    for name in ("parameters", "format", "strict"):
-        if (value := getattr(tool, name)) is not None:
-            is_other = name == "parameters" and _OTHER_SCHEMA in words_of(tool.extras, NAME)
-            body[_OTHER_SCHEMA if is_other else name] = value
-    return body
+        named = {key: inner[key] for key in ("name", "description") if key in inner}
+        return named | _encode_foreign(tool, writing, writing.here)
+    if _OTHER_SCHEMA in words_of(tool.extras, NAME) and "parameters" in inner:
+        inner[_OTHER_SCHEMA] = inner.pop("parameters")
+    return inner
 
 
 def _encode_foreign(tool: ToolDefinition, writing: Writing, path: str) -> dict[str, Any]:
@@ -336,90 +361,11 @@ ARGUMENTS = {"function": "arguments", "custom": "input"}
 """The arguments field by call kind."""
 
 
-def decode_call(wire: Any, reading: Reading) -> AnyPart:
-    """Decode one of `tool_calls`; unknown and malformed ones become opaque parts."""
-    call = None
-    if is_object(wire):
-        call = _decode_plain_call(wire, reading) or _decode_call(wire, reading)
-    if call is not None:
-        return call
-    return Opaque(NAME, wire, origin=reading.origin, extras=extras_of({}, NAME, ("tool_calls",)))
-
-
-def _decode_plain_call(wire: dict[str, Any], reading: Reading) -> ToolCall | None:
-    """Decode a call with only id, type, name and arguments, as nearly all are; else None.
-
-    Same result as `_decode_call`, 2.5 times as fast.
-    """
-    wire_id, inner = wire.get("id"), wire.get("function")
-    if len(wire) != 3 or wire.get("type") != "function" or type(wire_id) is not str:  # noqa: PLR2004
-        return None
-    if type(inner) is not dict or len(inner) != 2:  # noqa: PLR2004
-        return None
-    name, arguments = inner.get("name"), inner.get("arguments")
-    if type(name) is not str or type(arguments) is not str or is_blank(arguments):
-        return None
-    call_id, own_id = reading.calls.add_call(name, wire_id, arguments)
-    if own_id is UNSET:
-        return make_call(call_id, name, arguments)
-    return make_call(call_id, name, arguments, wire_id=own_id, origin=reading.origin)
-
-
-def _decode_call(wire: dict[str, Any], reading: Reading) -> ToolCall | None:
-    given, wire_id = wire.get("type"), wire.get("id")
-    is_custom = given == "custom" or (given is None and "function" not in wire and "custom" in wire)
-    kind: Literal["function", "custom"] = "custom" if is_custom else "function"
-    inner = wire.get(kind) if given in (None, kind) else None
-    if not is_object(inner) or not isinstance(name := inner.get("name"), str):
-        return None
-    arguments = inner.get(ARGUMENTS[kind])
-    words: list[str] = [] if given else ["-type"]
-    known: set[str] = {"type", kind} if given else {kind}
-    if not isinstance(arguments, str):
-        if not (arguments is None or (is_object(arguments) and kind == "function")):
-            return None
-        words.append("-arguments" if arguments is None else "object")
-    if isinstance(wire_id, str):
-        known.add("id")
-    else:
-        wire_id = None
-        words.append("tool_calls")
-    signature = decode_signature(wire)
-    if signature is not None:
-        known.add("extra_content")
-        reading.has_envelopes = reading.has_envelopes or signature.startswith(PREFIX)
-    left: dict[str, Any] = {}
-    if len(wire) > len(known):
-        left = {key: value for key, value in wire.items() if key not in known}
-    decoded = ("name",) if arguments is None else ("name", ARGUMENTS[kind])
-    if len(inner) > len(decoded):
-        left[kind] = {key: value for key, value in inner.items() if key not in decoded}
-    if arguments is None and kind == "custom":
-        arguments = ""
-    call_id, own_id = reading.calls.add_call(name, wire_id, arguments)
-    is_bare = kind == "function" and isinstance(arguments, str) and is_blank(arguments)
-    is_bound = signature is not None or own_id is not UNSET or is_bare
-    return make_call(
-        call_id,
-        name,
-        arguments if isinstance(arguments, str) else None,
-        None if isinstance(arguments, str) else arguments or EMPTY,
-        kind,
-        wire_id=own_id,
-        signature=signature,
-        origin=reading.origin if is_bound else None,
-        extras=extras_of(left, NAME, words) if left or words else EMPTY,
-    )
-
-
-def decode_signature(wire: dict[str, Any]) -> str | None:
+def decode_signature(content: Any) -> str | None:
     """Decode Gemini's thought signature, if `extra_content` has nothing else."""
-    content = wire.get("extra_content")
     google = content.get(_GOOGLE) if is_object(content) and len(content) == 1 else None
-    if is_object(google) and len(google) == 1:
-        signature = google.get("thought_signature")
-        return signature if isinstance(signature, str) else None
-    return None
+    found = google.get("thought_signature") if is_object(google) and len(google) == 1 else None
+    return found if isinstance(found, str) else None
 
 
 def encode_signature(signature: str) -> dict[str, Any]:
@@ -427,32 +373,30 @@ def encode_signature(signature: str) -> dict[str, Any]:
     return {_GOOGLE: {"thought_signature": signature}}
 
 
-def encode_call(call: ToolCall, writing: ChatWriting) -> dict[str, Any]:
-    """Encode one of `tool_calls`; the original wire id is only sent back to this dialect."""
-    words, wire_id = words_of(call.extras, NAME), call.wire_id
-    if wire_id is UNSET or not writing.is_own(call):
-        wire_id = call.id
-    else:
-        writing.wire_ids[call.id] = wire_id
-    body: dict[str, Any] = {} if wire_id is None else {"id": wire_id}
-    takes_text = writing.target.tools.takes_text or writing.is_own(call)
-    kind = call.kind if takes_text else "function"
-    if "-type" not in words:
-        body["type"] = kind
+def _read_function_of(kind: str, inner: dict[str, Any], _: Reading) -> dict[str, Any] | None:
+    name, arguments = inner.get("name"), inner.get(ARGUMENTS[kind])
+    is_readable = arguments is None or isinstance(arguments, str)
+    if type(name) is not str or not (is_readable or (is_object(arguments) and kind == "function")):
+        return None
+    return {"name": name, "arguments": arguments}
+
+
+def _write_function_of(kind: str, call: ToolCall, writing: ChatWriting) -> dict[str, Any]:
     inner: dict[str, Any] = {"name": call.name}
-    body[kind] = inner
-    if call.kind == "custom" and "-arguments" in words and not call.raw and takes_text:
-        pass
-    elif call.kind == "custom":
-        text = call.raw_arguments
-        inner[ARGUMENTS[kind]] = text if takes_text else dumps({TEXT_ARGUMENT: text}).decode()
+    words, takes_text = words_of(call.extras, NAME), _takes_text(call, writing)
+    if call.kind == "custom":
+        if not ("-arguments" in words and not call.raw and takes_text):
+            text = call.raw_arguments
+            inner[ARGUMENTS[kind]] = text if takes_text else dumps({TEXT_ARGUMENT: text}).decode()
     elif "object" in words and call.input is not None:
         inner["arguments"] = call.input
     elif "-arguments" not in words or call.input or call.raw:
         inner["arguments"] = _arguments_text(call, writing)
-    if call.signature is not None and not writing.is_foreign(call):
-        body["extra_content"] = encode_signature(call.signature)
-    return with_overlay(body, call.extras, NAME)
+    return inner
+
+
+def _takes_text(call: ToolCall, writing: ChatWriting) -> bool:
+    return writing.is_own(call) or writing.target.tools.takes_text
 
 
 def _arguments_text(call: ToolCall, writing: ChatWriting) -> str:
@@ -461,34 +405,115 @@ def _arguments_text(call: ToolCall, writing: ChatWriting) -> str:
     A call truncated before its arguments stays without any (I7).
     """
     raw = call.raw_arguments
-    if not is_blank(raw) or writing.is_cut_off or writing.is_own(call):
-        return raw
-    return NO_ARGUMENTS
+    return raw if not is_blank(raw) or writing.is_own(call) or writing.is_cut_off else NO_ARGUMENTS
+
+
+def _made_call(
+    r: Reading, kind: Any, name: str, arguments: Any, wire_id: str | None = None,
+    signature: str | None = None,
+) -> ToolCall:  # fmt: skip
+    words = [] if isinstance(arguments, str) else ["-arguments" if arguments is None else "object"]
+    if wire_id is None:
+        words.append("tool_calls")
+    if signature is not None and signature.startswith(PREFIX):
+        r.has_envelopes = True
+    if arguments is None and kind == "custom":
+        arguments = ""
+    call_id, own_id = r.calls.add_call(name, wire_id, arguments)
+    raw, given = (arguments, None) if isinstance(arguments, str) else (None, arguments or EMPTY)
+    is_bare = kind == "function" and raw is not None and is_blank(raw)
+    is_bound = signature is not None or own_id is not UNSET or is_bare
+    return make_call(
+        call_id, name, raw, given, kind, wire_id=own_id, signature=signature,
+        origin=r.origin if is_bound else None,
+        extras=extras_of({}, NAME, words) if words else EMPTY,
+    )  # fmt: skip
+
+
+def _write_id(call: ToolCall, writing: ChatWriting) -> str | None:
+    """The id; the original one is only sent back to this dialect."""
+    if call.wire_id is UNSET or not writing.is_own(call):
+        return call.id
+    writing.wire_ids[call.id] = call.wire_id
+    return call.wire_id
+
+
+def _write_signature(call: ToolCall, writing: ChatWriting) -> dict[str, Any] | None:
+    is_sent = call.signature is not None and not writing.is_foreign(call)
+    return encode_signature(str(call.signature)) if is_sent else None
+
+
+def _spelled_call(call: ToolCall, body: dict[str, Any], _: ChatWriting) -> dict[str, Any]:
+    if "-type" in words_of(call.extras, NAME):
+        del body["type"]
+    return {"id": body.pop("id"), **body} if "id" in body else body  # first, as everybody has it
+
+
+def _call_shape(kind: str) -> Shape[ToolCall]:
+    inner = Value(OBJECT.test, partial(_read_function_of, kind), partial(_write_function_of, kind))
+    return Shape(
+        NAME, kind, ToolCall,
+        Row("id", "wire_id", TEXT._replace(write=_write_id, exact=True), takes_owner=True,
+            reports=True),
+        Row(kind, "", inner, is_required=True, deep=True),
+        Row("extra_content", "signature", Value(OBJECT.test, decode_signature, _write_signature),
+            takes_owner=True, reports=True),
+        make=_made_call, writes=_spelled_call, given={"r": "r", "kind": repr(kind)},
+    )  # fmt: skip
+
+
+CALLS = {kind: _call_shape(kind) for kind in ARGUMENTS}
+_NO_CALL = object()
+_AS_CALL = extras_of({}, NAME, ("tool_calls",))
+
+
+def decode_call(wire: Any, reading: Reading) -> AnyPart:
+    """Decode one of `tool_calls`; unknown and malformed ones become opaque parts."""
+    kind = wire.get("type") if is_object(wire) else _NO_CALL
+    key = kind
+    if kind is None:
+        key = "custom" if "function" not in wire and "custom" in wire else "function"
+    shape = CALLS.get(key) if isinstance(key, str) else None
+    if shape is not None:
+        made: Any = shape.read(wire if kind else {**wire, "type": key}, reading)
+        if type(made) is ToolCall:
+            return made if kind else without_type(made, wire)
+    return Opaque(NAME, wire, origin=reading.origin, extras=_AS_CALL)
+
+
+def encode_call(call: ToolCall, writing: ChatWriting) -> dict[str, Any]:
+    """Encode one of `tool_calls`."""
+    kind = call.kind if _takes_text(call, writing) else "function"
+    found: dict[str, Any] = CALLS[kind].write(call, writing)
+    return found
+
+
+def _made_function_call(r: Reading, name: str, raw: str) -> ToolCall:
+    call_id, _ = r.calls.add_call(name, None, raw)
+    return make_call(call_id, name, raw, wire_id=None, origin=r.origin)
+
+
+_FUNCTION_CALL = Shape(
+    NAME, None, ToolCall,
+    Row("name", "name", is_required=True),
+    Row("arguments", "raw", TEXT._replace(write=lambda call: call.raw_arguments, exact=True),
+        is_required=True, takes_owner=True),
+    make=_made_function_call, given={"r": "r"},
+)  # fmt: skip
 
 
 def decode_function_call(wire: Any, reading: Reading) -> ToolCall | None:
     """Decode a legacy `function_call`, which has no id; that is how it is recognised later."""
-    if not is_object(wire):
-        return None
-    name, arguments = wire.get("name"), wire.get("arguments")
-    if not isinstance(name, str) or not isinstance(arguments, str):
-        return None
-    left = {key: value for key, value in wire.items() if key not in ("name", "arguments")}
-    return make_call(
-        reading.calls.add_call(name, None, arguments)[0],
-        name,
-        arguments,
-        wire_id=None,
-        origin=reading.origin,
-        extras=extras_of(left, NAME),
-    )
+    made = _FUNCTION_CALL.read(wire, reading) if is_object(wire) else None
+    return made if type(made) is ToolCall else None
 
 
 def encode_function_call(call: ToolCall, writing: ChatWriting) -> dict[str, Any]:
     """Encode a legacy `function_call`."""
     writing.legacy.add(call.id)
     writing.wire_ids[call.id] = None
-    return with_overlay({"name": call.name, "arguments": call.raw_arguments}, call.extras, NAME)
+    found: dict[str, Any] = _FUNCTION_CALL.write(call, writing)
+    return found
 
 
 def is_legacy(call: ToolCall, writing: ChatWriting) -> bool:

@@ -10,13 +10,12 @@ differs from no overlay (the usual ones).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from functools import cached_property
 from typing import Any, Final
 
 from dragoman.model.frozen import EMPTY, FrozenDict, freeze_mapping
 from dragoman.wire.openai_responses.dialect import NAME
 from dragoman.wire.overlay import spelled
-from dragoman.wire.rows import OwnerT, Row, Shape, Writer
+from dragoman.wire.rows import OwnerT, Row, Shape
 
 BARE: Final = FrozenDict({NAME: EMPTY})
 """The extras of an object received without any optional fields."""
@@ -90,24 +89,27 @@ class Formed(Shape[OwnerT]):
         super().__init__(NAME, tag, kind, *rows, **hooks)
         self._rest, self._in_form = rest, in_form
         self.usual_form, self.extras_in = usual, extras_in
-        self._reads_usual, self._writes_usual, self._apart = reads_usual, writes_usual, apart
+        self._reads_usual, self.is_usual, self._apart = reads_usual, writes_usual, apart
+        self._needed = frozenset(row.wire for row in rows if row.is_required)
+        self._fields_read = {row.wire: row.field for row in rows if not row.is_required}
+        self._read_by = {row.wire: row.value.read for row in rows if row.field == "is_error"}
         self._implied = [row for row in rows if usual and row.wire in usual]
 
     def _reader(self) -> Iterator[str]:
+        """The source of `read`; what the rows did not take (all but `n` fields) is the form."""
         yield "def read(w, r):"
         if self._apart:
             yield f"    if {self._apart!r} in w: return shape.unread(w, r)"
-        yield "    l = dict(w); f = {}"
-        if self.tag is not None:
-            yield f"    if l.get('type') == {self.tag!r}: del l['type']"
         given = [f"{name}={source}" for name, source in self.given.items()]
+        is_tagged = "0" if self.tag is None else f"(w.get('type') == {self.tag!r})"
+        yield f"    f = {{}}; n = {sum(row.is_required for row in self.rows)} + {is_tagged}"
         for number, row in enumerate(self.rows):
             if row.is_required:
                 yield from self._required(number, row)
-                yield f"    del l[{row.wire!r}]"
                 given.append(f"{row.field}=v{number}" if row.field else f"**v{number}")
             else:
                 yield from self._taken_out(number, row)
+        yield "    l = EMPTY if n == len(w) else shape.left(w, f)"
         if self._rest:
             theirs = f"{{k: v for k, v in l.items() if k not in {self._in_form}}}"
             yield f"    f[{self._rest!r}] = {theirs}"
@@ -116,7 +118,9 @@ class Formed(Shape[OwnerT]):
         if self.usual_form:
             tests = [f"not f.get({row.field!r})" for row in self._implied] + [self._reads_usual]
             usual = f"{usual} if {' and '.join(tests)} else EMPTY"
-        given.append(f"extras=shape.extras_in(l, {usual})")
+        yield f"    u = {usual}"
+        yield "    x = EMPTY if l is EMPTY and u is EMPTY else shape.extras_in(l, u)"
+        given.append("extras=x")
         yield f"    made = make({', '.join(given)}, **f)"
         yield "    return shape.unread(w, r) if made is None else made"
 
@@ -128,30 +132,47 @@ class Formed(Shape[OwnerT]):
         yield f"        m = {'v' if row.value.read is None else call}"
         is_same = "" if row.value.is_exact else f" and same(write{number}(m), v)"
         put = f"f[{row.field!r}] = m" if row.field else "f.update(m)"
-        yield f"        if m is not None{is_same}: {put}; del l[{row.wire!r}]"
+        yield f"        if m is not None{is_same}: {put}; n += 1"
 
-    @cached_property
-    def write(self) -> Writer:
-        """Write the rows and the form, and what the overlay says of the spelling."""
-        allows, body = self.allows, self.body
-        readable = {row.wire: row for row in self.rows if row.field == "is_error"}
+    def left(self, wire: dict[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:
+        """What the rows did not take of an object, of which these optional fields were read."""
+        return {
+            key: value
+            for key, value in wire.items()
+            if key not in self._needed
+            and self._fields_read.get(key) not in fields
+            and not (key == "type" and value == self.tag)
+        }
 
-        def write(value: Any, writing: Any) -> Any:
-            if allows is not None and (refusal := allows(value, writing)) is not None:
-                return writing.leave_out(refusal)
-            wire, extras = body(value, writing), value.extras
-            form = self.usual_form or EMPTY
-            if form and not self._writes_usual(value, writing):
-                form = EMPTY
-            if self._rest and isinstance(more := getattr(value, self._rest), Mapping):
-                wire = {**more, **wire}
-            for key, found in form_of(extras, form).items():
-                if key == "type" or (key not in wire and key != self._apart):
-                    row = readable.get(key)
-                    if row is None or not row.value.passes(found):
-                        wire[key] = found
-                    elif key in form:  # the model's value was edited
-                        wire[key] = form[key]
-            return wire if extras is EMPTY else spelled(wire, extras, NAME)
+    def _writer(self, name: str) -> Iterator[str]:
+        """The source of `write`, which adds the form to the rows."""
+        *lines, last = super()._writer(name)
+        yield from lines
+        if name == "body":
+            yield last
+            return
+        if self._rest:
+            yield f"    if isinstance(p.{self._rest}, dict): w = {{**p.{self._rest}, **w}}"
+        yield "    if p.extras is not EMPTY: return shape.filled(p, w, o)"
+        if self.usual_form:
+            yield "    if shape.is_usual(p, o):"
+            yield from (
+                f"        w.setdefault({key!r}, {value!r})"
+                for key, value in self.usual_form.items()
+            )
+        yield "    return w"
 
-        return write
+    def filled(self, value: Any, wire: dict[str, Any], writing: Any) -> Any:
+        """The object with its form, and with what the overlay says of the spelling."""
+        form = self.usual_form or EMPTY
+        if form and not self.is_usual(value, writing):
+            form = EMPTY
+        for key, found in form_of(value.extras, form).items():
+            if key != "type" and (key in wire or key == self._apart):
+                continue
+            read = self._read_by.get(key)
+            if read is None or read(found) is None:
+                wire[key] = found
+            elif key in form:  # the model's value was edited
+                wire[key] = form[key]
+        return spelled(wire, value.extras, NAME)

@@ -212,17 +212,19 @@ def _has_text(wire: Mapping[str, Any], key: str) -> bool:
 
 def _entries(optional: dict[str, Any], form: str) -> list[tuple[str, dict[str, Any]]]:
     """Remove the texts of a form from the item and return them; empty if any is unknown."""
-    wire, tag = optional.get(LISTS[form]), THOUGHTS[form].tag or ""
-    if not isinstance(wire, list) or not all(is_reasoning_text(entry, tag) for entry in wire):
+    field = LISTS[form]
+    wire = optional.get(field)
+    if not isinstance(wire, list) or not all(is_reasoning_text(entry, field) for entry in wire):
         return []
     if wire:
-        del optional[LISTS[form]]
+        del optional[field]
     return [(form, entry) for entry in wire]
 
 
-def is_reasoning_text(entry: Any, kind: str) -> bool:
-    """Whether an entry is a reasoning text of the given type, or of none."""
-    is_kind = isinstance(entry, dict) and entry.get("type", kind) == kind
+def is_reasoning_text(entry: Any, field: str) -> bool:
+    """Whether an entry of that list is a reasoning text of the list's type, or of none."""
+    tag = THOUGHTS[next(form for form, key in LISTS.items() if key == field)].tag
+    is_kind = isinstance(entry, dict) and entry.get("type", tag) == tag
     return is_kind and type(entry.get("text")) is str
 
 
@@ -304,7 +306,11 @@ class ItemReader(ItemReading):
             if message is None and is_message:
                 message = _decode_odd_message(item)
             self._append(message or make_message(speaker, (self._opaque(item),)))
-        elif _is_odd_message(item) and (message := _decode_odd_message(item)) is not None:
+        elif (
+            (kind is None or kind == "message")
+            and _is_odd_message(item)
+            and (message := _decode_odd_message(item)) is not None
+        ):
             self._append(message)
         elif type(kind) is not str or kind in PREFIXES:
             self.read_into_run(item, index)
@@ -397,7 +403,8 @@ class ItemReader(ItemReading):
     def _read_part(self, item: dict[str, Any]) -> Any:
         """Decode a call or a result; opaque if it is malformed."""
         self.item_id = _id_of(item)
-        return ITEMS.read(item, self)
+        shape = ITEMS.by_tag[item["type"]]
+        return (shape.reads or shape.read)(item, self)
 
     def _opaque(self, item: Any) -> Opaque:
         return Opaque(NAME, opaque_item(item), origin=self.origin)

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from msgspec import Struct
 
+from dragoman.model.requests import Request
 from dragoman.wire.openai_responses.argument_names import has_long_names
+from dragoman.wire.openai_responses.request import PATH
+from dragoman.wire.openai_strict_schemas import openai_profiles
+from dragoman.wire.plain.whole import Made, Whole
 from dragoman.wire.plain.writing import Written
+from dragoman.wire.target import Target
 
 
 class Message(Struct, gc=False):
@@ -45,3 +52,31 @@ WRITTEN = Written(
     parses=False,
     refuses="has_long(a)",
 )
+
+
+# --- whole requests
+
+
+def _body(request: Request, made: Made, _target: Target) -> tuple[dict[str, Any], str]:
+    items: Any = made.items
+    if made.instructions is not None and made.role is not None:
+        items = [Message(made.role.value, made.instructions), *items]
+    elif len(items) == 1 and type(items[0]) is Message:
+        items = items[0].content
+    wire: dict[str, Any] = {"model": request.model}
+    if request.stream is not None:
+        wire["stream"] = request.stream
+    if (limit := request.sampling.max_tokens) is not None:
+        wire["max_output_tokens"] = limit
+    if made.tools:
+        wire["tools"] = made.tools
+    wire["input"] = items
+    return wire, PATH
+
+
+def _tool(name: str, description: str | None, schema: Any) -> dict[str, Any]:
+    about = {} if description is None else {"description": description}
+    return {"type": "function", "name": name, **about, "parameters": schema, "strict": False}
+
+
+WHOLE = Whole(_body, _tool, lambda target: openai_profiles(target).loose)

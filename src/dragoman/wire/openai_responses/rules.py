@@ -4,18 +4,31 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from dragoman.wire.losses import UNSUPPORTED_FIELD
-from dragoman.wire.openai_responses import rules_items as items
 from dragoman.wire.openai_responses.argument_names import MAX_NAME_LENGTH, has_long_names
 from dragoman.wire.openai_responses.content_types import CALLS, kind_of
 from dragoman.wire.openai_responses.dialect import TARGET
-from dragoman.wire.openai_responses.rules_items import View
+from dragoman.wire.openai_responses.rules_items import (
+    EFFORTS,
+    OPENAI,
+    SAMPLING,
+    STRICT,
+    VERIFIES,
+    View,
+    rule,
+)
+from dragoman.wire.openai_responses.settings import SETTINGS
+from dragoman.wire.openai_responses.tables import ITEMS
+from dragoman.wire.openai_responses.tools import TOOLS
 from dragoman.wire.openai_settings import SAMPLING_RANGES
 from dragoman.wire.openai_strict_schemas import (
     w14_strict_objects_are_closed,
     w15_strict_schemas_keep_to_the_subset,
 )
+from dragoman.wire.rows import Shape
+from dragoman.wire.settings_rows import Settings
 from dragoman.wire.shared_rules import (
     missing_model,
     orphaned_choice,
@@ -25,12 +38,11 @@ from dragoman.wire.shared_rules import (
     unknown_effort,
     unlisted_model,
     wrong_counts,
-    wrong_model,
 )
 from dragoman.wire.violations import (
     Found,
+    Object,
     Placed,
-    Rule,
     Rulebook,
     field,
     is_data,
@@ -56,6 +68,7 @@ _CHAT_NAMES = {
 }
 
 
+@rule("error", "S")
 def shape_input(view: View) -> Found:
     """There is input, and each item is an object."""
     given = view.body.get("input")
@@ -68,17 +81,38 @@ def shape_input(view: View) -> Found:
             yield f"input[{index}]", "must be an object"
 
 
+@rule("error", "S")
+def shape_fields(view: View) -> Found:
+    """Fields are of the types that the rows give them."""
+    yield from _misfits(SETTINGS, view.body)
+    if view.body.get("model") == "":
+        yield "model", "must not be empty"
+    yield from wrong_counts(view.body, "max_tool_calls")
+    for path, tool in listed(view.body, "tools"):
+        yield from _misfits(TOOLS.shape_of(tool), tool, path)
+    for path, item in view.items:
+        yield from _misfits(ITEMS.shape_of(item), item, path)
+
+
+def _misfits(shape: Shape[Any] | Settings | None, wire: Object, path: str = "") -> Found:
+    found = () if shape is None else shape.misfits(wire)
+    yield from ((f"{path}.{name}".lstrip("."), message) for name, message in found)
+
+
+@rule("error", "S")
 def shape_state(view: View) -> Found:
     """A request continues a response or a conversation, not both."""
     if view.body.get("previous_response_id") and view.body.get("conversation"):
         yield "previous_response_id", "can't be combined with conversation"
 
 
+@rule("error", "ST", OPENAI)
 def shape_ranges(view: View) -> Found:
     """Sampling settings are numbers in their ranges."""
     yield from out_of_range(view.body, SAMPLING_RANGES)
 
 
+@rule("error", "S")
 def shape_image_data(view: View) -> Found:
     """The data of an image data URL is base64."""
     for path, part in _media(view):
@@ -87,6 +121,7 @@ def shape_image_data(view: View) -> Found:
             yield f"{path}.image_url", "the data is not base64"
 
 
+@rule("error", "SER", (), "media.details")
 def shape_image_details(view: View) -> Found:
     """The detail of an image is one that the target knows: OpenAI's newest models have more."""
     for path, part in _media(view):
@@ -94,6 +129,7 @@ def shape_image_details(view: View) -> Found:
             yield from unknown_detail(part.get("detail"), f"{path}.detail", view.target)
 
 
+@rule("error", "T", OPENAI, "media.kinds")
 def shape_file_data(view: View) -> Found:
     """A file is a document, not audio or video."""
     for path, part in _media(view):
@@ -102,27 +138,20 @@ def shape_file_data(view: View) -> Found:
             yield f"{path}.file_data", "audio and video can't be sent as files"
 
 
-def shape_model(view: View) -> Found:
-    """The model is a string."""
-    yield from wrong_model(view.body)
-
-
+@rule("warning", "S")
 def shape_model_is_named(view: View) -> Found:
     """A model is given, unless a stored prompt has it."""
     if not view.body.get("prompt"):
         yield from missing_model(view.body, view.target)
 
 
+@rule("warning", "ST", OPENAI[:1])
 def shape_model_is_listed(view: View) -> Found:
     """The model is in the provider's list, if the target has that list."""
     yield from unlisted_model(view.body, view.target)
 
 
-def shape_counts(view: View) -> Found:
-    """Limits are integers."""
-    yield from wrong_counts(view.body, "max_output_tokens", "max_tool_calls", "top_logprobs")
-
-
+@rule("error", "E", OPENAI, "sampling.min_output_tokens")
 def limit_output_tokens(view: View) -> Found:
     """`max_output_tokens` is at least 16."""
     least = view.target.sampling.min_output_tokens
@@ -131,6 +160,7 @@ def limit_output_tokens(view: View) -> Found:
         yield "max_output_tokens", f"must be at least {least}"
 
 
+@rule("error", "SE", OPENAI, "tools.name_pattern")
 def w6_names_are_plain(view: View) -> Found:
     """Function names are valid, both in definitions and in calls."""
     for path, function in (*view.functions, *view.of_type("function_call")):
@@ -139,6 +169,7 @@ def w6_names_are_plain(view: View) -> Found:
             yield f"{path}.name", "a name must have 1 to 64 characters: letters, digits, _ and -"
 
 
+@rule("error", "E", OPENAI, *SAMPLING)
 def w12_reasoning_models_take_no_sampling(view: View) -> Found:
     """Reasoning models refuse sampling settings, at least while reasoning."""
     effort = field(view.body, "reasoning").get("effort")
@@ -146,12 +177,14 @@ def w12_reasoning_models_take_no_sampling(view: View) -> Found:
     yield from refused_sampling(view.body, view.target, is_thinking=is_thinking)
 
 
+@rule("error", "ET", OPENAI, *EFFORTS)
 def w12_efforts_are_known(view: View) -> Found:
     """The effort is supported by the model."""
     effort = field(view.body, "reasoning").get("effort")
     yield from unknown_effort(effort, "reasoning.effort", view.target)
 
 
+@rule("error", "E", OPENAI, *VERIFIES)
 def w30_people_say_input(view: View) -> Found:
     """Input messages contain text, images and files."""
     media = view.target.media.kinds
@@ -161,6 +194,7 @@ def w30_people_say_input(view: View) -> Found:
             yield f"{path}.type", f"must be one of {', '.join(known)}"
 
 
+@rule("error", "E", OPENAI, *VERIFIES)
 def w30_the_model_says_output(view: View) -> Found:
     """Assistant messages contain text and refusals."""
     for path, part in view.output_parts():
@@ -168,6 +202,7 @@ def w30_the_model_says_output(view: View) -> Found:
             yield f"{path}.type", f"must be one of {', '.join(_OUTPUT_TYPES)}"
 
 
+@rule("error", "SE", OPENAI)
 def w31_outputs_are_text_images_or_files(view: View) -> Found:
     """A tool's output is a string, or a list of texts, images and files."""
     for path, item in view.of_type(*CALLS.values()):
@@ -178,6 +213,7 @@ def w31_outputs_are_text_images_or_files(view: View) -> Found:
                 yield f"{place}.type", f"must be one of {', '.join(_INPUT_TYPES)}"
 
 
+@rule("error", "SE", OPENAI)
 def w31_outputs_have_no_error(view: View) -> Found:
     """Outputs have no error field; an error is described in the output."""
     for path, item in view.of_type(*CALLS.values()):
@@ -185,6 +221,7 @@ def w31_outputs_have_no_error(view: View) -> Found:
             yield f"{path}.error", "unknown field; describe the error in the output"
 
 
+@rule("error", "SR")
 def w32_phases_are_known(view: View) -> Found:
     """The phase of an assistant message is known."""
     for path, item in view.of_type("message"):
@@ -193,6 +230,7 @@ def w32_phases_are_known(view: View) -> Found:
             yield f"{path}.phase", f"must be one of {', '.join(_PHASES)}"
 
 
+@rule("error", "S")
 def w36_tools_are_flat(view: View) -> Found:
     """A function's name and parameters are in the tool itself."""
     for path, tool in view.functions:
@@ -200,6 +238,7 @@ def w36_tools_are_flat(view: View) -> Found:
             yield f"{path}.function", "put name and parameters in the tool itself"
 
 
+@rule("error", "S")
 def w36_settings_have_their_own_names(view: View) -> Found:
     """Setting names of Chat Completions are refused."""
     for key, ours in _CHAT_NAMES.items():
@@ -208,6 +247,7 @@ def w36_settings_have_their_own_names(view: View) -> Found:
             yield key, f"unknown in this API; use {ours}"
 
 
+@rule("error", "E", OPENAI, "tools.limits_argument_names")
 def w39_argument_names_are_short(view: View) -> Found:
     """Property names in a call's arguments have at most 256 characters."""
     for path, item in (
@@ -221,6 +261,7 @@ def w39_argument_names_are_short(view: View) -> Found:
             )
 
 
+@rule("warning", "R")
 def w121_choices_need_tools(view: View) -> Found:
     """Settings about tools come with tools, which may also be in the input or the prompt."""
     if not any(view.of_type("additional_tools")) and view.body.get("prompt") is None:
@@ -237,66 +278,14 @@ def _media(view: View) -> Iterator[Placed]:
 # --- all rules
 
 
+@rule("error", "ET", ("xai", "mistral"), "fields.refused")
 def w109_fields_are_known(view: View) -> Found:
     """The request has no field that the host refuses."""
     refused = view.target.fields.refused
     yield from ((name, UNSUPPORTED_FIELD) for name in refused if name in view.body)
 
 
-OPENAI = ("openai", "azure")
-"""Providers of the same service."""
-LLAMA = ("llama.cpp",)
-IDS = ("ids.pattern", "ids.max_length")
-VERIFIES = ("state.verifies_items",)
-PAIRS = ("turns.pairs_results",)
-SAMPLING = ("sampling.refused", "sampling.refused_while_thinking")
-EFFORTS = ("thinking.form", "thinking.efforts")
-STRICT = ("schemas.checks_strict",)
-
-RULES: tuple[Rule[View], ...] = (
-    Rule(shape_input, "error", "S"),
-    Rule(shape_state, "error", "S"),
-    Rule(shape_model, "error", "S"),
-    Rule(shape_model_is_named, "warning", "S"),
-    Rule(shape_model_is_listed, "warning", "ST", OPENAI[:1]),
-    Rule(shape_counts, "error", "S"),
-    Rule(shape_ranges, "error", "ST", OPENAI),
-    Rule(shape_image_data, "error", "S"),
-    Rule(shape_image_details, "error", "SER", (), ("media.details",)),
-    Rule(shape_file_data, "error", "T", OPENAI, ("media.kinds",)),
-    Rule(items.shape_answers_have_their_type, "error", "E", LLAMA, ("fields.needs_message_type",)),
-    Rule(items.shape_reasoning_is_readable, "error", "E", LLAMA, ("thinking.is_plain_text",)),
-    Rule(limit_output_tokens, "error", "E", OPENAI, ("sampling.min_output_tokens",)),
-    Rule(items.i5_call_ids_are_unique, "warning", "R"),
-    Rule(items.i8_calls_have_one_output, "warning", "R"),
-    Rule(w6_names_are_plain, "error", "SE", OPENAI, ("tools.name_pattern",)),
-    Rule(w12_reasoning_models_take_no_sampling, "error", "E", OPENAI, SAMPLING),
-    Rule(w12_efforts_are_known, "error", "ET", OPENAI, EFFORTS),
-    Rule[View](w14_strict_objects_are_closed, "error", "ERT", OPENAI, STRICT),
-    Rule[View](w15_strict_schemas_keep_to_the_subset, "error", "DET", OPENAI, STRICT),
-    Rule(items.w20_calls_are_paired_on_call_id, "error", "S"),
-    Rule(items.w21_item_ids_are_plain, "error", "ER", OPENAI, VERIFIES),
-    Rule(items.w21_item_ids_have_their_prefix, "error", "ER", OPENAI, VERIFIES),
-    Rule(items.w21_reasoning_has_its_id, "error", "ER", OPENAI, VERIFIES),
-    Rule(items.w22_call_ids_are_short, "error", "E", OPENAI, IDS),
-    Rule(items.w23_reasoning_is_followed, "error", "ET", OPENAI, VERIFIES),
-    Rule(items.w24_calls_keep_their_reasoning, "warning", "ET", OPENAI),
-    Rule(items.w25_reasoning_is_sealed, "error", "E", OPENAI, VERIFIES),
-    Rule(items.w28_item_ids_are_unique, "error", "E", OPENAI, VERIFIES),
-    Rule(items.w29_calls_are_answered, "error", "E", OPENAI, PAIRS),
-    Rule(items.w29_outputs_have_calls, "error", "E", OPENAI, PAIRS),
-    Rule(items.w29_built_in_calls_are_answered, "warning", "R"),
-    Rule(items.w29_built_in_outputs_have_calls, "warning", "R"),
-    Rule(w30_people_say_input, "error", "E", OPENAI, VERIFIES),
-    Rule(w30_the_model_says_output, "error", "E", OPENAI, VERIFIES),
-    Rule(w31_outputs_are_text_images_or_files, "error", "SE", OPENAI),
-    Rule(w31_outputs_have_no_error, "error", "SE", OPENAI),
-    Rule(w32_phases_are_known, "error", "SR"),
-    Rule(w36_tools_are_flat, "error", "S"),
-    Rule(w36_settings_have_their_own_names, "error", "S"),
-    Rule(w39_argument_names_are_short, "error", "E", OPENAI, ("tools.limits_argument_names",)),
-    Rule(w109_fields_are_known, "error", "ET", ("xai", "mistral"), ("fields.refused",)),
-    Rule(w121_choices_need_tools, "warning", "R"),
-)
-
+rule("error", "ERT", OPENAI, *STRICT)(w14_strict_objects_are_closed)
+rule("error", "DET", OPENAI, *STRICT)(w15_strict_schemas_keep_to_the_subset)
+RULES = sorted(rule, key=lambda each: each.place)
 RULEBOOK = Rulebook(RULES, lambda body, target, _path, _headers: View(body, target or TARGET))

@@ -24,12 +24,22 @@ from dragoman.wire.openai_responses.content_types import (
 )
 from dragoman.wire.shared_rules import used_twice, without_partner
 from dragoman.wire.target import Target
-from dragoman.wire.violations import Found, Object, Placed, field, listed
+from dragoman.wire.violations import Found, Object, Placed, Rules, field, listed
 
 _CONTINUES = ("previous_response_id", "conversation", "prompt")
 _SPEAKERS = ("user", "system", "developer")
 _NOTHING: Object = {}
 _CERTAIN = ("message", "reasoning", "function_call")
+
+
+OPENAI = ("openai", "azure")
+"""Providers of the same service."""
+LLAMA = ("llama.cpp",)
+IDS = ("ids.pattern", "ids.max_length")
+VERIFIES = ("state.verifies_items",)
+SAMPLING = ("sampling.refused", "sampling.refused_while_thinking")
+EFFORTS = ("thinking.form", "thinking.efforts")
+STRICT = ("schemas.checks_strict",)
 
 
 class View:
@@ -107,9 +117,13 @@ class View:
         return found
 
 
+rule = Rules[View]()
+
+
 # --- rules for items
 
 
+@rule("error", "E", LLAMA, "fields.needs_message_type")
 def shape_answers_have_their_type(view: View) -> Found:
     """Some hosts require a type on assistant messages."""
     for path, item in view.items if view.target.fields.needs_message_type else ():
@@ -117,6 +131,7 @@ def shape_answers_have_their_type(view: View) -> Found:
             yield f"{path}.type", "this host requires the type message"
 
 
+@rule("error", "E", LLAMA, "thinking.is_plain_text")
 def shape_reasoning_is_readable(view: View) -> Found:
     """Some hosts only accept readable reasoning."""
     for path, item in view.of_type("reasoning") if view.target.thinking.is_plain_text else ():
@@ -124,6 +139,7 @@ def shape_reasoning_is_readable(view: View) -> Found:
             yield f"{path}.content", "this host only accepts reasoning as text"
 
 
+@rule("error", "S")
 def w20_calls_are_paired_on_call_id(view: View) -> Found:
     """Calls and outputs are paired by `call_id`, not by item id."""
     for path, item in view.of_type(*CALLS, CALLS["custom_tool_call"]):
@@ -131,6 +147,7 @@ def w20_calls_are_paired_on_call_id(view: View) -> Found:
             yield f"{path}.call_id", "a call and its output must have the same call_id"
 
 
+@rule("error", "ER", OPENAI, *VERIFIES)
 def w21_item_ids_are_plain(view: View) -> Found:
     """Item ids have at most 64 characters: letters, digits, _ and -."""
     for path, item in view.items if view.target.state.verifies_items else ():
@@ -142,6 +159,7 @@ def w21_item_ids_are_plain(view: View) -> Found:
             )
 
 
+@rule("error", "ER", OPENAI, *VERIFIES)
 def w21_item_ids_have_their_prefix(view: View) -> Found:
     """Item ids have the prefix of their type; leave out the id of a foreign item."""
     for path, item in view.of_type(*_CERTAIN) if view.target.state.verifies_items else ():
@@ -151,6 +169,7 @@ def w21_item_ids_have_their_prefix(view: View) -> Found:
             yield f"{path}.id", f"the id of this item type must begin with {prefix}"
 
 
+@rule("error", "ER", OPENAI, *VERIFIES)
 def w21_reasoning_has_its_id(view: View) -> Found:
     """Reasoning has its id or its encrypted content."""
     for path, item in view.of_type("reasoning") if view.target.state.verifies_items else ():
@@ -158,6 +177,7 @@ def w21_reasoning_has_its_id(view: View) -> Found:
             yield path, "a reasoning item must have its id or its encrypted_content"
 
 
+@rule("error", "E", OPENAI, *IDS)
 def w22_call_ids_are_short(view: View) -> Found:
     """Call ids have at most 64 characters."""
     limit = view.target.ids.max_length
@@ -167,6 +187,7 @@ def w22_call_ids_are_short(view: View) -> Found:
             yield f"{path}.call_id", f"the id has {len(call_id)} characters; the maximum is {limit}"
 
 
+@rule("error", "ET", OPENAI, *VERIFIES)
 def w23_reasoning_is_followed(view: View) -> Found:
     """Reasoning is directly followed by the message or call that it led to.
 
@@ -186,6 +207,7 @@ def w23_reasoning_is_followed(view: View) -> Found:
                 )
 
 
+@rule("warning", "ET", OPENAI)
 def w24_calls_keep_their_reasoning(view: View) -> Found:
     """A call with an item id is preceded by its reasoning, if there was any."""
     if not view.target.state.verifies_items or not any(view.of_type("reasoning")):
@@ -198,6 +220,7 @@ def w24_calls_keep_their_reasoning(view: View) -> Found:
                 yield f"{path}.id", "the reasoning before this call is missing, if there was any"
 
 
+@rule("error", "E", OPENAI, *VERIFIES)
 def w25_reasoning_is_sealed(view: View) -> Found:
     """With `store: false`, reasoning has its encrypted content."""
     for path, item in view.of_type("reasoning") if view.target.state.verifies_items else ():
@@ -205,6 +228,7 @@ def w25_reasoning_is_sealed(view: View) -> Found:
             yield path, "with store: false, reasoning must have its encrypted_content"
 
 
+@rule("error", "E", OPENAI, *VERIFIES)
 def w28_item_ids_are_unique(view: View) -> Found:
     """Item ids are unique."""
     seen: set[str] = set()
@@ -216,31 +240,37 @@ def w28_item_ids_are_unique(view: View) -> Found:
             seen.add(item_id)
 
 
+@rule("error", "E", OPENAI, "turns.pairs_results")
 def w29_calls_are_answered(view: View) -> Found:
     """Every call has an output."""
     yield from _unanswered(view, CALLS)
 
 
+@rule("error", "E", OPENAI, "turns.pairs_results")
 def w29_outputs_have_calls(view: View) -> Found:
     """Every output has a call, unless that is stored by the provider."""
     yield from _uncalled(view, CALLS.values())
 
 
+@rule("warning", "R")
 def w29_built_in_calls_are_answered(view: View) -> Found:
     """Every call of a client-run built-in tool has an output."""
     yield from _unanswered(view, BUILT_IN_CALLS)
 
 
+@rule("warning", "R")
 def w29_built_in_outputs_have_calls(view: View) -> Found:
     """Every output of a client-run built-in tool, and every approval, has a call."""
     yield from _uncalled(view, [PAIRS[call] for call in PAIRS if call not in CALLS])
 
 
+@rule("warning", "R")
 def i5_call_ids_are_unique(view: View) -> Found:
     """Every `call_id` belongs to one call."""
     yield from _repeated(view, CALLS, "another call has the same call_id")
 
 
+@rule("warning", "R")
 def i8_calls_have_one_output(view: View) -> Found:
     """Every call has only one output."""
     yield from _repeated(view, CALLS.values(), "another output has the same call_id")

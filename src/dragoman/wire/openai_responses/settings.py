@@ -9,13 +9,13 @@ from typing import Any
 from dragoman.model.frozen import EMPTY
 from dragoman.model.requests import Output, Request, ThinkingConfig
 from dragoman.wire.openai_responses.dialect import NAME, ORIGIN
-from dragoman.wire.openai_settings import SHARED_SETTINGS
+from dragoman.wire.openai_rows import SERVICE, TIER
 from dragoman.wire.openai_strict_schemas import openai_profiles
 from dragoman.wire.overlay import note_of
 from dragoman.wire.overlay_edits import PartlyRead, Places
-from dragoman.wire.rows import ANY, FLAG, LIST, NUMBER, OBJECT, TEXT, WHOLE, Row, Value
+from dragoman.wire.rows import FLAG, LIST, NUMBER, OBJECT, TEXT, WHOLE, Row, Value
 from dragoman.wire.settings_rows import Settings
-from dragoman.wire.shared_settings import NEAREST_TIERS, SharedSetting
+from dragoman.wire.shared_settings import NEAREST_TIERS
 from dragoman.wire.writing import Writing
 
 _LOGPROBS = "message.output_text.logprobs"
@@ -162,15 +162,14 @@ _ASKS_LOGPROBS = Value(
 _service = partial(Row, strict=True)
 
 
-def _shared(setting: SharedSetting) -> Row:
-    write = setting.write
-    if setting.name == "service.tier":
-        write = lambda tier: setting.write(  # noqa: E731 - one tier more than in Chat
-            NEAREST_TIERS.get(tier, tier) if tier != "fast" else tier
-        )
-    return _service(setting.path, setting.name, Value(ANY.test, setting.read, write))
+def _write_tier(tier: str) -> Any:
+    """Encode a tier: Responses has one more than Chat."""
+    if tier == "fast" or TIER.write is None:
+        return tier
+    return TIER.write(NEAREST_TIERS.get(tier, tier))
 
 
+_TIER = TIER._replace(write=_write_tier)
 SETTINGS = Settings(
     Row("model", "model"),
     Row("stream", "stream", FLAG),
@@ -188,7 +187,7 @@ SETTINGS = Settings(
     Row("conversation", "state.conversation", _ID),
     Row("prompt", "state.prompt", _NEW_ID),
     Row("store", "state.store", FLAG),
-    *map(_shared, SHARED_SETTINGS),
+    *(row._replace(value=_TIER) if row.value is TIER else row for row in SERVICE),
     _service("context_management", "context_management.compact_at", _COMPACTION),
     _service("truncation", "context_management.truncate", _TRUNCATION),
 )  # fmt: skip

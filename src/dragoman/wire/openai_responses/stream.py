@@ -8,13 +8,13 @@ end. Progress events of built-in tools become opaque events.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 from dragoman.model import events
 from dragoman.model.content import AnyPart
 from dragoman.model.events import PartDelta
 from dragoman.model.frozen import EMPTY
-from dragoman.model.parts import Refusal, Text, Thinking
+from dragoman.model.parts import Text, Thinking
 from dragoman.wire.framing import SseEvent, SseParser
 from dragoman.wire.lane.templates import ASCII_TEXT, INTEGER, Growth, Noises
 from dragoman.wire.openai_responses.dialect import NAME
@@ -25,6 +25,7 @@ from dragoman.wire.openai_responses.response import (
     logprobs_of,
 )
 from dragoman.wire.openai_responses.stream_items import GrowingItem, GrowingPart, Item, Items
+from dragoman.wire.openai_responses.stream_tables import CALLS, HOLDERS, PARTS, TEXTS, Kind
 from dragoman.wire.openai_responses.tables import read_citations
 from dragoman.wire.overlay import overlay_of
 from dragoman.wire.stream_decoding import DONE, FrameDecoder, Passing, object_in, stream_error
@@ -50,73 +51,13 @@ _STATUSES = {
 }
 
 
-class Kind(NamedTuple):
-    """How a kind of part is streamed. An empty name means that there is no such event."""
-
-    delta: str = ""
-    done: str = ""
-    text: str = ""
-    """The field with the whole text, in the done event, in its entry or in its item."""
-    field: str = ""
-    """The list of such parts in the item; empty if the item is the part."""
-    place: str = ""
-    """The event field with the index in that list."""
-    part: str = ""
-    """The prefix of its `added` and `done` events."""
-    entry: Mapping[str, Any] = EMPTY
-    """Its initial entry in the list."""
-    item: Mapping[str, Any] = EMPTY
-    """The initial item that holds the list."""
-    type: type[AnyPart] | None = None
-    is_servers: bool = False
-    """Whether the item is a server tool call, of which the text is only a part."""
-
-
-CONTENT = ("content", "content_index", "response.content_part")
-_SUMMARIES = ("summary", "summary_index", "response.reasoning_summary_part")
-_MESSAGE: Item = {"type": "message", "role": "assistant", "status": "completed"}
-_REASONING_ITEM: Item = {"type": "reasoning", "summary": []}
-
-TEXT = Kind(
-    "response.output_text.delta", "response.output_text.done", "text", *CONTENT,
-    {"type": "output_text", "text": "", "annotations": [], "logprobs": []}, _MESSAGE, Text,
-)  # fmt: skip
-REFUSAL = Kind(
-    "response.refusal.delta", "response.refusal.done", "refusal", *CONTENT,
-    {"type": "refusal", "refusal": ""}, _MESSAGE, Refusal,
-)  # fmt: skip
-REASONING = Kind(
-    "response.reasoning_text.delta", "response.reasoning_text.done", "text", *CONTENT,
-    {"type": "reasoning_text", "text": ""}, _REASONING_ITEM, Thinking,
-)  # fmt: skip
-SUMMARY = Kind(
-    "response.reasoning_summary_text.delta", "response.reasoning_summary_text.done", "text",
-    *_SUMMARIES, {"type": "summary_text", "text": ""}, _REASONING_ITEM, Thinking,
-)  # fmt: skip
-FUNCTION = Kind(
-    "response.function_call_arguments.delta", "response.function_call_arguments.done", "arguments"
-)
-CUSTOM = Kind(
-    "response.custom_tool_call_input.delta", "response.custom_tool_call_input.done", "input"
-)
-CODE = Kind(
-    "response.code_interpreter_call_code.delta", "response.code_interpreter_call_code.done",
-    "code", is_servers=True,
-)  # fmt: skip
-MCP = Kind(
-    "response.mcp_call_arguments.delta", "response.mcp_call_arguments.done", "arguments",
-    is_servers=True,
-)  # fmt: skip
-
-_TEXTS = {kind.delta: kind for kind in (TEXT, REFUSAL, REASONING, SUMMARY)}
-_CALLS = {kind.delta: kind for kind in (FUNCTION, CUSTOM, CODE, MCP)}
-_DONE = [kind.done for kind in (*_TEXTS.values(), *_CALLS.values())]
-# By event of a part: the list that it is in, and the field with its index there.
-_PLACES = {
-    f"{part}.{end}": (field, place)
-    for field, place, part in (CONTENT, _SUMMARIES)
+_DONE = [kind.removesuffix("delta") + "done" for kind in (*TEXTS, *CALLS)]
+_LISTS = {
+    f"{event}.{end}": (field, place)
+    for field, (event, place) in PARTS.items()
     for end in ("added", "done")
 }
+"""By event of a part: the list that it is in, and the field with its index there."""
 
 
 class StreamDecoder(FrameDecoder[SseEvent]):
@@ -256,7 +197,7 @@ class StreamDecoder(FrameDecoder[SseEvent]):
     def _place(self, wire: Item, kind: str) -> tuple[GrowingItem, str, int] | None:
         """The position of a part: its item, the list in it, and its index there."""
         item = self._items.of(wire)
-        field, key = _PLACES[kind]
+        field, key = _LISTS[kind]
         if item is None or item.is_done or field not in item.fields:
             return None
         index = wire.get(key)
@@ -270,7 +211,7 @@ class StreamDecoder(FrameDecoder[SseEvent]):
     # --- deltas
 
     def _text_delta(self, wire: Item, name: str) -> bool:
-        delta, kind = wire.get("delta"), _TEXTS[name]
+        delta, kind = wire.get("delta"), TEXTS[name]
         item = self._items.of(wire)
         index = wire.get(kind.place)
         part = item.part(kind.field, index) if item and type(index) is int else None
@@ -293,7 +234,8 @@ class StreamDecoder(FrameDecoder[SseEvent]):
         if item is None:
             item_id = wire.get("item_id")
             named = {"id": item_id} if type(item_id) is str else {}
-            item = self._items.begin(_index(wire), {**kind.item, **named})
+            holder = HOLDERS["reasoning" if kind.type is Thinking else "message"]
+            item = self._items.begin(_index(wire), {**holder, **named})
         if kind.field not in item.fields:
             return None
         index = wire.get(kind.place)
@@ -340,10 +282,10 @@ class StreamDecoder(FrameDecoder[SseEvent]):
         "error": _error,
         _ITEM_ADDED: _item,
         "response.output_item.done": _item,
-        **dict.fromkeys(_PLACES, _part),
-        **dict.fromkeys(_TEXTS, _text_delta),
+        **dict.fromkeys(_LISTS, _part),
+        **dict.fromkeys(TEXTS, _text_delta),
         "response.output_text.annotation.added": _annotation,
-        **dict.fromkeys(_CALLS, _arguments),
+        **dict.fromkeys(CALLS, _arguments),
         **dict.fromkeys(_DONE, _repeated),
     }  # fmt: skip
 

@@ -14,11 +14,10 @@ from weakref import ref
 from dragoman.model.accumulate import GrowingPart
 from dragoman.model.content import AnyPart
 from dragoman.model.events import PartDelta
-from dragoman.model.frozen import EMPTY
 from dragoman.model.ids import new_id
 from dragoman.model.jsontext import dumps
 from dragoman.model.messages import make_message
-from dragoman.model.parts import Opaque, Part, Refusal, ServerToolCall, Text, Thinking
+from dragoman.model.parts import Part, Refusal, ServerToolCall, Text, Thinking
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall
 from dragoman.wire.cut_calls import is_unfinished
@@ -27,60 +26,29 @@ from dragoman.wire.framing import sse
 from dragoman.wire.lane.flows import Delta, Flow, Writer, encode_text, lines_of
 from dragoman.wire.openai_responses.content_types import PREFIXES
 from dragoman.wire.openai_responses.dialect import NAME
+from dragoman.wire.openai_responses.forms import form_of
 from dragoman.wire.openai_responses.layout_writer import (
     MessageWriter,
     generated_id,
-    is_content,
-    shown_form,
 )
 from dragoman.wire.openai_responses.response import as_cut, is_own
-from dragoman.wire.openai_responses.stream import (
-    CODE,
-    CONTENT,
-    CUSTOM,
+from dragoman.wire.openai_responses.stream_tables import (
     FUNCTION,
-    MCP,
-    REASONING,
-    REFUSAL,
-    SUMMARY,
     TEXT,
     Kind,
-)
-from dragoman.wire.openai_responses.stream_progress import (
     ProgressEvent,
     end_events,
     initial_item,
     start_events,
+    streamed_as,
 )
-from dragoman.wire.openai_responses.tables import payload_of, write_citation
+from dragoman.wire.openai_responses.tables import write_citation
 from dragoman.wire.openai_responses.tools_client import client_tool_of
 from dragoman.wire.stream_encoding import CORRECTED, TEXTS, SentPart, arguments_of
 
 Body = dict[str, Any]
 _EMPTIED: dict[str, Any] = {"content": [], "summary": [], "arguments": "", "input": ""}
 LATE_CONTENT = "content added to a part after its end is left out"
-
-_WHOLE = Kind()
-_SERVERS = {"code_interpreter": CODE, "mcp": MCP}
-_KINDS: dict[type, Kind] = {Text: TEXT, Refusal: REFUSAL}
-# Encrypted content is not streamed; it is only in the item itself.
-_THINKING: dict[str, Kind] = {"summary": SUMMARY, "full": REASONING}
-
-
-def streamed_as(part: AnyPart) -> Kind:
-    """How a part is streamed."""
-    if isinstance(part, Opaque) and is_content(part):
-        entry = payload_of(part)
-        return Kind("", "", "", *CONTENT, entry if isinstance(entry, Mapping) else EMPTY)
-    if isinstance(part, ToolCall):
-        if client_tool_of(part) is not None:
-            return _WHOLE
-        return FUNCTION if part.kind == "function" else CUSTOM
-    if isinstance(part, Thinking):
-        return _THINKING.get(shown_form(part), _WHOLE)
-    if isinstance(part, ServerToolCall):
-        return _SERVERS.get(part.name, _WHOLE)
-    return _KINDS.get(type(part), _WHOLE)
 
 
 def text_of(part: AnyPart) -> str:
@@ -91,11 +59,6 @@ def text_of(part: AnyPart) -> str:
 
 
 _EVENT = b'event: %b\ndata: {"type":"%b","sequence_number":%d,%b\n\n'
-_TEXT_DELTA = (
-    b"event: response.output_text.delta\ndata: "
-    b'{"type":"response.output_text.delta","sequence_number":%d,"item_id":%b,"output_index":%d,'
-    b'"content_index":%d,"delta":%b,"logprobs":%b}\n\n'
-)
 _ABOUT = b'{"item_id":%b,"output_index":%d,%b%b'
 _DELTA = (
     b'event: %b\ndata: {"type":"%b","sequence_number":%%d,"item_id":%b,"output_index":%d,%b'
@@ -137,12 +100,6 @@ class OutputWriter:
         self._number += 1
         body["sequence_number"] = self._number
         return sse(dumps(body), body["type"])
-
-    def text_delta(self, item_id: bytes, place: tuple[int, int], text: str, logprobs: Any) -> bytes:
-        """Encode a text delta; the item's id is already JSON."""
-        self._number += 1
-        listed = dumps(logprobs) if logprobs else b"[]"
-        return _TEXT_DELTA % (self._number, item_id, *place, dumps(text), listed)
 
     def flow(self, form: bytes) -> Writer:
         """A writer for repeated deltas, each with the next number."""
@@ -299,7 +256,7 @@ class ItemWriter:
         text = delta.text
         if part.index is None:
             # Without deltas (audio), it is written when it ends, and not built for each piece.
-            is_due = bool(text) and bool(part.kind.delta)
+            is_due = bool(text) and bool(part.kind.event)
             return self._part_begin(part, part.state) if is_due else b""
         written = self._delta(part, text, delta.extras) if text else b""
         for citation in delta.citations:
@@ -311,7 +268,7 @@ class ItemWriter:
     def flow(self, part: PartWriter, like: Delta) -> Flow | None:
         """A fast path for deltas of a part that was already sent."""
         kind, is_open = part.kind, not (self.is_done or part.is_stopped)
-        if part.index is None or not kind.delta or not is_open:
+        if part.index is None or not kind.event or not is_open:
             return None
         return Flow(like, self._writer.flow(self._form(part)), part.grown.pieces, part.pieces)
 
@@ -389,20 +346,19 @@ class ItemWriter:
         """The template of a delta event, without its number and text."""
         kind = part.kind
         more = b',"logprobs":[]' if kind is TEXT else b""
-        named = (kind.delta.encode(), kind.delta.encode(), self._id.replace(b"%", b"%%"))
+        event = f"{kind.event}.delta".encode()
+        named = (event, event, self._id.replace(b"%", b"%%"))
         return _DELTA % (*named, self.index or 0, self._place(part), more)
 
     def _delta(self, part: PartWriter, text: str, extras: Mapping[str, Any]) -> bytes:
         kind = part.kind
-        if not kind.delta:
+        if not kind.event:
             return b""
         part.pieces.append(text)
-        if kind is not TEXT:
-            return self._about(part, kind.delta, {"delta": text})
-        ours = extras.get(NAME) if extras else None
-        logprobs = ours.get("logprobs") if isinstance(ours, Mapping) else None
-        place = (self.index or 0, part.index or 0)
-        return self._writer.text_delta(self._id, place, text, _listed(logprobs))
+        fields: Body = {"delta": text}
+        if kind is TEXT:
+            fields["logprobs"] = _listed(form_of(extras).get("logprobs"))
+        return self._about(part, f"{kind.event}.delta", fields)
 
     def _annotation(self, part: PartWriter, annotation: Any) -> bytes:
         number = part.cited
@@ -434,13 +390,13 @@ class ItemWriter:
     def _done_event(self, part: PartWriter, whole: str, body: Body) -> bytes:
         """The event with the whole text, sent once."""
         kind = part.kind
-        if not kind.done or (kind.is_servers and not part.pieces):
+        if not kind.event or (kind.is_servers and not part.pieces):
             return b""
         part.pieces = []
         fields: Body = {kind.text: whole}
         if kind is TEXT:
             fields["logprobs"] = _listed(body.get("logprobs"))
-        return self._about(part, kind.done, fields)
+        return self._about(part, f"{kind.event}.done", fields)
 
     def _entry(self, part: PartWriter, state: AnyPart) -> Body | None:
         """The entry of a part in its item."""

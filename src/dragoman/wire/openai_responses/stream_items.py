@@ -25,17 +25,12 @@ from dragoman.wire.openai_responses.layout import (
     is_reasoning_text,
     likely_call,
 )
-from dragoman.wire.openai_responses.tables import CALL_SHAPES
+from dragoman.wire.openai_responses.stream_tables import ARGUMENTS, LISTS, SERVER_TEXTS
 from dragoman.wire.openai_responses.tools_client import begun
 from dragoman.wire.stream_decoding import Emit, PartEvents
 
 Item = dict[str, Any]
 
-# The lists of an item that hold its parts, in the order of the parts.
-_FIELDS = {"message": ("content",), "reasoning": ("summary", "content")}
-_TEXTS = {shape.tag: shape.rows[1].wire for shape in CALL_SHAPES.values()}
-_SERVERS = {"mcp_call": "arguments", "code_interpreter_call": "code"}
-_THOUGHTS = {"summary": "summary_text", "content": "reasoning_text"}
 _LATE = frozenset({"content", "summary", "encrypted_content"})  # of items with parts: W26
 _FILLING = {"text": "", "refusal": ""}
 
@@ -157,7 +152,7 @@ class GrowingItem:
     @property
     def partial(self) -> tuple[int, AnyPart] | None:
         """The index and state of an unfinished server tool call."""
-        field = _SERVERS.get(self.kind) if self._pieces and type(self.kind) is str else None
+        field = SERVER_TEXTS.get(self.kind) if self._pieces and type(self.kind) is str else None
         if field is None or self.is_done:
             return None
         wire = {**self._wire, field: "".join(self._pieces)}
@@ -236,7 +231,7 @@ class GrowingItem:
         self._parts.sort(key=attrgetter("place"))
         for index, part in enumerate(parts):
             if index == len(self._parts):
-                self._start(part, (self.index, len(_FIELDS), index))
+                self._start(part, (self.index, len(LISTS), index))
             self._output.settle(self._parts[index], part)
         for growing in self._parts[len(parts) :]:
             self._output.stop(growing)
@@ -260,7 +255,7 @@ class GrowingItem:
         """Decode an entry; the entries before it don't matter."""
         if not isinstance(entry, dict):
             return None
-        if self.kind == "reasoning" and not is_reasoning_text(entry, _THOUGHTS[field]):
+        if self.kind == "reasoning" and not is_reasoning_text(entry, field):
             return None
         known = self._by_key.get((field, index))
         is_first = not self._parts or self._parts[0] is known
@@ -298,14 +293,14 @@ def _begun(wire: Item) -> Item:
 
 def _text_field(wire: Item) -> str | None:
     kind = wire.get("type")
-    return _TEXTS.get(kind) if type(kind) is str else None
+    return ARGUMENTS.get(kind) if type(kind) is str else None
 
 
 def _fields(wire: Item) -> tuple[str, ...]:
     kind = wire.get("type")
     if kind == "message" and (wire.get("role") or "assistant") != "assistant":
         return ()
-    return _FIELDS.get(kind, ()) if type(kind) is str else ()
+    return tuple(LISTS.get(kind, ())) if type(kind) is str else ()
 
 
 class Items:

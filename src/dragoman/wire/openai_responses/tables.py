@@ -6,9 +6,9 @@ or an item of a built-in tool (`tables_built_in`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeGuard
 
 from msgspec import UNSET, UnsetType
 
@@ -55,9 +55,11 @@ class ItemReading(Reading):
 class ItemWriting(Writing):
     """The state of an encoder, with the id of the item that it writes."""
 
-    __slots__ = ("item_id",)
+    __slots__ = ("item_id", "wire_id")
 
     item_id: str | None
+    wire_id: str | None
+    """The id of the call that it writes."""
 
     def is_ours(self, part: Part) -> bool:
         """Whether a part's opaque state may be sent back to the target."""
@@ -169,12 +171,14 @@ _ANNOTATIONS = Row("annotations", "citations", exactly(
 _INPUT_TEXT = Formed("input_text", Text, needed("text", "text"), _ANNOTATIONS, _CACHE,
                      given=_OF_ITEM, apart=ITEM)  # fmt: skip
 _OUTPUT_TEXT = Formed(
-    "output_text", Text, needed("text", "text"), _ANNOTATIONS,
+    "output_text", Text, needed("text", "text", grows="response.output_text.delta"), _ANNOTATIONS,
     given=_OF_ITEM, apart=ITEM, usual=_NOT_CITING, reads_usual="r.item_id is not None",
     writes_usual=lambda _part, writing: writing.item_id is not None,
 )  # fmt: skip
-_REFUSAL = Formed("refusal", Refusal, needed("refusal", "text"), given=_OF_ITEM, apart=ITEM,
-                  fields=("cache",))  # fmt: skip
+_REFUSAL = Formed(
+    "refusal", Refusal, needed("refusal", "text", grows="response.refusal.delta"),
+    given=_OF_ITEM, apart=ITEM, fields=("cache",),
+)  # fmt: skip
 
 
 def with_item(part: Any, item: ItemForm) -> Any:
@@ -327,7 +331,7 @@ def payload_of(part: Opaque) -> Any:
     return payload
 
 
-def is_plain(part: Part) -> bool:
+def is_plain(part: Part) -> TypeGuard[Text]:
     """Whether a part is a text without any other fields, which may be sent as a string."""
     return (
         type(part) is Text
@@ -341,14 +345,16 @@ def is_plain(part: Part) -> bool:
 # --- reasoning: each summary and each reasoning text of an item is a part
 
 
-def _thought(form: str, tag: str) -> Formed[Thinking]:
+def _thought(form: str, tag: str, grows: str) -> Formed[Thinking]:
     given = {**_OF_ITEM, "form": repr(form), "origin": "r.origin"}
-    return Formed(tag, Thinking, needed("text", "text"), given=given, apart=ITEM,
+    return Formed(tag, Thinking, needed("text", "text", grows=grows), given=given, apart=ITEM,
                   fields=("data", "signature"))  # fmt: skip
 
 
-THOUGHTS = {"summary": _thought("summary", "summary_text"),
-            "full": _thought("full", "reasoning_text")}  # fmt: skip
+THOUGHTS = {
+    "summary": _thought("summary", "summary_text", "response.reasoning_summary_text.delta"),
+    "full": _thought("full", "reasoning_text", "response.reasoning_text.delta"),
+}
 
 
 # --- calls of the developer's tools (W20), and their results
@@ -376,42 +382,50 @@ def _write_arguments(call: ToolCall, writing: ItemWriting) -> str:
     return NO_ARGUMENTS if may_fill and is_blank(raw) else raw
 
 
-def _decode_call(wire: dict[str, Any], reading: Reading) -> Any:
-    shape: Any = CALL_SHAPES[_KINDS[wire["type"]]]
-    key = shape.rows[1].wire
-    if key in wire:
-        return shape.read(wire, reading)
-    call = shape.read({**wire, key: ""}, reading)
-    if type(call) is Opaque:
-        return shape.unread(wire, reading)
-    extras = with_guesses(call.extras, NAME, [[[key], ""]])
-    return call.replace_unchecked(origin=ORIGIN, extras=extras)
+def _decode_without(key: str) -> Callable[[dict[str, Any], Reading], Any]:
+    """A reader for calls, which some servers send without arguments."""
+
+    def decode(wire: dict[str, Any], reading: Reading) -> Any:
+        shape = ITEMS.by_tag[wire["type"]]
+        if key in wire:
+            return shape.read(wire, reading)
+        call: Any = shape.read({**wire, key: ""}, reading)
+        if type(call) is Opaque:
+            return shape.unread(wire, reading)
+        extras = with_guesses(call.extras, NAME, [[[key], ""]])
+        return call.replace_unchecked(origin=ORIGIN, extras=extras)
+
+    return decode
 
 
-def _wire_id(part: Any, writing: Writing) -> str | None:
-    call_id = part.id if type(part) is ToolCall else part.call_id
-    return writing.wire_ids.get(call_id, call_id)
+def _wire_id(part: Any, writing: ItemWriting) -> str | None:
+    if type(part) is ToolCall:
+        return writing.wire_id
+    return writing.wire_ids.get(part.call_id, part.call_id)
 
 
 _CALL_ID = Row("call_id", "wire_id", exactly(TEXT.test, None, _wire_id, "an id"), reports=True,
                takes_owner=True)  # fmt: skip
 
 
-def _call(kind: str, tag: str, key: str) -> Formed[ToolCall]:
+def _call(kind: str, tag: str, key: str, grows: str) -> Formed[ToolCall]:
     arguments = exactly(TEXT.test, None, _write_arguments, TEXT.about)
     return Formed(
         tag, ToolCall, needed("name", "name"),
-        needed(key, "raw", arguments, reports=True, takes_owner=True), _CALL_ID, _ID,
-        make=_made_call, given={"r": "r", "kind": repr(kind)}, reads=_decode_call,
+        needed(key, "raw", arguments, reports=True, takes_owner=True, grows=grows), _CALL_ID, _ID,
+        make=_made_call, given={"r": "r", "kind": repr(kind)}, reads=_decode_without(key),
         fields=("id", "input", "cache"),
         usual=COMPLETED, reads_usual="'item_id' in f",
         writes_usual=lambda _call, writing: writing.item_id is not None,
     )  # fmt: skip
 
 
-CALL_SHAPES = {"function": _call("function", "function_call", "arguments"),
-         "custom": _call("custom", "custom_tool_call", "input")}  # fmt: skip
-_KINDS = {shape.tag: kind for kind, shape in CALL_SHAPES.items()}
+CALL_SHAPES = {
+    "function": _call("function", "function_call", "arguments",
+                      "response.function_call_arguments.delta"),
+    "custom": _call("custom", "custom_tool_call", "input",
+                    "response.custom_tool_call_input.delta"),
+}  # fmt: skip
 
 
 def wire_id_of(call: ToolCall, target: Target) -> str | None:
@@ -462,7 +476,8 @@ def write_part(union: Union, part: Part, writing: Writing) -> Any:
 
 def failed(word: str) -> Row:
     """A status that tells that a call failed."""
-    value = exactly(f"v == {word!r}", lambda _: True, lambda has, _: word if has else None, word)
+    value = exactly(TEXT.test, lambda found: True if found == word else None,
+                    lambda has, _writing: word if has else None, "a status")  # fmt: skip
     return Row("status", "is_error", value, reports=True)
 
 

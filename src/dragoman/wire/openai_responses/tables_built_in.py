@@ -41,7 +41,6 @@ _CALL, _OUTPUT = "_call", "_call_output"
 _ODD_CALLS = frozenset({"program", "mcp_list_tools", "mcp_approval_request"})
 _ODD_RESULTS = {"tool_search_output": "tool_search", "program_output": "program"}
 """Types that don't follow the pattern."""
-_ODD_RESULT_TYPES = {name: tag for tag, name in _ODD_RESULTS.items()}
 _WITH_SERVER = frozenset({"mcp", "mcp_list_tools", "mcp_approval_request"})
 """Calls that name an MCP server."""
 _INSIDE = {"file_search": "results", "code_interpreter": "outputs", "mcp": "output"}

@@ -12,10 +12,11 @@ from dragoman.wire.call_ids import CallIds
 from dragoman.wire.known_tools import KnownTools
 from dragoman.wire.openai_responses.dialect import NAME, ORIGIN
 from dragoman.wire.openai_responses.forms import Formed, extras_in, form_of, without
-from dragoman.wire.openai_settings import TOOL_SETTINGS
+from dragoman.wire.openai_rows import MAPPING
+from dragoman.wire.openai_settings import callers, callers_wire
 from dragoman.wire.openai_strict_schemas import openai_profiles
 from dragoman.wire.reading import Reading
-from dragoman.wire.rows import ANY, FLAG, OBJECT, SILENT, Row, Union, Value
+from dragoman.wire.rows import FLAG, LIST, OBJECT, SILENT, Row, Union, Value
 from dragoman.wire.tolerance import is_odd_tool, odd_tool, payload_of
 from dragoman.wire.writing import Writing
 
@@ -41,13 +42,17 @@ def _made(name: str, **fields: Any) -> ToolDefinition:
     return make_definition(name, origin=ORIGIN, **fields)
 
 
+_SHARED = (
+    Row("defer_loading", "defer_loading", FLAG),
+    Row("allowed_callers", "allowed_callers", Value(LIST.test, callers, callers_wire)),
+    Row("output_schema", "output_schema", MAPPING),
+)
+
+
 def _tool(kind: Literal["function", "custom"], *rows: Row) -> Formed[ToolDefinition]:
-    shared = [
-        Row(row.path, row.name, Value(ANY.test, row.read, row.write)) for row in TOOL_SETTINGS
-    ]
     return Formed(
         kind, ToolDefinition,
-        Row("name", "name", is_required=True), Row("description", "description"), *rows, *shared,
+        Row("name", "name", is_required=True), Row("description", "description"), *rows, *_SHARED,
         make=_made, given={"kind": repr(kind)}, fits=lambda tool: tool.kind == kind,
     )  # fmt: skip
 

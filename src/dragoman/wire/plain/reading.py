@@ -7,7 +7,6 @@ have more meaning than that (ids that repeat, or are missing) is left to the gen
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
@@ -31,9 +30,10 @@ put = force_setattr
 copy = shallow_copy
 _MOST_ODD = 8
 """With more odd messages, dicts are read instead."""
+_APART = 40
+"""Likewise if they are not as many messages apart."""
 _LEAST = 4096
 """The fewest bytes of a body for which it pays to read odd things apart."""
-_PLACE = re.compile(r"\$\[(\d+)\]", re.ASCII)
 _split = Decoder(dict[str, Raw]).decode
 _elements = Decoder(list[Raw]).decode
 _decode = Decoder().decode
@@ -54,6 +54,8 @@ class Readable(NamedTuple):
     """The fields of a request, of a body as it was decoded; raises `NotPlain`."""
     decode_message: Callable[[Any, Reading, int], Message]
     """The general decoder of a message, for odd ones."""
+    is_first: bool = False
+    """Whether requests for other dialects are read this way before heads are looked for."""
 
 
 def blank(role: Role, origin: Origin, **fields: Any) -> Message:
@@ -75,6 +77,7 @@ class Reader:
         self._field, self._origin = field, origin
         self._read, self._settle = known.read, known.settle
         self._decode_message = known.decode_message
+        self.is_first = known.is_first
         self._decode_rest = decode
         items: Any = list[known.item]  # type: ignore[name-defined]  # a union, as a value
         fields: list[Any] = [(field, items)]
@@ -92,17 +95,19 @@ class Reader:
             if not messages or not _are_distinct(ids):
                 return None
             return BLANK.replace_trusted(messages=tuple(messages), **self._settle(found))
-        except (NotPlain, ValidationError):
-            pass
+        except NotPlain:
+            place = None
+        except ValidationError as error:
+            place = _place_in(error, self._field)
         except _ODD:
             return None
-        return self._read_apart(raw) if len(raw) >= _LEAST else None
+        return self._read_apart(raw, place) if len(raw) >= _LEAST else None
 
-    def _read_apart(self, raw: bytes) -> Request | None:
+    def _read_apart(self, raw: bytes, place: int | None) -> Request | None:
         """Read the messages by their types, and what is odd in the general way."""
         try:
             fields = _split(raw)
-            messages = self._mixed(fields.pop(self._field))
+            messages = self._mixed(fields.pop(self._field), place)
             if not messages:
                 return None
             rest = {name: _decode(value) for name, value in fields.items()}
@@ -111,32 +116,39 @@ class Reader:
             return None
         return request.replace_trusted(messages=tuple(messages))
 
-    def _mixed(self, raw: Raw) -> list[Message]:
-        """The messages, a few of which are odd; raises `NotPlain` if they are many."""
+    def _mixed(self, raw: Raw, place: int | None) -> list[Message]:
+        """The messages, a few of which are odd; raises `NotPlain` if they are many.
+
+        `place` is the first odd one, if it is known.
+        """
         try:
-            made, ids = self._read(self._messages(raw))
+            if place is not None:
+                made, ids = self._around_odd(_elements(raw), place)
+            else:
+                made, ids = self._read(self._messages(raw))
         except ValidationError as error:
-            made, ids = self._around_odd(_elements(raw), error)
+            made, ids = self._around_odd(_elements(raw), _place_in(error))
         if not _are_distinct(ids):
             raise NotPlain
         return made
 
-    def _around_odd(self, items: list[Raw], error: ValidationError) -> tuple[list[Message], Ids]:
+    def _around_odd(self, items: list[Raw], place: int | None) -> tuple[list[Message], Ids]:
         made: list[Message] = []
         ids: Ids = []
         start = 0
-        for _ in range(_MOST_ODD):
-            found = _PLACE.search(str(error))
-            place = start + int(found[1]) if found else start
+        for number in range(_MOST_ODD):
+            place = start + (place or 0)
             made, ids = self._added(made, ids, items[start:place])
             message = self._odd(items[place], place)
             ids += [part.id for part in message.parts if isinstance(part, ToolCall)]
             made.append(message)
             start = place + 1
+            if number and start < number * _APART:
+                break  # many will follow
             try:
                 return self._added(made, ids, items[start:])
-            except ValidationError as another:
-                error = another
+            except ValidationError as error:
+                place = _place_in(error)
         raise NotPlain
 
     def _added(self, made: list[Message], ids: Ids, items: list[Raw]) -> tuple[list[Message], Ids]:
@@ -152,6 +164,13 @@ class Reader:
             if isinstance(part, ToolResult) and not part.call_id:
                 raise NotPlain
         return marked(message, self._origin)
+
+
+def _place_in(error: ValidationError, field: str = "") -> int | None:
+    """The number of the message that an error is about, in the list or in the body."""
+    _, found, rest = str(error).rpartition(f"`$.{field}[" if field else "`$[")
+    number = rest.partition("]")[0]
+    return int(number) if found and number.isdigit() else None
 
 
 def marked(message: Message, here: Origin) -> Message:

@@ -24,15 +24,22 @@ from dragoman.model.tools import ToolCall, ToolResult
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.fitting.identifiers import accepted_id
 from dragoman.wire.losses import Loss, Repair
-from dragoman.wire.plain.writing import ANSWERS, USER_AFTER_RESULT, USERS, Messages, Span, Write
+from dragoman.wire.plain.writing import (
+    ANSWERS,
+    CARRIED,
+    USER_AFTER_RESULT,
+    USERS,
+    Begun,
+    Messages,
+    Span,
+    span_of,
+)
 from dragoman.wire.target import Target
 
 N = TypeVar("N", Loss, Repair)
-_LEAST = 12
+LEAST = 12
 """The fewest messages of a stretch that are worth it."""
 _TEXTS = ("(A user's text, number {}.)", "(An answer, number {}.)")
-_CARRIED = "__thought__"
-"""What marks an id that holds a signature (LiteLLM)."""
 _MOVING = frozenset({"I5", "I8", "I9"})
 """The rules by which results move to their calls: after that, messages are hard to number."""
 _PATH = re.compile(r"messages\[(\d+)\]", re.ASCII)
@@ -54,14 +61,14 @@ def encoded_plainly(  # noqa: PLR0911 - one return for each reason
     request: Request,
     target: Target,
     field: str,
-    write: Write,
+    begun: Begun,
     general: Callable[[Request], Encoded],
 ) -> Encoded | None:
     """The encoded request; None if it has no long plain stretch, or the target changes those."""
     messages = request.messages
-    if len(messages) < _LEAST or target.thinking.sent_back == "all":
+    if len(messages) < LEAST or target.thinking.sent_back == "all":
         return None
-    stretches = _stretches(request, target, write)
+    stretches = _stretches(request, target, begun)
     if not stretches:
         return None
     rest, numbers = _without(messages, stretches)
@@ -89,20 +96,20 @@ def _whole(body: dict[str, Any], field: str, stretches: Sequence[_Stretch]) -> b
         return None
 
 
-def _stretches(request: Request, target: Target, write: Write) -> list[_Stretch]:
+def _stretches(request: Request, target: Target, begun: Begun) -> list[_Stretch]:
     """The plain stretches; none if they have something that this target may not accept."""
-    messages, start = request.messages, 0
-    coming = iter(messages)
+    messages = request.messages
+    write, coming, start, run = begun
     found: list[_Stretch] = []
     calls: dict[str, str] = {}
     known = 0
-    while len(messages) - start >= _LEAST:
-        run = write(coming, start)
+    while True:
         if _is_changed(run.kinds, target):
             return []
-        span = max(run.turns, run.steps, key=lambda each: each.size)
-        if span.size >= _LEAST:
-            sample = _sample(messages, span, len(found), is_turn=span is run.turns)
+        turns, steps = span_of(run.turns), span_of(run.steps)
+        span = turns if turns.size >= steps.size else steps
+        if span.size >= LEAST:
+            sample = _sample(messages, span, len(found), is_turn=span is turns)
             shown = write(sample, 0)
             if not shown.is_whole:
                 return []
@@ -112,6 +119,9 @@ def _stretches(request: Request, target: Target, write: Write) -> list[_Stretch]
             known += len(taken)
             calls.update(taken)
         start = run.end + 1
+        if len(messages) - start < LEAST:
+            break
+        run = write(coming, start)
     return found if not found or _are_accepted(request, found, calls, known, target) else []
 
 
@@ -134,7 +144,7 @@ def _are_accepted(
         return False
     if len(calls) != count or not target.ids.accepts_all(calls.keys()):
         return False
-    if _CARRIED in "".join(calls) or not all(map(target.tools.accepts_name, set(calls.values()))):
+    if CARRIED in "".join(calls) or not all(map(target.tools.accepts_name, set(calls.values()))):
         return False
     others = set(_ids(request.messages, stretches))
     if not calls.keys().isdisjoint(others):

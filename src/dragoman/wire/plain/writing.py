@@ -77,6 +77,18 @@ class Span(NamedTuple):
         return self.end - self.first
 
 
+Place = tuple[int, int, int]
+"""A message, and how many items and calls are before it."""
+Stretch = tuple[Place | None, Place | None]
+"""The first and the last place of a kind."""
+
+
+def span_of(stretch: Stretch) -> Span:
+    """The messages between two places."""
+    first, end = (each or (0, 0, 0) for each in stretch)
+    return Span(first[0], end[0], first[1], end[1], first[2], end[2])
+
+
 class Run(NamedTuple):
     """The plain messages from one on."""
 
@@ -86,25 +98,47 @@ class Run(NamedTuple):
     end: int
     """The first message that is not plain."""
     is_whole: bool
-    """Whether they end with a text, or with the last result of a round."""
-    before: int
-    """What the last one is: `ANSWER`, `USER`, `RESULT`."""
+    """Whether all were plain, and each call has its result."""
     kinds: int
     """Which neighbours there are: `USERS`, `ANSWERS`, `USER_AFTER_RESULT`."""
-    turns: Span
+    turns: Stretch
     """From a user's text after an answer to another."""
-    steps: Span
+    steps: Stretch
     """From calls after results to others."""
 
 
 Write = Callable[[Iterable[Message], int], Run]
 """Writes messages, the first of which has this number, until one is not plain."""
+
+
+class Begun(NamedTuple):
+    """The first run of a conversation, behind instructions."""
+
+    write: Write
+    coming: Iterator[Message]
+    """The messages behind it."""
+    start: int
+    run: Run
+
+
+def begun(messages: Messages, write: Write) -> Begun:
+    """Write a conversation as far as it is plain."""
+    coming = iter(messages)
+    role = messages[0].role if messages else None
+    start = int(role is Role.SYSTEM or role is Role.DEVELOPER)
+    if start:
+        next(coming)
+    return Begun(write, coming, start, write(coming, start))
+
+
+CARRIED = "__thought__"
+"""What marks a call's id that holds a signature (LiteLLM)."""
 USER, ANSWER, CALLED, RESULT = 1, 2, 3, 4
 USERS, ANSWERS, USER_AFTER_RESULT = 1, 2, 4
 _harmless: dict[int, Mapping[str, Any]] = {}
 
 
-def _is_silent(extras: Mapping[str, Any]) -> bool:
+def is_silent(extras: Mapping[str, Any]) -> bool:
     """Whether extras only say how something was spelled; many messages share the same."""
     if _harmless.get(id(extras)) is extras:
         return True
@@ -119,14 +153,9 @@ def _is_silent(extras: Mapping[str, Any]) -> bool:
 _decode = Decoder().decode
 
 
-def _parsed(raw: str) -> dict[str, Any]:
-    """Arguments as an object; raises if they are none."""
-    if len(raw) > MAX_DEPTH and raw.count("{") + raw.count("[") > MAX_DEPTH:
-        raise NotPlain
-    found = _decode(raw)
-    if type(found) is not dict:
-        raise NotPlain
-    return found
+def _nests(raw: str) -> bool:
+    """Whether arguments may be nested too deeply."""
+    return raw.count("{") + raw.count("[") > MAX_DEPTH
 
 
 _PLAIN_TEXT = "p.extras is E and p.cache is None and p.citations == () and p.signature is None"
@@ -146,8 +175,9 @@ def writer(dialect: str, form: Written) -> Write:
         **form.names, "E": EMPTY, "U": UNSET, "Text": Text, "ToolCall": ToolCall,
         "ToolResult": ToolResult, "NotPlain": NotPlain,
         "MsgspecError": MsgspecError, "ASSISTANT": Role.ASSISTANT,
-        "SEEN": Role.USER, "TOOL": Role.TOOL, "is_silent": _is_silent, "HERE": dialect,
-        "parsed": _parsed, "Run": Run, "Span": Span,
+        "SEEN": Role.USER, "TOOL": Role.TOOL, "is_silent": is_silent, "HERE": dialect,
+        "parsed": _decode,
+        "nests": _nests, "Run": Run,
     }  # fmt: skip
     made: Write = compiled(dialect, "write", _source(form), names)
     return made
@@ -194,7 +224,11 @@ def _source(form: Written) -> Iterator[str]:  # noqa: PLR0915 - the loop, line b
     yield "                        i = p.id; x = p.name; r = p.raw"
     yield "                        if not i or i in names: raise NotPlain"
     if form.parses:
-        yield "                        a = p.input if r is None else parsed(r)"
+        yield "                        if r is None: a = p.input"
+        yield f"                        elif len(r) > {MAX_DEPTH} and nests(r): raise NotPlain"
+        yield "                        else:"
+        yield "                            a = parsed(r)"
+        yield "                            if type(a) is not dict: raise NotPlain"
     else:
         yield "                        a = p.raw_arguments if r is None else r"
         yield "                        if not a or a.isspace(): raise NotPlain"
@@ -242,11 +276,8 @@ def _source(form: Written) -> Iterator[str]:  # noqa: PLR0915 - the loop, line b
     yield "            else: raise NotPlain"
     yield "        n += 1; is_whole = not waiting"
     yield "    except (NotPlain, MsgspecError, ValueError, RecursionError): pass"
-    yield "    a, b = turn or (0, 0, 0), turn_end or (0, 0, 0)"
-    yield "    c, d = step or (0, 0, 0), step_end or (0, 0, 0)"
-    yield "    return Run(out, names, n, is_whole, before, kinds,"
-    yield "               Span(a[0], b[0], a[1], b[1], a[2], b[2]),"
-    yield "               Span(c[0], d[0], c[1], d[1], c[2], d[2]))"
+    yield "    return Run(out, names, n, is_whole, kinds, (turn, turn_end),"
+    yield "               (step, step_end))"
 
 
 def _checked_text(pad: str) -> Iterator[str]:

@@ -1,8 +1,7 @@
 // Renders Markdown as DOM nodes. Each token becomes an element from a fixed list of kinds. No HTML
 // is ever written, so model output can't inject markup. The tokens come from the worker.
 import { h, html, Component, useEffect, useRef, useState } from './ui.js';
-import { CodeBlock } from './code.js';
-import { Maths } from './maths.js';
+import { CodeBlock, Maths } from './rendering.js';
 import { Link, Picture } from './links.js';
 import { Plain } from './plain.js';
 import { decoded, visible } from './text.js';

@@ -8,13 +8,15 @@ content (Mistral). Overlay words record which field it was.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import Any
 
 from dragoman.model.parts import Origin, Thinking
 from dragoman.wire.envelope import PREFIX, is_sealed
 from dragoman.wire.json_values import is_list, is_object
 from dragoman.wire.openai_chat.dialect import BARE, DETAILS, NAME, SHOWN
 from dragoman.wire.overlay import extras_of, overlay_of, with_overlay, with_word, words_of
+from dragoman.wire.reading import Reading
+from dragoman.wire.rows import SILENT, Row, Shape, Union
 
 SEALED_THINKING = "signed or encrypted thinking is not supported in this field"
 NOT_WRITTEN = "-reasoning"
@@ -22,20 +24,34 @@ NOT_WRITTEN = "-reasoning"
 TEXT_FIELDS = ("reasoning_content", "reasoning")
 _TEXT_WORDS = (*TEXT_FIELDS, NOT_WRITTEN)
 
-_Form = Literal["full", "summary", "redacted"]
-DETAIL_TYPES: dict[str, tuple[_Form, str]] = {
-    "reasoning.text": ("full", "text"),
-    "reasoning.summary": ("summary", "summary"),
-    "reasoning.encrypted": ("redacted", "data"),
+
+def _detail(kind: str, field: str, form: str, given: str = "text") -> Shape[Thinking]:
+    return Shape(
+        NAME, kind, Thinking,
+        Row(field, given, is_required=True), Row("signature", "signature"), Row("id", "item_id"),
+        make=_made_detail, given={"form": repr(form)}, keeps_origin=True,
+    )  # fmt: skip
+
+
+def _made_detail(text: str = "", **fields: Any) -> Thinking:
+    return Thinking(text, **fields, extras=_FROM_DETAIL)
+
+
+_FROM_DETAIL = extras_of({}, NAME, (DETAILS,))
+_FORMS = {
+    "full": _detail("reasoning.text", "text", "full"),
+    "summary": _detail("reasoning.summary", "summary", "summary"),
+    "redacted": _detail("reasoning.encrypted", "data", "redacted", "data"),
 }
-"""By detail type: the form of the thinking, and the field that holds its content."""
-_TYPES = {form: kind for kind, (form, _) in DETAIL_TYPES.items()}
+_DETAILS = Union(NAME, *_FORMS.values())
+CONTENT_OF = {shape.tag: shape.rows[0].wire for shape in _FORMS.values()}
+"""The field with the content of a detail, by its type."""
 
 
-def decode_reasoning(wire: dict[str, Any], origin: Origin | None, used: set[str]) -> list[Thinking]:
+def decode_reasoning(wire: dict[str, Any], reading: Reading, used: set[str]) -> list[Thinking]:
     """Decode thinking in message fields; adds the decoded fields to `used`."""
     field = next((key for key in TEXT_FIELDS if isinstance(wire.get(key), str)), None)
-    details = _decode_details(wire.get(DETAILS), origin)
+    details = _decode_details(wire.get(DETAILS), reading)
     text = wire[field] if field else None
     # With `reasoning_details`, OpenRouter repeats their text in `reasoning`.
     if details and (text is None or text == "".join(part.text for part in details)):
@@ -53,7 +69,9 @@ def decode_reasoning(wire: dict[str, Any], origin: Origin | None, used: set[str]
         return []
     sealed = details if not any(part.text for part in details) else []
     used.update((field, *([DETAILS] if sealed else ())))
-    thought = Thinking(wire[field], origin=origin, extras=extras_of({}, NAME, text_words(field)))
+    thought = Thinking(
+        wire[field], origin=reading.origin, extras=extras_of({}, NAME, text_words(field))
+    )
     other = TEXT_FIELDS[1 - TEXT_FIELDS.index(field)]
     if wire.get(other) == text:  # some servers send both
         used.add(other)
@@ -104,34 +122,18 @@ def with_copy_in(part: Thinking, field: str) -> Thinking:
     return part.replace(extras=with_word(part.extras, NAME, f"={field}"))
 
 
-def _decode_details(details: Any, origin: Origin | None) -> list[Thinking]:
+def _decode_details(details: Any, reading: Reading) -> list[Thinking]:
     """Decode `reasoning_details`; empty if any is malformed (then all stay in the extras)."""
     if not is_list(details):
         return []
-    parts = [decode_detail(detail, origin) for detail in details]
+    parts = [decode_detail(detail, reading) for detail in details]
     return [part for part in parts if part is not None] if all(parts) else []
 
 
-def decode_detail(wire: Any, origin: Origin | None) -> Thinking | None:
+def decode_detail(wire: Any, reading: Reading) -> Thinking | None:
     """Decode one of `reasoning_details`; None if it is malformed."""
-    kind = wire.get("type") if is_object(wire) else None
-    if not is_object(wire) or not isinstance(kind, str) or kind not in DETAIL_TYPES:
-        return None
-    form, key = DETAIL_TYPES[kind]
-    content, signature, item_id = wire.get(key), wire.get("signature"), wire.get("id")
-    if not isinstance(content, str):
-        return None
-    known = {"type", key}
-    known.update(name for name in ("signature", "id") if isinstance(wire.get(name), str))
-    return Thinking(
-        "" if form == "redacted" else content,
-        content if form == "redacted" else None,
-        form,
-        signature=signature if isinstance(signature, str) else None,
-        item_id=item_id if isinstance(item_id, str) else None,
-        origin=origin,
-        extras=overlay_of(wire, known, NAME, words=(DETAILS,)),
-    )
+    found = _DETAILS.read(wire, reading)
+    return found if type(found) is Thinking else None
 
 
 def pieces(part: Thinking) -> Iterator[Thinking]:
@@ -146,16 +148,9 @@ def pieces(part: Thinking) -> Iterator[Thinking]:
 
 def encode_detail(part: Thinking) -> dict[str, Any]:
     """Encode thinking as one of `reasoning_details`."""
-    form: _Form = "full" if part.form == "redacted" else part.form
-    if part.data is not None:
-        form = "redacted"
-    kind = _TYPES[form]
-    body = {"type": kind, DETAIL_TYPES[kind][1]: part.data if form == "redacted" else part.text}
-    if part.signature is not None:
-        body["signature"] = part.signature
-    if part.item_id is not None:
-        body["id"] = part.item_id
-    return with_overlay(body, part.extras, NAME)
+    form = "full" if part.form == "redacted" else part.form
+    found: dict[str, Any] = _FORMS[form if part.data is None else "redacted"].write(part, SILENT)
+    return found
 
 
 def decode_thinking(wire: dict[str, Any], origin: Origin | None) -> list[Thinking] | None:
