@@ -62,6 +62,15 @@ def elsewhere(*events: Event) -> tuple[list[Any], dict[str, Any], list[str]]:
     return body["content"], body, [note.reason for note in notes]
 
 
+@pytest.mark.parametrize("part", [Audio(data="aGk=", mime="audio/wav"), Thinking("Hm.")])
+def test_a_failed_stream_reports_what_waited_for_its_end(part: Audio | Thinking) -> None:
+    """A part that is only sent when it is complete is a loss if the response fails before."""
+    encoder = DIALECT.stream_encoder()
+    for event in (ResponseStart(id="r", model="m"), PartStart(0, part), StreamError("it failed")):
+        encoder.feed(event)
+    assert [loss.path for loss in encoder.losses] == ["choices[0].message.parts[0]"]
+
+
 # --- reading
 
 

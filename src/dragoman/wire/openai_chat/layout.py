@@ -28,6 +28,7 @@ from dragoman.wire.json_values import is_list, is_object
 from dragoman.wire.openai_chat.dialect import NAME, ORIGIN, ChatWriting, absent, is_own
 from dragoman.wire.openai_chat.settings import message_without_refused_fields
 from dragoman.wire.openai_chat.tables import (
+    NULL_CONTENT,
     SPEECH,
     SPEECH_ID,
     decode_annotations,
@@ -133,8 +134,10 @@ def _made(
         used.add("name")
     else:
         name = None
-    is_whole = len(used) == len(wire) and not words
-    extras = EMPTY if is_whole else overlay_of(wire, used, NAME, words=words)
+    if not words and len(used) == len(wire):
+        return make_message(role, parts, name)
+    is_null = not words and len(wire) == len(used) + 1 and wire.get("content", "") is None
+    extras = NULL_CONTENT if is_null else overlay_of(wire, used, NAME, words=words)
     return make_message(role, parts, name, extras=extras)
 
 
@@ -213,13 +216,9 @@ def _read_function_call(wire: Any, reading: Reading) -> list[AnyPart]:
     return [] if call is None else [call]
 
 
-def _read_refusal(wire: Any, _: Reading) -> list[AnyPart]:
-    return [Refusal(wire, extras=_IN_REFUSAL)] if isinstance(wire, str) else []
-
-
 _IN_REFUSAL = extras_of({}, NAME, ("refusal",))
 _SLOTS: Mapping[str, Callable[[Any, Reading], list[AnyPart]]] = {
-    "refusal": _read_refusal,
+    "refusal": lambda wire, _: [Refusal(wire, extras=_IN_REFUSAL)] if isinstance(wire, str) else [],
     "audio": lambda wire, reading: _read_speech(wire, reading, is_response=False),
     "images": decode_images,
     EXECUTED_TOOLS: lambda wire, reading: decode_server_tools(wire, reading.origin),

@@ -17,6 +17,7 @@ from dragoman.model.tools import make_call, make_result
 from dragoman.wire.openai_chat.dialect import NAME, ORIGIN
 from dragoman.wire.openai_chat.layout import decode_message
 from dragoman.wire.openai_chat.request import PATH
+from dragoman.wire.openai_chat.tables import NULL_CONTENT
 from dragoman.wire.openai_chat.tools import known_tools
 from dragoman.wire.openai_strict_schemas import openai_profiles
 from dragoman.wire.overlay import extras_of
@@ -89,7 +90,7 @@ WRITTEN = Written(
 _USER, _SYSTEM = blank(Role.USER, ORIGIN), blank(Role.SYSTEM, ORIGIN)
 _DEVELOPER, _TOOL = blank(Role.DEVELOPER, ORIGIN), blank(Role.TOOL, ORIGIN)
 _ANSWER = blank(Role.ASSISTANT, ORIGIN)
-_CALLS_ALONE = blank(Role.ASSISTANT, ORIGIN, extras=extras_of({"content": None}, NAME))
+_CALLS_ALONE = blank(Role.ASSISTANT, ORIGIN, extras=NULL_CONTENT)
 _SPEAKERS = {User: _USER, System: _SYSTEM, Developer: _DEVELOPER}
 
 

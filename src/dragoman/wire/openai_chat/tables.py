@@ -275,6 +275,10 @@ _PLAIN = 2
 """Fields of a text without others."""
 
 
+NULL_CONTENT = extras_of({"content": None}, NAME)
+"""The extras of a message with only calls, as sent by OpenAI: one object for all of them."""
+
+
 def decode_parts(items: list[Any], reading: Reading) -> list[AnyPart]:
     """Decode a content list; unknown and malformed items become opaque parts."""
     parts: list[AnyPart] = []
