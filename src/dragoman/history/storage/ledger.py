@@ -11,8 +11,8 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from itertools import count
 from time import monotonic, time
 from typing import Any, ParamSpec, TypeGuard, TypeVar, cast
@@ -90,7 +90,7 @@ class Ledger:
         # The head after this writer's latest commit. It is checked by the next, and saves a read.
         self._seen: dict[str, Head] = {}
         self._forks = -1
-        self._stamps = count()
+        self._stamps: Iterator[int] = iter(())
         self._is_watching = False
         self._watched: dict[str, tuple[tuple[int, int], float]] = {}
         # A commit must be this writer's latest when its outcome is looked for.
@@ -451,7 +451,8 @@ class Ledger:
 
     def _remember(self, digest: str, head: Head) -> None:
         if len(self._seen) >= _CACHED:
-            self._seen.pop(next(iter(self._seen)), None)
+            with suppress(RuntimeError):  # another thread has just changed it
+                self._seen.pop(next(iter(self._seen), ""), None)
         self._seen[digest] = head
 
     async def _commit(
@@ -514,9 +515,11 @@ class Ledger:
 
     def _stamp(self) -> int:
         if self._forks != _forks[0]:
-            self._forks = _forks[0]
+            # `_forks` last: other threads take stamps as soon as it says that there are some.
+            forks = _forks[0]
             self._stamps = count(secrets.randbits(63 - _COUNTER) << _COUNTER | 1)
             self._seen.clear()
+            self._forks = forks
         return next(self._stamps)
 
     # --- leases
