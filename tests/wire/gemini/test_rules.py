@@ -9,6 +9,7 @@ import pytest
 import dragoman
 from dragoman.wire.gemini.dialect import TARGET
 from dragoman.wire.gemini.rules import RULEBOOK
+from dragoman.wire.gemini.settings import SETTINGS
 from tests.wire.rulebook import Book, Row
 
 pytestmark = pytest.mark.whole
@@ -420,3 +421,8 @@ def test_both_spellings_are_checked() -> None:
         _model({"function_call": {"name": "9", "args": 5}}), _user({"function_response": {}})
     )
     assert {violation.rule for violation in RULEBOOK.check(body)} == {"W80", "W81", "W82", "W89"}
+
+
+def test_rows_say_what_their_values_are() -> None:
+    """The message about a value of another type names the type that it should have."""
+    assert all(row.value.about for row in SETTINGS.rows)

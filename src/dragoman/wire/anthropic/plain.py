@@ -10,7 +10,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from dragoman.model import parts as model
 from dragoman.model.frozen import EMPTY
 from dragoman.model.messages import Message
-from dragoman.model.requests import Request
+from dragoman.model.requests import UNSAID, Request
 from dragoman.model.roles import Role
 from dragoman.model.tools import make_call, make_result
 from dragoman.wire.anthropic.dialect import ORIGIN
@@ -19,7 +19,7 @@ from dragoman.wire.anthropic.settings import SETTINGS
 from dragoman.wire.anthropic.tools import anthropic_profiles, known_tools
 from dragoman.wire.envelope import PREFIX
 from dragoman.wire.plain.reading import Ids, Readable, blank, copy, put
-from dragoman.wire.plain.whole import Made, Whole
+from dragoman.wire.plain.whole import Made, Whole, reals_of
 from dragoman.wire.plain.writing import NotPlain, Written
 from dragoman.wire.shown_calls import MARK
 from dragoman.wire.target import Target
@@ -211,6 +211,8 @@ def _body(request: Request, made: Made, _target: Target) -> tuple[dict[str, Any]
     if made.instructions is not None:
         wire["system"] = made.instructions
     wire["messages"] = made.items
+    if request.sampling is not UNSAID:
+        wire |= reals_of(request)
     return wire, PATH
 
 

@@ -9,7 +9,7 @@ from msgspec import Struct
 from dragoman.model.requests import Request
 from dragoman.wire.gemini.dialect import encode_path
 from dragoman.wire.gemini.tools import profiles_of
-from dragoman.wire.plain.whole import Made, Whole
+from dragoman.wire.plain.whole import Made, Whole, reals_of
 from dragoman.wire.plain.writing import Written
 from dragoman.wire.target import Target
 
@@ -82,6 +82,9 @@ WRITTEN = Written(
 # --- whole requests
 
 
+_REALS = {"temperature": "temperature", "top_p": "topP"}
+
+
 def _body(request: Request, made: Made, _target: Target) -> tuple[dict[str, Any], str]:
     wire: dict[str, Any] = {}
     if made.instructions is not None:
@@ -89,8 +92,12 @@ def _body(request: Request, made: Made, _target: Target) -> tuple[dict[str, Any]
     wire["contents"] = made.items
     if made.tools:
         wire["tools"] = [{"functionDeclarations": made.tools}]
+    reals = reals_of(request)
+    settings: dict[str, Any] = {_REALS[name]: value for name, value in reals.items()}
     if (limit := request.sampling.max_tokens) is not None:
-        wire["generationConfig"] = {"maxOutputTokens": limit}
+        settings["maxOutputTokens"] = limit
+    if settings:
+        wire["generationConfig"] = settings
     return wire, encode_path(request.model or "", stream=bool(request.stream))
 
 

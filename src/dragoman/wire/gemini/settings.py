@@ -132,7 +132,7 @@ SETTINGS = Settings(
     Row(
         f"{_G}thinkingConfig",
         "thinking",
-        Value(OBJECT.test, _read_thinking, _write_thinking),
+        Value(OBJECT.test, _read_thinking, _write_thinking, OBJECT.about),
         reports=True,
     ),
     Row(f"{_G}responseModalities", "media.modalities", _MODALITIES, strict=True),
@@ -142,7 +142,12 @@ SETTINGS = Settings(
     Row("cachedContent", "state.cached_content"),
     Row("continuationToken", "state.continuation_token"),
     Row("store", "state.store", FLAG),
-    Row(_CALLING, "tool_choice", Value(OBJECT.test, _read_choice, _write_choice), reports=True),
+    Row(
+        _CALLING,
+        "tool_choice",
+        Value(OBJECT.test, _read_choice, _write_choice, OBJECT.about),
+        reports=True,
+    ),
     twins=True,
     beside={
         "model": "model",

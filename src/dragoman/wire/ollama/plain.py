@@ -11,7 +11,7 @@ from dragoman.model.requests import Request
 from dragoman.model.roles import Role
 from dragoman.wire.ollama.request import PATH
 from dragoman.wire.ollama.tools import PROFILES
-from dragoman.wire.plain.whole import Made, Whole
+from dragoman.wire.plain.whole import Made, Whole, reals_of
 from dragoman.wire.plain.writing import NotPlain, Written
 from dragoman.wire.target import Target
 
@@ -78,8 +78,11 @@ def _body(request: Request, made: Made, _target: Target) -> tuple[dict[str, Any]
         items = [System(made.instructions), *items]
     stream = bool(request.stream)  # the server's default is another
     wire: dict[str, Any] = {"model": request.model, "stream": stream, "messages": items}
+    options: dict[str, Any] = {**reals_of(request)}
     if (limit := request.sampling.max_tokens) is not None:
-        wire["options"] = {"num_predict": limit}
+        options["num_predict"] = limit
+    if options:
+        wire["options"] = options
     if made.tools:
         wire["tools"] = made.tools
     return wire, PATH

@@ -22,7 +22,7 @@ from dragoman.wire.openai_chat.tools import known_tools
 from dragoman.wire.openai_strict_schemas import openai_profiles
 from dragoman.wire.overlay import extras_of
 from dragoman.wire.plain.reading import Ids, Readable, blank, copy, put
-from dragoman.wire.plain.whole import Made, Whole
+from dragoman.wire.plain.whole import Made, Whole, reals_of
 from dragoman.wire.plain.writing import NotPlain, Written
 from dragoman.wire.target import Target
 
@@ -219,6 +219,8 @@ def _body(request: Request, made: Made, target: Target) -> tuple[dict[str, Any],
         wire[target.sampling.token_limit_fields[0]] = limit
     if request.stream is not None:
         wire["stream"] = request.stream
+    if request.sampling is not UNSAID:
+        wire |= reals_of(request)
     return wire, PATH
 
 

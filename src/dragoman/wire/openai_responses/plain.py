@@ -6,11 +6,11 @@ from typing import Any
 
 from msgspec import Struct
 
-from dragoman.model.requests import Request
+from dragoman.model.requests import UNSAID, Request
 from dragoman.wire.openai_responses.argument_names import has_long_names
 from dragoman.wire.openai_responses.request import PATH
 from dragoman.wire.openai_strict_schemas import openai_profiles
-from dragoman.wire.plain.whole import Made, Whole
+from dragoman.wire.plain.whole import Made, Whole, reals_of
 from dragoman.wire.plain.writing import Written
 from dragoman.wire.target import Target
 
@@ -70,6 +70,8 @@ def _body(request: Request, made: Made, _target: Target) -> tuple[dict[str, Any]
         wire["max_output_tokens"] = limit
     if made.tools:
         wire["tools"] = made.tools
+    if request.sampling is not UNSAID:
+        wire |= reals_of(request)
     wire["input"] = items
     return wire, PATH
 

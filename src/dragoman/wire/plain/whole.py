@@ -75,6 +75,8 @@ class Simple(NamedTuple):
     """Whether messages of one role may follow each other."""
     takes_prompt: bool
     """Whether instructions may be in `Request.system`."""
+    reals: frozenset[str]
+    """Which of temperature and `top_p` it takes, one of them and between 0 and 1."""
     tools: dict[int, tuple[Any, list[Any]]]
     """What was made of tools that came before, by their identity."""
 
@@ -108,7 +110,7 @@ def encoded_whole(
 def _written(
     request: Request, target: Target, dialect: str, known: Whole, run: Run, simple: Simple
 ) -> tuple[dict[str, Any], str]:
-    _check_settings(request, target, dialect)
+    _check_settings(request, target, dialect, simple.reals)
     messages = request.messages
     if not messages:
         raise NotPlain
@@ -152,8 +154,8 @@ def _check_calls(calls: Mapping[str, str], request: Request, target: Target) -> 
         raise NotPlain
 
 
-def _check_settings(request: Request, target: Target, dialect: str) -> None:
-    """Raise unless there are only a model, a limit, and whether to stream."""
+def _check_settings(request: Request, target: Target, dialect: str, reals: frozenset[str]) -> None:
+    """Raise unless there are only a model, a limit, one of the reals, and whether to stream."""
     if (
         request.model is None or request.tool_choice is not None
         or request.output is not None or request.thinking is not None
@@ -168,13 +170,16 @@ def _check_settings(request: Request, target: Target, dialect: str) -> None:
     if sampling is UNSAID:
         return
     if (
-        sampling.temperature is not None or sampling.top_p is not None
-        or sampling.top_k is not None or sampling.stop or sampling.seed is not None
+        sampling.top_k is not None or sampling.stop or sampling.seed is not None
         or sampling.presence_penalty is not None or sampling.frequency_penalty is not None
         or sampling.choices is not None or sampling.logprobs is not None
         or sampling.top_logprobs is not None or sampling.verbosity is not None
     ):  # fmt: skip
         raise NotPlain
+    if sampling.temperature is not None or sampling.top_p is not None:
+        given = reals_of(request)
+        if len(given) > 1 or not all(name in reals and 0 < given[name] < 1 for name in given):
+            raise NotPlain
     limit = sampling.max_tokens
     if limit is not None and (limit < 1 or limit < target.sampling.min_output_tokens):
         raise NotPlain
@@ -246,6 +251,15 @@ def _is_plain_tool(tool: ToolDefinition, dialect: str) -> bool:
     )  # fmt: skip
 
 
+_REALS = ("temperature", "top_p")
+
+
+def reals_of(request: Request) -> dict[str, float]:
+    """The temperature or `top_p` of a request that has one."""
+    given = {name: getattr(request.sampling, name) for name in _REALS}
+    return {name: value for name, value in given.items() if value is not None}
+
+
 # --- finding out what a target takes
 
 _SCHEMA = {"type": "object", "properties": {"x": {"type": "string"}}}
@@ -286,6 +300,14 @@ def _samples(role: Role | None, prompt: tuple[Text, ...] = ()) -> Iterable[Reque
                 )  # fmt: skip
 
 
+def _real_samples(name: str) -> Iterable[Request]:
+    for value in (0.25, 0.75):
+        given: dict[str, Any] = {name: value, "max_tokens": 100}
+        yield BLANK.replace_trusted(
+            model="m", messages=(_user(), _answer(), _user()), sampling=Sampling(**given)
+        )
+
+
 _NEIGHBOURS = BLANK.replace_trusted(
     model="m",
     messages=(
@@ -322,21 +344,27 @@ def _simple(
         is_same = found == _decode(_encode(wire)) and made.path == path
         return is_same and not made.losses and not made.repairs and not made.headers
 
+    def simple(
+        roles: Iterable[Role | None], reals: Iterable[str] = (), *, takes_all: bool = False
+    ) -> Simple:
+        return Simple(frozenset(roles), Context(), takes_all, takes_all, frozenset(reals), {})
+
     def tried(role: Role | None) -> bool:
-        simple = Simple(
-            frozenset((role,)), Context(), neighbours=False, takes_prompt=False, tools={}
-        )
-        return all(is_alike(each, simple) for each in _samples(role))
+        only = simple((role,))
+        return all(is_alike(each, only) for each in _samples(role))
 
     roles = frozenset([role for role in (None, _SYSTEM, _DEVELOPER) if tried(role)])
-    every = Simple(roles, Context(), neighbours=True, takes_prompt=True, tools={})
+    every = simple(roles, _REALS, takes_all=True)
     prompted = _samples(None, (Text("Be brief."),))
     takes_prompt = bool(roles) and all(is_alike(each, every) for each in prompted)
     neighbours = bool(roles) and is_alike(_NEIGHBOURS, every)
+    reals = frozenset(
+        [name for name in _REALS if all(is_alike(each, every) for each in _real_samples(name))]
+    )
     if not contexts or any(_said(each) != _said(contexts[0]) for each in contexts):
         roles = frozenset()
     context = contexts[0] if contexts else Context()
-    return Simple(roles, context, neighbours, takes_prompt, {})
+    return Simple(roles, context, neighbours, takes_prompt, reals, {})
 
 
 def _said(context: Context) -> list[Any]:
