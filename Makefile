@@ -93,7 +93,10 @@ test-all: $(VENV)/.peers ## run all tests, with coverage: slow ones, the extende
 	@DRAGOMAN_PROFILE=ci DRAGOMAN_TIER=extended $(PYTEST) -m '' --cov --cov-report=term
 	@$(MAKE) --no-print-directory test-lowest
 
-torture: $(VENV)/.dev ## kill histories and agents at random moments (minutes), then property tests in full (hours)
+# Each run draws other examples, so that two hours today and two tomorrow are worth four. A night:
+# make torture EXAMPLES=10000
+EXAMPLES ?= 200
+torture: $(VENV)/.dev ## kill histories and agents at random moments, then draw new examples of all properties (hours)
 	@echo "==> torturing the histories"
 	@DRAGOMAN_PROFILE=torture $(PYTEST) tests/history/test_torture.py --durations=0
 	@echo "==> damaging the stores, attacking the encrypted ones"
@@ -103,7 +106,7 @@ torture: $(VENV)/.dev ## kill histories and agents at random moments (minutes), 
 	@echo "==> changing every value of every body"
 	@DRAGOMAN_PROFILE=torture $(PYTEST) -m thorough tests/wire/test_every_place.py
 	@echo "==> torturing (corpus tier: extended)"
-	@DRAGOMAN_PROFILE=torture DRAGOMAN_TIER=extended $(PYTEST) -m hypothesis
+	@DRAGOMAN_PROFILE=torture DRAGOMAN_EXAMPLES=$(EXAMPLES) DRAGOMAN_TIER=extended $(PYTEST) -m hypothesis
 
 # Of each package, or of one: make mutants MUTANTS=200 PACKAGE=history. SEED=… has the same again.
 MUTANTS ?= 3

@@ -1,6 +1,7 @@
 """Hypothesis profiles, recorded traffic as test parameters, async tests, the environment.
 
-`DRAGOMAN_PROFILE` selects the profile: `dev` (default), `quick`, `ci` or `torture`.
+`DRAGOMAN_PROFILE` selects the profile: `dev` (default), `quick`, `ci` or `torture`, which draws
+`DRAGOMAN_EXAMPLES` of each property (200).
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ for _name, _examples in (("quick", 4), ("ci", 20)):
     )
 settings.register_profile(
     "torture",
-    max_examples=10_000,
+    max_examples=int(os.environ.get("DRAGOMAN_EXAMPLES") or 200),
     deadline=None,
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import secrets
 import signal
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from dragoman.errors import InvalidInputError, StoreError
 from dragoman.history import MemoryStorage, open_storage
 from dragoman.history.blocking import BlockingChatHistory
 from dragoman.history.storage.protocol import Appended
+from dragoman.history.storage.sqlite import SQLiteStorage
 from dragoman.history.storage_urls import storage_at
 from dragoman.testing.conformance.stores.backends import Backend
 
@@ -310,3 +312,24 @@ async def test_a_history_that_was_not_opened_says_how(tmp_path: Path) -> None:
     history = ChatHistory(SessionIdentity(chat="7"), f"sqlite:///{tmp_path}/chats.db")
     with pytest.raises(StoreError, match=r"is not open; use `async with ChatHistory\(…\)`"):
         await history.add("Hi")
+
+
+def test_a_thread_that_writes_while_another_begins_takes_a_stamp_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first writes of two threads at once, one of them held up while its stamps are drawn."""
+    history = BlockingChatHistory.open(ONE, SQLiteStorage(tmp_path / "h.db", blocking=True))
+    drawn = secrets.randbits
+    other = threading.Thread(target=history.add, args=("second",))
+
+    def slowly(bits: int) -> int:
+        if not other.ident:
+            other.start()
+            other.join(1)
+        return drawn(bits)
+
+    monkeypatch.setattr(secrets, "randbits", slowly)
+    history.add("first")
+    other.join(30)
+    assert {message.text for message in history} == {"first", "second"}
+    history._run(history.storage.close())

@@ -69,9 +69,9 @@ def decode_reasoning(wire: dict[str, Any], reading: Reading, used: set[str]) -> 
         return []
     sealed = details if not any(part.text for part in details) else []
     used.update((field, *([DETAILS] if sealed else ())))
-    thought = Thinking(
-        wire[field], origin=reading.origin, extras=extras_of({}, NAME, text_words(field))
-    )
+    # Beside others its field is noted in any case: one of many would be written as a detail.
+    words = (field,) if sealed else text_words(field)
+    thought = Thinking(wire[field], origin=reading.origin, extras=extras_of({}, NAME, words))
     other = TEXT_FIELDS[1 - TEXT_FIELDS.index(field)]
     if wire.get(other) == text:  # some servers send both
         used.add(other)
