@@ -61,7 +61,7 @@ async def legacy(storage: MemoryStorage, cut: Cut) -> None:
     """The single cut of an earlier release, on the first branch."""
     cut.settle()
     raw = document.write("Window", StoredWindow(0, cut))
-    await storage._changed(
+    await storage._made(
         ONE, None, None, lambda head: Change(msgspec.structs.replace(head, window=raw))
     )
 

@@ -210,7 +210,7 @@ OTHERS = {
     "history/storage/files/directory.py": "a session, relative to an open directory",
     "history/storage/files/feed.py": "a line",
     "history/storage/files/storage.py": "a commit",
-    "history/storage/sqlite/privacy.py": "an empty file, which SQLite fills",
+    "history/storage/sqlite/connection.py": "an empty file, which SQLite fills",
     "mcp/transports.py": "a pipe",
     "transport/local/fetching.py": "a lock, and a download, which is resumed",
     "transport/recordings.py": "appends a line",

@@ -16,7 +16,7 @@ if TYPE_CHECKING:  # loaded when a command runs: `dragoman --help` doesn't need 
 store_option = click.option(
     "--store",
     metavar="URL",
-    help="URL of the key store (sqlite:///file, postgresql://…, redis://…). Default:"
+    help="URL of the key store (sqlite:///file, postgresql://…, mariadb://…, redis://…). Default:"
     " $DRAGOMAN_KEYS, `keys` in dragoman.toml, or a file in your data directory.",
 )
 

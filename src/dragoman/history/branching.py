@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -54,7 +54,9 @@ class Branching(ABC):
     async def _before_adding(self) -> None: ...
 
     @abstractmethod
-    async def _kept(self, messages: Sequence[Message], expected: int | None) -> list[Message]: ...
+    def _kept(
+        self, messages: Sequence[Message], expected: int | None
+    ) -> Awaitable[list[Message]]: ...
 
     @abstractmethod
     async def _after_adding(self, added: Sequence[Message]) -> None: ...

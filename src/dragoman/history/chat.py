@@ -320,20 +320,17 @@ class ChatHistory(Branching, Sending):
             for message in messages:
                 await self._calls.hook(self._config.on_before_add, message)
 
-    async def _kept(self, messages: Sequence[Message], expected: int | None) -> list[Message]:
+    def _kept(self, messages: Sequence[Message], expected: int | None) -> Awaitable[list[Message]]:
         if self._config.autosave:
-            added = await self._keeper.append(messages, expected)
-        else:
-            await self._expect(expected)
-            added = await self._put_by(messages)
-        self._state.has_grown = True
-        return added
+            return self._keeper.append(messages, expected)
+        return self._put_by(messages, expected)
 
     async def _before_adding(self) -> None:
         if self._config.autosave:
             await self._calls.hook(self._config.on_before_save)
 
     async def _after_adding(self, added: Sequence[Message]) -> None:
+        self._state.has_grown = True
         if self._config.autosave:
             await self._after_write(added)
 
@@ -345,8 +342,9 @@ class ChatHistory(Branching, Sending):
             if self.version != version:
                 raise conflict(version, self.version)
 
-    async def _put_by(self, messages: Sequence[Message]) -> list[Message]:
+    async def _put_by(self, messages: Sequence[Message], expected: int | None) -> list[Message]:
         """Keeps messages until `save`, with the ids that they will have there."""
+        await self._expect(expected)
         given = [self._keeper.as_stored(message) for message in messages]
         taken = {message.id for message in given if await self._is_stored(message.id)}
         added: dict[str, Message] = {}

@@ -21,7 +21,7 @@ from dragoman.history.branches import is_on, read_path, stretches
 from dragoman.history.storage.protocol import Session
 from dragoman.history.stored_session import Keeper
 from dragoman.history.truncation import NOTHING_CUT, Cut, notes
-from dragoman.history.truncation.groups import grouped, is_instruction
+from dragoman.history.truncation.cut import grouped, is_instruction
 from dragoman.history.unsaved_changes import Pending
 from dragoman.model import document
 from dragoman.model.collection import Messages

@@ -16,7 +16,7 @@ from dragoman.history.storage.integrity import is_damaged
 from dragoman.history.storage.protocol import MAIN, Filter, Session, Storage
 from dragoman.history.stored_session import Keeper
 from dragoman.history.transfer import every_session
-from dragoman.history.truncation.groups import Group, grouped, is_instruction
+from dragoman.history.truncation.cut import Group, grouped, is_instruction
 from dragoman.model.collection import Messages
 from dragoman.model.messages import Message
 from dragoman.model.value import expect, expect_number

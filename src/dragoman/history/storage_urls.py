@@ -1,7 +1,7 @@
 """Opens storage backends by URL.
 
 `sqlite:///chats.db` (relative; `sqlite:////var/chats.db` is absolute), `postgresql://…`,
-`redis://…`, `file:///var/chats` (a directory), `memory:`. SQLite and files support
+`mariadb://…`, `redis://…`, `file:///var/chats` (a directory), `memory:`. SQLite and files support
 `?durability=power`.
 """
 

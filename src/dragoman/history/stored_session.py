@@ -289,9 +289,21 @@ class Keeper:
         wanted = _with_unique_ids(map(self.as_stored, messages))
         there: set[str] = set()
         while missing := [m for m in wanted if m.id not in there] if there else wanted:
-            known = await self._tried(missing, expected)
-            if known is None:
+            branch = self.branch
+            entries = [self._entry(message) for message in missing]
+            try:
+                made = await self.storage.append(
+                    self.identity, entries, branch=branch, expected=expected
+                )
+            except (Conflict, NotFound) as error:
+                refusal = error
+            except BaseException:  # also when cancelled: the write may have happened
+                self.doubt(missing)
+                raise
+            else:
+                self._take(made.version, branch, missing)
                 break
+            known = await self._known(missing, refusal)
             there |= known & self._uncertain
             renamed = known - there
             wanted = [m.with_id(new_id()) if m.id in renamed else m for m in wanted]
@@ -299,35 +311,24 @@ class Keeper:
             self._uncertain.difference_update(message.id for message in wanted)
         return wanted
 
-    async def _tried(self, messages: list[Message], expected: int | None) -> set[str] | None:
-        """Returns `None` if they were stored, otherwise those ids that already exist."""
-        entries = [self._entry(message) for message in messages]
-        branch = self.branch
-        try:
-            appended = await self.storage.append(
-                self.identity, entries, branch=branch, expected=expected
-            )
-        except DuplicateIds as duplicates:
-            known, error = set(duplicates.ids), Conflict(str(duplicates))
-        except Conflict as conflict:
-            # An earlier attempt that seemed to fail may have written exactly these messages.
-            known, error = set(), conflict
-            if not all(message.id in self._uncertain for message in messages):
-                raise
-        except NotFound:
+    async def _known(self, messages: list[Message], refusal: Conflict | NotFound) -> set[str]:
+        """The ids that already exist, by what an append was refused with, which is raised if none.
+
+        None, too, if the branch is gone: then it is tried again on the main branch.
+        """
+        if isinstance(refusal, NotFound):
             if self.branch == MAIN:
-                raise
-            self.branch = MAIN  # another writer cleared the session: continue on the main branch
+                raise refusal
+            self.branch = MAIN  # another writer cleared the session
             return set()
-        except BaseException:  # also when cancelled: the write may have happened
-            self.doubt(messages)
-            raise
-        else:
-            self._take(appended.version, branch, messages)
-            return None
+        known: set[str] = set()
+        if isinstance(refusal, DuplicateIds):
+            known |= {*refusal.ids}
+        elif not all(message.id in self._uncertain for message in messages):
+            raise refusal  # otherwise the earlier attempt may have written exactly these messages
         known |= await self._stored_of(messages)
         if not known:
-            raise error
+            raise Conflict(str(refusal)) if isinstance(refusal, DuplicateIds) else refusal
         return known
 
     async def _stored_of(self, messages: Iterable[Message]) -> set[str]:

@@ -17,8 +17,7 @@ from dragoman.history.reported_tokens import usage_of
 from dragoman.history.storage.protocol import Fork, Session
 from dragoman.history.stored_session import Keeper
 from dragoman.history.truncation import NOTHING_CUT, Callback, Cut, FitWindow, Strategy
-from dragoman.history.truncation.cut import Room
-from dragoman.history.truncation.groups import enduring
+from dragoman.history.truncation.cut import Room, enduring
 from dragoman.history.truncation.truncating import acts_when_exceeded, truncate_into
 from dragoman.history.unsaved_changes import Pending
 from dragoman.model.collection import Messages

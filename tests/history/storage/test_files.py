@@ -21,7 +21,7 @@ from dragoman.errors import Corrupt, NotFound, StoreError
 from dragoman.history.identity import SessionIdentity
 from dragoman.history.records import body_of, message_of, read_line
 from dragoman.history.storage.files import FileStorage, directory, ids, log
-from dragoman.history.storage.files.aside import aside_of
+from dragoman.history.storage.files.directory import aside_of
 from dragoman.history.storage.integrity import damage_to, tally_of
 from dragoman.history.storage.protocol import DuplicateIds, Entry, Filter, Row, Session
 from dragoman.testing.conformance.stores.data import WINDOW, bare, entry, stored

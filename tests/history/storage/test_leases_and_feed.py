@@ -24,6 +24,7 @@ from tests.history.storage.backend_postgres import URL, sql
 from tests.sampling import BACKENDS
 
 New = Callable[[], Ledger]
+_FED = [name for name in BACKENDS if name != "bucket"]  # whose service tells no changes
 
 
 @pytest.fixture(params=BACKENDS)
@@ -228,6 +229,7 @@ async def _told(
     return [None if session is None else session.identity for _, session in told], cursor
 
 
+@pytest.mark.parametrize("new", _FED, indirect=True)
 async def test_the_feed_tells_what_changed(new: New) -> None:
     """Each session as it is now, in the order of their last changes, and that one was deleted."""
     async with two(new) as (first, second):
@@ -245,6 +247,7 @@ async def test_the_feed_tells_what_changed(new: New) -> None:
         assert {digest for digest, _ in told} == {ONE.digest, TWO.digest}
 
 
+@pytest.mark.parametrize("new", _FED, indirect=True)
 async def test_every_kind_of_write_is_told(new: New) -> None:
     """By one storage to another, which was opened before."""
     async with two(new) as (first, second):
@@ -265,6 +268,7 @@ async def test_every_kind_of_write_is_told(new: New) -> None:
             cursor = after
 
 
+@pytest.mark.parametrize("new", _FED, indirect=True)
 async def test_the_feed_is_read_in_pages_and_pruned(new: New) -> None:
     """Nothing is skipped between two pages."""
     async with two(new) as (first, second):
@@ -287,6 +291,7 @@ async def test_the_feed_is_read_in_pages_and_pruned(new: New) -> None:
         assert await first.verify() == []
 
 
+@pytest.mark.parametrize("new", _FED, indirect=True)
 async def test_a_store_that_is_watched_is_opened_again(new: New) -> None:
     """The feed is part of it, and goes on."""
     async with two(new) as (first, _):

@@ -9,7 +9,7 @@ import pytest
 
 from dragoman.errors import StoreError
 from dragoman.history.storage.postgres import PostgresStorage
-from dragoman.history.storage.postgres.failures import Late, Lost, Refused, Unreachable, is_lost
+from dragoman.history.storage.postgres.settings import Late, Lost, Refused, Unreachable, is_lost
 from dragoman.testing.conformance.stores.data import NOON, ONE, entry
 from tests.history.storage.backend_postgres import opened
 

@@ -19,7 +19,7 @@ from dragoman.history.identity import SessionIdentity
 from dragoman.history.records import message_of, read_line
 from dragoman.history.storage.integrity import damage_to
 from dragoman.history.storage.protocol import DuplicateIds, Entry, Filter, Fork, unreadable_row
-from dragoman.history.storage.redis import RedisStorage, checking, server
+from dragoman.history.storage.redis import RedisStorage, checking, connection
 from dragoman.history.storage.redis import storage as reading
 from dragoman.history.storage.redis.connection import promise_of
 from dragoman.testing.conformance.stores.data import copy_of, entry, stored
@@ -136,7 +136,7 @@ async def test_a_server_that_stays_away_is_an_error(
     prefix: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It says that the outcome is unknown, and nothing else."""
-    monkeypatch.setattr(server, "_TRIES", (0.0, 0.0))
+    monkeypatch.setattr(connection, "_TRIES", (0.0, 0.0))
     async with proxied(prefix) as (proxy, storage):
         proxy.is_closed = True
         proxy.after = nothing
@@ -218,7 +218,7 @@ async def test_pages_are_consistent(prefix: str, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(reading, "PAGE", 3)
     async with opened(prefix) as storage, opened(prefix) as other:
         await storage.append(ONE, [entry(f"old{n}") for n in range(7)])
-        page = server.Server.page
+        page = connection.Server.page
         changes: list[Callable[[], Awaitable[object]]] = [
             lambda: other.append(ONE, [entry("new0")]),
             lambda: other.clear(ONE, at=1.0),
@@ -231,7 +231,7 @@ async def test_pages_are_consistent(prefix: str, monkeypatch: pytest.MonkeyPatch
                 await changes.pop(0)()
             return found
 
-        monkeypatch.setattr(server.Server, "page", changing)
+        monkeypatch.setattr(connection.Server, "page", changing)
         assert await stored(storage) == ["new1", "new2"]
 
 
@@ -243,7 +243,7 @@ async def test_pages_of_two_copies_are_not_mixed(
     async with opened(prefix) as storage, opened(prefix) as other:
         await storage.restore(*copy_of(9, *range(2, 16, 2)))
         later, rows = copy_of(30, *range(2, 16, 2))
-        page, copies = server.Server.page, [(later, rows)]
+        page, copies = connection.Server.page, [(later, rows)]
 
         async def changing(*arguments: Any) -> Any:
             found = await page(*arguments)
@@ -251,7 +251,7 @@ async def test_pages_of_two_copies_are_not_mixed(
                 assert await other.restore(*copies.pop()) is True
             return found
 
-        monkeypatch.setattr(server.Server, "page", changing)
+        monkeypatch.setattr(connection.Server, "page", changing)
         assert [row.id for row in await storage.rows(ONE)] == [row.id for row in rows]
 
 

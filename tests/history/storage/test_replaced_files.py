@@ -154,7 +154,7 @@ async def test_a_log_that_another_process_is_moving_is_not_damaged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """SQLite then returns -1 as the number of readable writes."""
-    monkeypatch.setattr("dragoman.history.storage.sqlite.log._PAUSE", 0)
+    monkeypatch.setattr("dragoman.history.storage.sqlite.checking._PAUSE", 0)
     storage = SQLiteStorage(tmp_path / "store", blocking=True)
     await storage.open()
     history = await ChatHistory.open(ANA, storage)

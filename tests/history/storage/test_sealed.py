@@ -22,7 +22,7 @@ from dragoman.history.storage.chain import ChainStorage
 from dragoman.history.storage.memory import MemoryStorage
 from dragoman.history.storage.protocol import MAIN, Row, Session
 from dragoman.history.storage.sealed import SealedStorage, rotation
-from dragoman.history.storage.sealed.state import new_state
+from dragoman.history.storage.sealed.records import new_state
 from dragoman.history.storage.sqlite import SQLiteStorage
 from dragoman.testing.conformance.stores.data import ONE, TWO, entry, fill, head, texts
 from tests.history.attacker import alter_row

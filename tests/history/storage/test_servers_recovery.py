@@ -182,7 +182,7 @@ async def test_a_lost_reply_of_redis_is_requested_again(
     """Each command was executed and its reply lost: nothing is done twice, and all is returned."""
     from redis.exceptions import ConnectionError as Broken
 
-    from dragoman.history.storage.redis.server import Server
+    from dragoman.history.storage.redis.connection import Server
 
     wanted = await outcome("redis", method, is_dropped=False)
     once = Server.once
@@ -215,7 +215,7 @@ async def test_a_write_is_not_repeated_over_another_writers(
     method: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After a lost answer, another write is neither undone nor mistaken for it."""
-    from dragoman.history.storage.redis.server import Server
+    from dragoman.history.storage.redis.connection import Server
 
     async with redis() as dropping:
         storage, other = dropping.make(), dropping.make()

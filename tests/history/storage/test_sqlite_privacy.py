@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.errors import Corrupt, StoreError
-from dragoman.history.storage.sqlite import SQLiteStorage, privacy
+from dragoman.history.storage.sqlite import SQLiteStorage, connection
 from dragoman.testing.conformance.stores.data import NOON, ONE, TWO, entry, fill, said, texts
 from tests.history.storage import earlier
 from tests.history.storage.test_sqlite import contents, fails, opened, pragma, run
@@ -265,4 +265,4 @@ def test_an_emptied_file_is_reported_if_its_log_is_left(tmp_path: Path) -> None:
     path.with_name("a.db-wal").write_bytes(b"x" * 100)
     with pytest.raises(Corrupt, match="file is empty"):
         asyncio.run(SQLiteStorage(path).open())
-    assert privacy.problems(tmp_path / "absent.db") == []
+    assert connection.exposed_files(tmp_path / "absent.db") == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dragoman import Message, ToolCall, ToolResult
-from dragoman.history.truncation.groups import enduring
+from dragoman.history.truncation.cut import enduring
 
 RULES = Message.system("Be brief.")
 ASKED = Message.user("Take an umbrella?")

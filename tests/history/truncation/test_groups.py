@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dragoman.history.truncation.groups import grouped, pairs, rounds
+from dragoman.history.truncation.cut import grouped, pairs, rounds
 from dragoman.model.messages import make_message
 from dragoman.model.roles import Role
 from tests.history.truncation.talks import talk

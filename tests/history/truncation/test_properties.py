@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from dragoman.errors import ContextTooSmall
 from dragoman.history.tokens import estimate
 from dragoman.history.truncation import NOTHING_CUT, Cut, FitWindow, Strategy, truncate
-from dragoman.history.truncation.cut import Room
-from dragoman.history.truncation.groups import grouped, pairs
+from dragoman.history.truncation.cut import Room, grouped, pairs
 from dragoman.history.truncation.window import tallied
 from dragoman.model.collection import Messages
 from dragoman.model.messages import Message

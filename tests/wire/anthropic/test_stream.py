@@ -62,6 +62,22 @@ def elsewhere(*events: Event) -> tuple[list[Any], dict[str, Any], list[str]]:
     return body["content"], body, [note.reason for note in notes]
 
 
+def test_odd_usage_at_the_start_breaks_no_stream() -> None:
+    """The end of a stream replaces usage that can't be read, however deep it is."""
+    deep: Any = 1
+    for _ in range(100):
+        deep = [deep]
+    usage = {"input_tokens": deep, "output_tokens": 1}
+    decoder = DIALECT.stream_decoder()
+    for frame in (
+        {"type": "message_start", "message": {"id": "m", "usage": usage}},
+        {"type": "message_delta", "delta": {}, "usage": {"input_tokens": 2, "output_tokens": 3}},
+    ):
+        decoder.feed(f"data: {json.dumps(frame)}\n\n".encode())
+    assert decoder.response.usage is not None
+    assert decoder.response.usage.total_output == 3
+
+
 @pytest.mark.parametrize("part", [Audio(data="aGk=", mime="audio/wav"), Thinking("Hm.")])
 def test_a_failed_stream_reports_what_waited_for_its_end(part: Audio | Thinking) -> None:
     """A part that is only sent when it is complete is a loss if the response fails before."""

@@ -29,10 +29,10 @@ def history() -> None:
     A SESSION is a name as shown by `chat` and `list` (2026-11-16-101500-3f2a, chat/first), a
     digest, or a unique prefix of either.
 
-    The store is a URL: sqlite:///file, sqlite:////absolute/file, postgresql://…, redis://…,
-    file:///directory. Default: $DRAGOMAN_HISTORY, or a file in your data directory. An encrypted
-    store needs its keys: --key-file ID=FILE, or $DRAGOMAN_HISTORY_KEYS. Output is a table on a
-    terminal, JSON in a pipe.
+    The store is a URL: sqlite:///file, sqlite:////absolute/file, postgresql://…, mariadb://…,
+    redis://…, file:///directory. Default: $DRAGOMAN_HISTORY, or a file in your data directory. An
+    encrypted store needs its keys: --key-file ID=FILE, or $DRAGOMAN_HISTORY_KEYS. Output is a table
+    on a terminal, JSON in a pipe.
     """
 
 

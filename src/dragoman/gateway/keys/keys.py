@@ -74,7 +74,7 @@ class Keys:
 
     @classmethod
     async def open(cls, url: str, **options: Any) -> Self:
-        """Open the store at a URL: sqlite:///file, postgresql://…, redis://… or memory:."""
+        """Open the store at a URL: sqlite:, postgresql:, mariadb:, redis: or memory:."""
         keys = cls(store_at(url), **options)
         await keys.start()
         return keys

@@ -24,7 +24,7 @@ import msgspec
 from dragoman.errors import DragomanError, StoreError
 from dragoman.gateway.config.settings import ServerSettings
 from dragoman.gateway.records import RequestRecord
-from dragoman.history.storage.sqlite.privacy import expect_files, prepare
+from dragoman.history.storage.sqlite.connection import expect_files, prepare
 from dragoman.history.storage_urls import default_file
 
 # --- the schema, and how the file is opened

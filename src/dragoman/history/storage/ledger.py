@@ -8,13 +8,15 @@ lost is sent again as it was, and the stamps tell whether the first attempt was 
 
 from __future__ import annotations
 
+import asyncio
 import os
 import secrets
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from itertools import count
 from time import monotonic, time
-from typing import ParamSpec, TypeGuard, TypeVar, cast
+from typing import Any, ParamSpec, TypeGuard, TypeVar, cast
+from weakref import WeakValueDictionary
 
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
@@ -56,7 +58,6 @@ from dragoman.history.storage.protocol import (
     placed,
 )
 from dragoman.history.storage.scanning import found, summed, words_of
-from dragoman.history.storage.session_locks import SessionLocks
 from dragoman.history.storage.shelf import Change, LostReply, RunningAsAWhole, Searching, Shelf
 from dragoman.model.value import expect
 
@@ -94,8 +95,8 @@ class Ledger:
         self._watched: dict[str, tuple[tuple[int, int], float]] = {}
         # A commit must be this writer's latest when its outcome is looked for.
         takes_turns = not shelf.is_blocking and not _is_whole(shelf)
-        self._locks = SessionLocks(blocking=False) if takes_turns else None
-        self._changed = self._in_turn if takes_turns else self._made
+        self._takes_turns = takes_turns
+        self._locks: WeakValueDictionary[tuple[int, str], asyncio.Lock] = WeakValueDictionary()
         if _is_whole(shelf):
             shelf.run_as_a_whole(self)
 
@@ -140,7 +141,7 @@ class Ledger:
             return Change(_next(head, more, at=entries[-1].at, added=more), rows)
 
         try:
-            now = await self._changed(identity, expected, fence, appended, entries[0].at)
+            now = await self._made(identity, expected, fence, appended, entries[0].at)
         except DuplicateIds:
             pass
         else:
@@ -207,7 +208,7 @@ class Ledger:
             ]
             return Change(_next(head, -len(removed)), puts, [*ids])
 
-        return (await self._changed(identity, expected, fence, rewritten)).version
+        return (await self._made(identity, expected, fence, rewritten)).version
 
     async def clear(
         self,
@@ -223,7 +224,7 @@ class Ledger:
             empty = replace(_tallied(head, 0), window=None, windows=None, seal=None)
             return Change(_next(empty, 0, at=at, branches=(MAIN, ())), is_emptied=True)
 
-        return (await self._changed(identity, expected, fence, cleared, at)).version
+        return (await self._made(identity, expected, fence, cleared, at)).version
 
     async def fork(
         self,
@@ -242,7 +243,7 @@ class Ledger:
             forks = (*head.forks, Fork(number, parent, at))
             return Change(_next(head, 0, branches=(number, forks)))
 
-        return (await self._changed(identity, expected, fence, forked)).active
+        return (await self._made(identity, expected, fence, forked)).active
 
     async def activate(
         self,
@@ -258,7 +259,7 @@ class Ledger:
             _expect_branch(head, branch)
             return Change(replace(head, active=branch))
 
-        await self._changed(identity, expected, fence, activated)
+        await self._made(identity, expected, fence, activated)
 
     async def keep_windows(self, identity: SessionIdentity, windows: bytes | None) -> None:
         """See `Storage.keep_windows`."""
@@ -266,7 +267,7 @@ class Ledger:
         def kept(head: Session) -> Change:
             return Change(replace(head, window=None, windows=windows))
 
-        await self._changed(identity, None, None, kept)
+        await self._made(identity, None, None, kept)
 
     async def delete(self, identity: SessionIdentity) -> bool:
         """See `Storage.delete`. Another session that takes its name meanwhile is not deleted."""
@@ -359,11 +360,11 @@ class Ledger:
         """
         if not is_cached:
             self._seen.pop(identity.digest, None)
-        return await self._changed(identity, None, None, change, at)
+        return await self._made(identity, None, None, change, at)
 
     async def touch(self, identity: SessionIdentity) -> None:
         """Writes a head again, as it is."""
-        await self._changed(identity, None, None, Change)
+        await self._made(identity, None, None, Change)
 
     async def whole(
         self, work: Callable[P, Awaitable[T]], *arguments: P.args, **named: P.kwargs
@@ -371,20 +372,16 @@ class Ledger:
         """Runs what waits for nothing but this store: where it has a thread, as a whole on it."""
         return await work(*arguments, **named)
 
-    async def _in_turn(
-        self,
-        identity: SessionIdentity,
-        expected: int | None,
-        fence: int | None,
-        change: Making | SlowMaking,
-        at: float | None = None,
-    ) -> Session:
-        async with self._turn(identity.digest):
-            return await self._made(identity, expected, fence, change, at)
+    def _turn(self, digest: str) -> AbstractAsyncContextManager[Any]:
+        """One commit per session at a time, among the tasks of a loop."""
+        return self._lock_of(digest) if self._takes_turns else nullcontext()
 
-    def _turn(self, digest: str) -> AbstractAsyncContextManager[None]:
-        """One commit per session at a time."""
-        return nullcontext() if self._locks is None else self._locks.of(digest)
+    def _lock_of(self, digest: str) -> asyncio.Lock:
+        key = id(asyncio.get_running_loop()), digest
+        lock = self._locks.get(key)
+        if lock is None:
+            lock = self._locks[key] = asyncio.Lock()
+        return lock
 
     async def _made(
         self,
@@ -396,30 +393,49 @@ class Ledger:
     ) -> Session:
         """Makes a change to the newest version. With `at`, the session is created if necessary."""
         digest = identity.digest
+        lock = self._lock_of(digest) if self._takes_turns else None
+        if lock is not None:
+            await lock.acquire()
+        try:
+            head = self._taken(digest, expected)
+            for _ in range(_TRIES):
+                if head is None:
+                    stored = await self.shelf.get(digest)
+                    head = None if stored is None else head_of(stored, identity)
+                _expect_owner(head, fence)
+                if head is None or (head.session.chain or "")[:3] != "n1-":
+                    session = await self._session(head, identity, at)
+                else:
+                    session = head.session
+                if expected is not None and session.version != expected:
+                    raise conflict(expected, session.version)
+                making = change(session)
+                made = making if isinstance(making, Change) else await making
+                # As `_commit`; a frame less for each write.
+                now, stored = self._written(head, made)
+                before = 0 if head is None else head.stamp
+                lost: LostReply | None = None
+                try:
+                    done = await self.shelf.commit(before, stored, made)
+                except LostReply as error:
+                    lost, done = error, False
+                if lost is not None:
+                    done = await self._committed_after(lost, before, stored, made)
+                if done:
+                    self._remember(digest, now)
+                    return now.session
+                head = None
+        finally:
+            if lock is not None:
+                lock.release()
+        raise conflict(expected or 0, -1)
+
+    def _taken(self, digest: str, expected: int | None) -> Head | None:
+        """The head that this writer left, unless it is surely outdated."""
         head = self._seen.pop(digest, None)
         if head is not None and expected is not None and expected != head.session.version:
-            head = None  # it may be outdated
-        for _ in range(_TRIES):
-            if head is None:
-                stored = await self.shelf.get(digest)
-                head = None if stored is None else head_of(stored, identity)
-            if fence is not None and (
-                head is None or head.lease is None or head.lease.number != fence
-            ):
-                raise Fenced
-            if head is None or (head.session.chain or "")[:3] != "n1-":
-                session = await self._session(head, identity, at)
-            else:
-                session = head.session
-            if expected is not None and session.version != expected:
-                raise conflict(expected, session.version)
-            made = change(session)
-            now = await self._commit(head, made if isinstance(made, Change) else await made)
-            if now is not None:
-                self._remember(digest, now)
-                return now.session
-            head = None
-        raise conflict(expected or 0, -1)
+            return None
+        return head
 
     async def _session(
         self, head: Head | None, identity: SessionIdentity, at: float | None
@@ -448,6 +464,20 @@ class Ledger:
         is_damaged: bool = False,
     ) -> Head | None:
         """Writes a change, or returns `None` if the head is no longer the one `before`."""
+        head, stored = self._written(before, change, lease)
+        old = 0 if before is None else before.stamp
+        if is_damaged:
+            stored = without_checksum(stored)
+        try:
+            return head if await self.shelf.commit(old, stored, change) else None
+        except LostReply as error:
+            lost = error
+        return head if await self._committed_after(lost, old, stored, change) else None
+
+    def _written(
+        self, before: Head | None, change: Change | None, lease: Lease | UnsetType | None = UNSET
+    ) -> tuple[Head, Stored]:
+        """The head that a change leads to, and its stored form."""
         stamp = self._stamp()
         if before is None:
             before = Head(cast("Change", change).head, 0, stamp)
@@ -458,14 +488,7 @@ class Ledger:
             _with_latest(before.recent, stamp),
             before.lease if lease is UNSET else lease,
         )
-        stored = stored_of(head)
-        if is_damaged:
-            stored = without_checksum(stored)
-        try:
-            return head if await self.shelf.commit(before.stamp, stored, change) else None
-        except LostReply as error:
-            lost = error
-        return head if await self._committed_after(lost, before.stamp, stored, change) else None
+        return head, stored_of(head)
 
     async def _committed_after(
         self, lost: LostReply, old: int, stored: Stored, change: Change | None
@@ -681,6 +704,11 @@ def _forked() -> None:
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forked)
 _EMPTY = str(Tally(0, 0, 0))
+
+
+def _expect_owner(head: Head | None, fence: int | None) -> None:
+    if fence is not None and (head is None or head.lease is None or head.lease.number != fence):
+        raise Fenced
 
 
 def _is_whole(shelf: object) -> TypeGuard[RunningAsAWhole]:

@@ -201,7 +201,10 @@ class MariaDBShelf:
             values = (*state, digest, before) if before else (digest, *names, *state)
             cursor = await run(_MOVE if before else _MAKE, values)
             if cursor.rowcount == 1 and change is not None:
-                await _written(run, cursor.lastrowid, stored, change)
+                number = cursor.lastrowid
+                if not number:  # not told by an UPDATE with a trigger, such as that of the feed
+                    [[number]] = await (await run("SELECT last_insert_id()", ())).fetchall()
+                await _written(run, number, stored, change)
                 return True
             return bool(cursor.rowcount == 1)
 

@@ -23,7 +23,13 @@ class _Kept:
 
     def put(self, row: Row) -> None:
         self.by_id[row.id] = row
-        insort(self.branches.setdefault(row.branch, []), row, key=_seq)
+        rows = self.branches.get(row.branch)
+        if rows is None:
+            self.branches[row.branch] = [row]
+        elif not rows or rows[-1].seq < row.seq:
+            rows.append(row)
+        else:
+            insort(rows, row, key=_seq)
 
     def drop(self, id: str) -> Row:
         row = self.by_id.pop(id)
@@ -81,10 +87,10 @@ class MemoryShelf:
         kept = self._rows.get(stored.digest)
         if kept is None or change.is_emptied:
             kept = _Kept()
-        dropped = {*change.drops}
-        ids = [row.id for row in change.puts]
-        known = [id for id in ids if id in kept.by_id and id not in dropped]
-        if known or len({*ids}) < len(ids):
+        known = [row.id for row in change.puts if row.id in kept.by_id]
+        if known and change.drops:
+            known = [id for id in known if id not in {*change.drops}]
+        if known or (len(change.puts) > 1 and _has_duplicates(change.puts)):
             raise DuplicateIds(known)
         for id in change.drops:
             kept.drop(id)
@@ -206,6 +212,10 @@ def takes(which: Filter, stored: Stored) -> bool:
     return all(
         stored.names[FIELDS.index(field)] == name for field, name in columns_of(which).items()
     )
+
+
+def _has_duplicates(rows: Sequence[Row]) -> bool:
+    return len({row.id for row in rows}) < len(rows)
 
 
 def _seq(row: Row) -> int:

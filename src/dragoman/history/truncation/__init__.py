@@ -8,8 +8,15 @@ metadata) stay. A `Cut` records the position, and is stored with the session.
 from __future__ import annotations
 
 from dragoman.history.truncation.cut import NOTHING_CUT, Chained, Counter, Cut, Room, Strategy
-from dragoman.history.truncation.strategies import Callback, FitWindow, LastTurns, Truncation
-from dragoman.history.truncation.summaries import Summarise, Summariser, Symbolise
+from dragoman.history.truncation.strategies import (
+    Callback,
+    FitWindow,
+    LastTurns,
+    Summarise,
+    Summariser,
+    Symbolise,
+    Truncation,
+)
 from dragoman.history.truncation.truncating import fit, truncate
 
 __all__ = [

@@ -6,10 +6,19 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
 from dragoman.errors import ContextTooSmall, InvalidInputError
-from dragoman.history.truncation.cut import NOTHING_CUT, Chained, Counter, Cut, Room, Strategy
-from dragoman.history.truncation.groups import Group, grouped, is_instruction, rounds
-from dragoman.history.truncation.strategies import Callback, FitWindow
-from dragoman.history.truncation.summaries import Summarise, Symbolise
+from dragoman.history.truncation.cut import (
+    NOTHING_CUT,
+    Chained,
+    Counter,
+    Cut,
+    Group,
+    Room,
+    Strategy,
+    grouped,
+    is_instruction,
+    rounds,
+)
+from dragoman.history.truncation.strategies import Callback, FitWindow, Summarise, Symbolise
 from dragoman.history.truncation.window import shortage, tallied, usual_ratio
 from dragoman.model.collection import Messages
 from dragoman.model.content import AnyPart

@@ -13,8 +13,15 @@ from typing import NamedTuple, Self
 from dragoman.history.part_tokens import Size
 from dragoman.history.reported_tokens import MAX_RATIO, MIN_RATIO
 from dragoman.history.tokens import Count, Cover, Measured, count_measured, estimate, place_of
-from dragoman.history.truncation.cut import Counter, Cut, Room
-from dragoman.history.truncation.groups import Group, grouped, is_instruction, rounds
+from dragoman.history.truncation.cut import (
+    Counter,
+    Cut,
+    Group,
+    Room,
+    grouped,
+    is_instruction,
+    rounds,
+)
 from dragoman.model.collection import Messages
 from dragoman.model.messages import Message
 

@@ -114,7 +114,10 @@ USAGE = Shape(
 
 def decode_usage(wire: Any) -> Usage | None:
     """Decode token counts; None if a required one is missing."""
-    usage = USAGE.read(wire, SILENT) if isinstance(wire, dict) else None
+    is_odd = not isinstance(wire, dict) or type(wire.get("input_tokens")) is not int
+    if is_odd or type(wire.get("output_tokens")) is not int:
+        return None  # before it is frozen, which may fail: the end of a stream may have another
+    usage = USAGE.read(wire, SILENT)
     if not isinstance(usage, Usage) or usage.extras is EMPTY:
         return usage if isinstance(usage, Usage) else None
     usage = DETAILS.taken(usage)

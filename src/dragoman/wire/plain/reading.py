@@ -28,10 +28,8 @@ from dragoman.wire.reading import Reading
 
 put = force_setattr
 copy = shallow_copy
-_MOST_ODD = 8
-"""With more odd messages, dicts are read instead."""
-_APART = 40
-"""Likewise if they are not as many messages apart."""
+_MANY = 40
+"""So many odd messages are read one by one, whatever the others are."""
 _LEAST = 4096
 """The fewest bytes of a body for which it pays to read odd things apart."""
 _split = Decoder(dict[str, Raw]).decode
@@ -85,7 +83,7 @@ class Reader:
         self._whole = plain_decoder(
             defstruct("Body", fields, forbid_unknown_fields=True, gc=False)
         ).decode
-        self._messages = plain_decoder(items).decode
+        self._message = plain_decoder(known.item).decode
 
     def request(self, raw: bytes) -> Request | None:
         """The request; None if the general decoder must read it."""
@@ -95,19 +93,17 @@ class Reader:
             if not messages or not _are_distinct(ids):
                 return None
             return BLANK.replace_trusted(messages=tuple(messages), **self._settle(found))
-        except NotPlain:
-            place = None
-        except ValidationError as error:
-            place = _place_in(error, self._field)
+        except (NotPlain, ValidationError):
+            pass
         except _ODD:
             return None
-        return self._read_apart(raw, place) if len(raw) >= _LEAST else None
+        return self._read_apart(raw) if len(raw) >= _LEAST else None
 
-    def _read_apart(self, raw: bytes, place: int | None) -> Request | None:
+    def _read_apart(self, raw: bytes) -> Request | None:
         """Read the messages by their types, and what is odd in the general way."""
         try:
             fields = _split(raw)
-            messages = self._mixed(fields.pop(self._field), place)
+            messages = self._mixed(_elements(fields.pop(self._field)))
             if not messages:
                 return None
             rest = {name: _decode(value) for name, value in fields.items()}
@@ -116,44 +112,31 @@ class Reader:
             return None
         return request.replace_trusted(messages=tuple(messages))
 
-    def _mixed(self, raw: Raw, place: int | None) -> list[Message]:
-        """The messages, a few of which are odd; raises `NotPlain` if they are many.
-
-        `place` is the first odd one, if it is known.
-        """
-        try:
-            if place is not None:
-                made, ids = self._around_odd(_elements(raw), place)
-            else:
-                made, ids = self._read(self._messages(raw))
-        except ValidationError as error:
-            made, ids = self._around_odd(_elements(raw), _place_in(error))
-        if not _are_distinct(ids):
-            raise NotPlain
-        return made
-
-    def _around_odd(self, items: list[Raw], place: int | None) -> tuple[list[Message], Ids]:
+    def _mixed(self, items: list[Raw]) -> list[Message]:
+        """The messages, some of which are odd; raises `NotPlain` if most are."""
         made: list[Message] = []
         ids: Ids = []
-        start = 0
-        for number in range(_MOST_ODD):
-            place = start + (place or 0)
-            made, ids = self._added(made, ids, items[start:place])
-            message = self._odd(items[place], place)
-            ids += [part.id for part in message.parts if isinstance(part, ToolCall)]
-            made.append(message)
-            start = place + 1
-            if number and start < number * _APART:
-                break  # many will follow
+        turns: list[Any] = []
+        """Plain ones that are not read yet."""
+        odd = 0
+        for place, item in enumerate(items):
             try:
-                return self._added(made, ids, items[start:])
-            except ValidationError as error:
-                place = _place_in(error)
-        raise NotPlain
-
-    def _added(self, made: list[Message], ids: Ids, items: list[Raw]) -> tuple[list[Message], Ids]:
-        more, new = self._read(self._messages(b"[%b]" % b",".join(items)))
-        return made + more, ids + new
+                turns.append(self._message(item))
+                continue
+            except ValidationError:
+                odd += 1
+            if odd > _MANY and 2 * odd > place:
+                raise NotPlain
+            more, new = self._read(turns)
+            message = self._odd(item, place)
+            made += [*more, message]
+            ids += new
+            ids += [part.id for part in message.parts if isinstance(part, ToolCall)]
+            turns = []
+        more, new = self._read(turns)
+        if not _are_distinct(ids + new):
+            raise NotPlain
+        return made + more
 
     def _odd(self, item: Raw, place: int) -> Message:
         """An odd message; raises `NotPlain` if it may depend on others."""
@@ -164,13 +147,6 @@ class Reader:
             if isinstance(part, ToolResult) and not part.call_id:
                 raise NotPlain
         return marked(message, self._origin)
-
-
-def _place_in(error: ValidationError, field: str = "") -> int | None:
-    """The number of the message that an error is about, in the list or in the body."""
-    _, found, rest = str(error).rpartition(f"`$.{field}[" if field else "`$[")
-    number = rest.partition("]")[0]
-    return int(number) if found and number.isdigit() else None
 
 
 def marked(message: Message, here: Origin) -> Message:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dragoman.history.storage.chain.repairing import Repair
 from dragoman.history.storage.chain.shelf import Report
-from dragoman.history.storage.chain.storage import ChainStorage
+from dragoman.history.storage.chain.storage import ChainStorage, Repair
 
 __all__ = ["ChainStorage", "Repair", "Report"]

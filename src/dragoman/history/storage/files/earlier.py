@@ -27,9 +27,7 @@ from msgspec import UNSET, UnsetType
 from dragoman.errors import Corrupt, InvalidInputError
 from dragoman.history.identity import FIELDS, SessionIdentity
 from dragoman.history.records import StoredRow, parsed, read_line, refuse_newer
-from dragoman.history.storage.files import writing
-from dragoman.history.storage.files.aside import keep_aside
-from dragoman.history.storage.files.directory import Directory
+from dragoman.history.storage.files.directory import Directory, Kept, keep_aside, write_again
 from dragoman.history.storage.files.log import Log, is_commit, mark_of, row_line
 from dragoman.history.storage.heads import Head, Stored, plausible, stored_of, without_checksum
 from dragoman.history.storage.integrity import Tally, damage_to, place_of, tally_of
@@ -100,10 +98,10 @@ def migrate(directory: Directory, digest: str) -> None:
     if identity is not None and torn:
         keep_aside(directory, identity, torn, _TORN)
     directory.remove(digest, [".ids"])
-    writing.replace(directory, stored, _kept(lines, digest))
+    write_again(directory, stored, _kept(lines, digest))
 
 
-def _kept(lines: Sequence[_Line], digest: str) -> writing.Kept:
+def _kept(lines: Sequence[_Line], digest: str) -> Kept:
     seq, mark = 0, mark_of(digest)
     for _, raw, stored in lines:
         if stored is None:

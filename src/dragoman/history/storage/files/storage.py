@@ -12,7 +12,7 @@ for long sessions that change a lot, SQLite is the better choice. Searching read
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from itertools import accumulate
 from pathlib import Path
@@ -20,16 +20,28 @@ from typing import Any, TypeVar, cast
 from zlib import crc32
 
 from dragoman.errors import StoreError
-from dragoman.history.storage.files import checking, earlier, feed, writing
-from dragoman.history.storage.files.aside import forget_aside, keep_aside
-from dragoman.history.storage.files.directory import Directory, explanation, place, write_at_end
+from dragoman.history.storage.files import earlier, feed
+from dragoman.history.storage.files.directory import (
+    Directory,
+    Kept,
+    commit_of,
+    explanation,
+    forget_aside,
+    keep_aside,
+    kept_of,
+    place,
+    write_again,
+    write_at_end,
+)
 from dragoman.history.storage.files.ids import Ids
 from dragoman.history.storage.files.log import (
     Commit,
     Log,
+    commit_in,
     commit_line,
     first_line,
     refuse_newer_log,
+    row_in,
     row_line,
     strange_row,
 )
@@ -256,12 +268,12 @@ class FileShelf(ThreadedShelf[Directory]):
     def _problems_of(self, directory: Directory, digest: str) -> list[str]:
         try:
             with self._log(directory, digest) as log:
-                found = [] if log is None else [*checking.problems_of(log)]  # None: just deleted
+                found = [] if log is None else [*problems_of(log)]  # None: just deleted
                 if log is None or log.end >= log.size:
                     return found
             with directory.locked(digest), self._log(directory, digest, is_locked=True) as log:
                 if log is not None and log.end < log.size:  # else a write was in progress
-                    found.append(f": {checking.TORN}")
+                    found.append(f": {TORN}")
         except OSError as error:
             return [f": {explanation(error, 'file')}"]
         except StoreError as error:
@@ -311,7 +323,7 @@ class FileShelf(ThreadedShelf[Directory]):
             counts = {**counts, row.branch: counts.get(row.branch, 0) + 1}
         last = puts[-1].seq if puts else before.last
         held = before.held + len(rows)
-        commit = writing.commit_of(stored, counts, last, held, begin, len(rows), crc32(rows))
+        commit = commit_of(stored, counts, last, held, begin, len(rows), crc32(rows))
         line = commit_line(commit, log.digest)
         write_at_end(log.fd, log.end, [b"".join((newline, rows, line))], directory.sync)
         end = begin + len(rows) + len(line)
@@ -340,11 +352,11 @@ class FileShelf(ThreadedShelf[Directory]):
         self._logs.pop(digest, None)
         self._ids.pop(digest, None)
         if log is None or (change is not None and change.is_emptied):
-            kept: writing.Kept = ()
+            kept: Kept = ()
         else:
             drops, aside = ((), ()) if change is None else (change.drops, change.aside)
-            kept = writing.kept_of(log, {*drops}, {*aside})
-        writing.replace(directory, stored, kept, () if change is None else change.puts)
+            kept = kept_of(log, {*drops}, {*aside})
+        write_again(directory, stored, kept, () if change is None else change.puts)
 
     def _keep_unreadable(
         self, directory: Directory, log: Log, stored: Stored, change: Change | None
@@ -449,3 +461,40 @@ def _counts(log: Log) -> dict[int, int]:
         if line.row is not None:
             counts[line.row.branch] = counts.get(line.row.branch, 0) + 1
     return counts
+
+
+# --- checks the lines of a log, as far as reading its messages does not
+
+
+TORN = "the end is incomplete because of a crash; the next write sets it aside"
+_NO_FORM = "the line can't be read, or belongs elsewhere"
+
+
+def problems_of(log: Log) -> Iterator[str]:
+    """What is wrong with a file."""
+    if log.size == 0:
+        yield ": the file is empty"
+        return
+    found = [*_unreadable(log)]
+    yield from found
+    if log.is_cut and not found:
+        yield ": the file is shorter than it was: messages, or the latest changes, are missing"
+
+
+def _unreadable(log: Log) -> Iterator[str]:
+    if not log.file:
+        yield ":1: the line can't be read"
+    seq, seen = 0, set[str]()
+    for number, (_, raw) in enumerate(log.raw_lines(log.begin), 2 if log.file else 1):
+        row = row_in(raw, log.mark)
+        if row is None:
+            is_told = not log.file and number == 1
+            if not is_told and commit_in(raw, log.digest) is None:
+                yield f":{number}: {_NO_FORM}"
+        elif row.id in seen:
+            yield f":{number}: its id is used twice"
+        elif row.seq <= seq:
+            yield f":{number}: its number is not above the previous one"
+        else:
+            seq = row.seq
+            seen.add(row.id)

@@ -19,17 +19,17 @@ from psycopg.types.numeric import Int8Dumper
 
 from dragoman.errors import InvalidInputError, StoreError
 from dragoman.history.storage.postgres import schema
-from dragoman.history.storage.postgres.failures import (
+from dragoman.history.storage.postgres.pool import Closed, Connection, Exhausted, Link, Pool
+from dragoman.history.storage.postgres.settings import (
     AGAIN,
     NOTHING,
     UNKNOWN,
     Late,
     Lost,
     Refused,
+    Settings,
     Unreachable,
 )
-from dragoman.history.storage.postgres.pool import Closed, Connection, Exhausted, Link, Pool
-from dragoman.history.storage.postgres.settings import Settings
 from dragoman.history.storage.shelf import LostReply
 
 P = ParamSpec("P")

@@ -12,8 +12,15 @@ import psycopg
 from psycopg.pq import TransactionStatus
 
 from dragoman.errors import StoreError
-from dragoman.history.storage.postgres.failures import READ_ONLY, Late, Lost, Refused, is_lost
-from dragoman.history.storage.postgres.settings import Settings, qualified
+from dragoman.history.storage.postgres.settings import (
+    READ_ONLY,
+    Late,
+    Lost,
+    Refused,
+    Settings,
+    is_lost,
+    qualified,
+)
 from dragoman.history.storage.shelf import LostReply
 
 # --- `Link`

@@ -10,24 +10,36 @@ own, which writes nothing as long as only reads are requested.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from dragoman.errors import ConfigError, StoreError
 from dragoman.history.identity import escaped
 from dragoman.history.storage import sql
 from dragoman.history.storage.heads import Stored
+from dragoman.history.storage.integrity import damage_to
 from dragoman.history.storage.ledger import Ledger
-from dragoman.history.storage.postgres import checking, committing, schema, search
-from dragoman.history.storage.postgres.schema import BEGINNING, name_of, record_of, row_of, text_of
-from dragoman.history.storage.postgres.settings import Settings, settings
-from dragoman.history.storage.protocol import Filter, Group, Hit, Row, Total
+from dragoman.history.storage.postgres import schema, search
+from dragoman.history.storage.postgres.schema import (
+    BEGINNING,
+    TYPES,
+    name_of,
+    record_of,
+    row_columns,
+    row_of,
+    text_of,
+)
+from dragoman.history.storage.postgres.search import words_in
+from dragoman.history.storage.postgres.settings import DUPLICATE, Refused, Settings, settings
+from dragoman.history.storage.protocol import DuplicateIds, Filter, Group, Hit, Row, Total
 from dragoman.history.storage.shelf import Change, Record
 from dragoman.history.storage.threaded import expect_open
 
 if TYPE_CHECKING:
     from dragoman.history.storage.postgres.connections import Connections
     from dragoman.history.storage.postgres.pool import Link
+
 
 _GET = sql.with_percents(sql.GET)
 _NAMED = sql.with_percents(sql.NAMED).replace("m.id = %s", "m.id = ANY (%s::text[])")
@@ -106,9 +118,9 @@ class PostgresShelf:
     async def commit(self, before: int, stored: Stored, change: Change | None) -> bool:
         """See `Shelf.commit`."""
         connections = self.connections
-        if change is None or committing.is_simple(change):
-            return await connections.send(committing.append, before, stored, change)
-        return await connections.write(committing.commit, before, stored, change)
+        if change is None or is_simple(change):
+            return await connections.send(append, before, stored, change)
+        return await connections.write(commit, before, stored, change)
 
     async def rows(
         self,
@@ -177,7 +189,7 @@ class PostgresShelf:
 
     async def remove(self, which: Sequence[tuple[str, int]]) -> list[int | None]:
         """See `Shelf.remove`."""
-        return await self.connections.write_slowly(committing.remove, which)
+        return await self.connections.write_slowly(remove, which)
 
     async def scrub(self, user: str) -> tuple[str, ...]:
         """See `Shelf.scrub`; frees the space of deleted rows."""
@@ -204,7 +216,7 @@ class PostgresShelf:
 
     async def problems(self) -> list[str]:
         """Problems of the tables, and of the server's durability settings."""
-        return await self.connections.read_slowly(checking.problems)
+        return await self.connections.read_slowly(problems)
 
 
 class PostgresStorage(Ledger):
@@ -280,3 +292,205 @@ def _connections() -> type[Connections]:
         return Connections
     msg = "PostgreSQL support requires another package: pip install 'dragoman[postgres]'"
     raise ConfigError(msg)
+
+
+# --- writes a commit: an append as one statement and one round trip, others in a transaction
+
+
+_BATCH = 1000
+_MAKE = f"""
+INSERT INTO our.heads ({sql.HEAD_COLUMNS}, last_seq)
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s) ON CONFLICT (digest) DO NOTHING RETURNING id"""
+_MOVE = f"""
+UPDATE our.heads SET stamp = %s, at = %s, document = %s{{}}
+WHERE digest = %s AND {sql.SAME_STAMP} = %s RETURNING id"""
+_LAST = ", last_seq = %s"
+_LOCK = f"SELECT id FROM our.heads WHERE digest = %s AND {sql.SAME_STAMP} = %s FOR UPDATE"
+_NAME = """
+UPDATE our.heads SET agent = %s, chat = %s, "user" = %s, "group" = %s, scope = %s WHERE id = %s"""
+_ARRAYS = ", ".join(f"%s::{kind}[]" for kind in TYPES)
+_VALUES = ", ".join(f"%s::{kind}" for kind in TYPES)
+_PUT = f"""
+INSERT INTO our.messages (session, {sql.ROW_COLUMNS}) SELECT %s, e.* FROM unnest({_ARRAYS}) AS e"""
+_GONE = (
+    "DELETE FROM our.messages WHERE session = %s AND id = ANY (%s::text[]) RETURNING branch, seq"
+)
+_ASIDE = """
+INSERT INTO our.aside SELECT s.digest, s."user", m.seq, m.branch, m.at, m.id, %s, m.body
+FROM our.messages m JOIN our.heads s ON s.id = m.session
+WHERE s.id = %s AND m.id = ANY (%s::text[])"""
+
+
+def is_simple(change: Change) -> bool:
+    """Whether a change takes one statement."""
+    return not (change.drops or change.is_emptied or change.is_repair)
+
+
+async def append(link: Link, before: int, stored: Stored, change: Change | None) -> bool:
+    """Writes a head, and rows, in one statement."""
+    rows = () if change is None else change.puts
+    values = _head_values(before, stored, change)
+    if len(rows) == 1:
+        values += row_columns(rows[0])
+    elif rows:
+        values += map(list, zip(*map(row_columns, rows), strict=True))
+    template = _statement(is_new=not before, has_last=change is not None, rows=min(len(rows), 2))
+    try:
+        return bool(await link.fetch(template, values))
+    except Refused as error:
+        refused = error
+    raise _reason(refused)
+
+
+async def commit(link: Link, before: int, stored: Stored, change: Change) -> bool:
+    """Writes a head, drops rows and puts others; within the caller's transaction."""
+    found = await link.fetch(
+        _head(is_new=not before, has_last=True), _head_values(before, stored, change)
+    )
+    if not found:
+        return False
+    [(session,)] = found
+    if change.is_emptied:
+        await _empty(link, session)
+    await _drop(link, session, [text_of(id) for id in change.drops])
+    if change.is_repair:
+        keys = [*change.aside]
+        await link.run(_ASIDE, (text_of(change.reason), session, keys))
+        await _drop(link, session, keys)
+        await link.run(_NAME, (*stored.names, session))
+        # The index may contain altered rows: the next search rebuilds it.
+        await search.unindex_session(link, session)
+    for batch in _batches(change.puts):
+        columns = map(list, zip(*map(row_columns, batch), strict=True))
+        try:
+            await link.run(_PUT, (session, *columns))
+        except Refused as error:
+            refused = error
+        else:
+            continue
+        raise _reason(refused)
+    if change.drops:
+        await search.index_anew(link, session, change.puts)
+    return True
+
+
+def _reason(error: Refused) -> StoreError:
+    return DuplicateIds([]) if error.state == DUPLICATE else error
+
+
+async def _empty(link: Link, session: int) -> int:
+    await search.unindex_session(link, session)
+    return await link.run("DELETE FROM our.messages WHERE session = %s", (session,))
+
+
+async def _drop(link: Link, session: int, ids: list[str]) -> None:
+    if ids:
+        await search.unindex(link, session, await link.fetch(_GONE, (session, ids)))
+
+
+async def remove(link: Link, which: Sequence[tuple[str, int]]) -> list[int | None]:
+    """See `Shelf.remove`; within the caller's transaction."""
+    return [await _removed(link, *each) for each in which]
+
+
+async def _removed(link: Link, digest: str, stamp: int) -> int | None:
+    found = await link.fetch(_LOCK, (digest, stamp))
+    if not found:
+        return None
+    [(session,)] = found
+    messages = await _empty(link, session)
+    await link.run("DELETE FROM our.heads WHERE id = %s", (session,))
+    return messages
+
+
+def _head_values(before: int, stored: Stored, change: Change | None) -> list[Any]:
+    digest, names, stamp, at, document = stored
+    last = [] if change is None else [change.head.last_seq]
+    if before:
+        return [stamp, at, document, *last, digest, before]
+    return [digest, *names, stamp, at, document, *last]
+
+
+def _head(*, is_new: bool, has_last: bool) -> str:
+    return _MAKE if is_new else _MOVE.format(_LAST if has_last else "")
+
+
+@lru_cache
+def _statement(*, is_new: bool, has_last: bool, rows: int) -> str:
+    """A head and no row, one, or several."""
+    head = _head(is_new=is_new, has_last=has_last)
+    if not rows:
+        return head
+    chosen = f"{_VALUES} FROM h" if rows == 1 else f"e.* FROM h, unnest({_ARRAYS}) AS e"
+    return (
+        f"WITH h AS ({head}), m AS (INSERT INTO our.messages (session, {sql.ROW_COLUMNS})"
+        f" SELECT h.id, {chosen}) SELECT id FROM h"
+    )
+
+
+def _batches(rows: Sequence[Row]) -> Iterator[Sequence[Row]]:
+    for start in range(0, len(rows), _BATCH):
+        yield rows[start : start + _BATCH]
+
+
+# --- checks the tables, and the server's durability settings. Sessions are checked by the ledger
+
+
+_AT_ONCE = 200
+_UNSEARCHABLE = f"""
+SELECT m.session, t.words, t.at = m.at, {sql.ROW} FROM our.messages m
+JOIN our.heads s ON s.id = m.session
+LEFT JOIN our.texts t ON t.session = m.session AND t.branch = m.branch AND t.seq = m.seq
+WHERE m.seq > 0 AND m.seq <= s.indexed AND (m.session, m.branch, m.seq) > (%s, %s, %s)
+ORDER BY m.session, m.branch, m.seq LIMIT {_AT_ONCE}"""
+_UNINDEXED = (
+    "messages are missing in the search index or outdated, and a search may miss them ({} of"
+    " them); run `dragoman history repair` to rebuild it"
+)
+
+
+async def problems(link: Link) -> list[str]:
+    """Problems of the store as a whole."""
+    found: list[str] = []
+    for text, template in _CHECKS.items():
+        [(number,)] = await link.fetch(template, plan=False)
+        if number:
+            found.append(text.format(number))
+    if wrong := await _index_problems(link):
+        found.append(_UNINDEXED.format(wrong))
+    return found
+
+
+async def _index_problems(link: Link) -> int:
+    """The number of messages that the index has wrong; damaged ones are reported elsewhere."""
+    wrong, session, branch, seq = 0, -1, 0, 0
+    while found := await link.fetch(_UNSEARCHABLE, (session, branch, seq), plan=False):
+        for number, words, is_dated, *columns in found:
+            row = row_of(columns)
+            session, branch, seq = number, row.branch, row.seq
+            # An altered array may contain arrays.
+            texts = {word for word in words or () if isinstance(word, str)}
+            is_right = is_dated and words is not None and texts == words_in(row)
+            wrong += not is_right and damage_to(row) is None
+    return wrong
+
+
+_CHECKS = {
+    "the server runs with fsync off: a power cut can destroy the store": """
+SELECT count(*) FROM pg_settings WHERE name = 'fsync' AND setting = 'off'""",
+    "the server runs with synchronous_commit off: a crash loses the last messages": """
+SELECT count(*) FROM pg_settings WHERE name = 'synchronous_commit' AND setting = 'off'""",
+    "indexes are invalid ({} of them); run REINDEX on them": """
+SELECT count(*) FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid WHERE NOT i.indisvalid
+AND c.relnamespace = (SELECT relnamespace FROM pg_class WHERE oid = 'our.texts'::regclass)""",
+    sql.ORPHANED: sql.ORPHANS,
+    "sessions have messages beyond their last number ({} of them)": """
+SELECT count(*) FROM our.heads s WHERE s.last_seq <
+(SELECT max(seq) FROM our.messages m WHERE m.session = s.id)""",
+    "sessions are indexed beyond their last number ({} of them)": """
+SELECT count(*) FROM our.heads s WHERE s.indexed > s.last_seq""",
+    "the search index has messages that don't exist ({} of them)": """
+SELECT count(*) FROM our.texts t WHERE NOT EXISTS (SELECT 1 FROM our.messages m
+JOIN our.heads s ON s.id = m.session WHERE m.session = t.session AND m.branch = t.branch
+AND m.seq = t.seq AND m.seq <= s.indexed)""",
+}

@@ -8,8 +8,8 @@ from typing import Any
 
 from dragoman.errors import Corrupt
 from dragoman.history.records import parsed
+from dragoman.history.storage.redis.connection import PAGE, Server
 from dragoman.history.storage.redis.fields import place_in
-from dragoman.history.storage.redis.server import PAGE, Server
 
 ASIDES = ("session", "records", "ids", "aside", "asides", "sessions")
 """The keys that may be next to a session's `aside`, as `aside:<name>`: those of a wrong type."""

@@ -22,13 +22,20 @@ from dragoman.history.storage.protocol import (
 )
 from dragoman.history.storage.redis import checking, scripts
 from dragoman.history.storage.redis.connection import (
+    HIGHEST,
+    PAGE,
+    Found,
+    Lost,
+    Server,
     client_of,
     cluster_of,
+    in_pairs,
     place_of,
     promise_of,
     settings_of,
 )
 from dragoman.history.storage.redis.fields import (
+    Keys,
     identity_field,
     names_in,
     place_in,
@@ -36,8 +43,6 @@ from dragoman.history.storage.redis.fields import (
     row_at,
     stored_of,
 )
-from dragoman.history.storage.redis.keys import Keys
-from dragoman.history.storage.redis.server import HIGHEST, PAGE, Found, Lost, Server, in_pairs
 from dragoman.history.storage.shelf import Change, Record
 from dragoman.history.storage.threaded import expect_open
 

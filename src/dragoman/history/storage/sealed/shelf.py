@@ -30,11 +30,12 @@ from dragoman.history.storage.sealed.records import (
     GONE,
     PLAIN,
     Records,
+    State,
     has_place,
     life_of,
+    new_state,
     refuse_plain,
 )
-from dragoman.history.storage.sealed.state import State, new_state
 from dragoman.history.storage.shelf import Change, Shelf
 from dragoman.history.storage.threaded import ThreadedShelf
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
+import stat
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
 
 from dragoman.errors import Corrupt, StoreError
-from dragoman.history.storage.places import Anchor
-from dragoman.history.storage.sqlite import privacy, schema, shape
+from dragoman.history.storage.places import Anchor, make_private_folder
+from dragoman.history.storage.sqlite import schema
 
 _LOCK_TIMEOUT = 30.0  # seconds to wait for another process's write: far longer than any takes
 APPLICATION = 0x44726167
@@ -37,7 +39,7 @@ class Connection(sqlite3.Connection):
 
 def connect(path: Path, durability: str, application: int = APPLICATION) -> Connection:
     """Opens a file, created or migrated if necessary."""
-    is_exposed = str(path) != ":memory:" and privacy.prepare(path)
+    is_exposed = str(path) != ":memory:" and prepare(path)
     connection = sqlite3.connect(
         path,
         timeout=_LOCK_TIMEOUT,
@@ -56,7 +58,7 @@ def connect(path: Path, durability: str, application: int = APPLICATION) -> Conn
         connection.execute("PRAGMA secure_delete=ON")  # overwrites deleted content
         done = _checked_version(connection, before)
         if is_exposed:
-            privacy.expect_files(path)  # again, now that the log exists too
+            expect_files(path)  # again, now that the log exists too
         if done < schema.VERSION:
             _migrate(connection)
     except BaseException:
@@ -80,7 +82,7 @@ def _checked_version(connection: Connection, before: int = 0) -> int:
     connection.execute("BEGIN")  # a consistent view of everything that is checked
     version = _version(connection)
     if version != before:
-        shape.expect_ours(connection, version)
+        schema.expect_ours(connection, version)
     connection.execute("COMMIT")
     return version
 
@@ -105,7 +107,7 @@ def _migrate(connection: Connection) -> None:
     try:
         done = _version(connection)  # another process may have been faster
         if done:
-            shape.expect_ours(connection, done)
+            schema.expect_ours(connection, done)
         else:
             schema.create(connection)
         if done < schema.VERSION:
@@ -126,7 +128,7 @@ def _version(connection: Connection) -> int:
         msg = "the file is another program's database; use a separate file for the store"
         raise StoreError(msg)
     if application == connection.application and version < 1:
-        raise Corrupt(shape.INCOMPLETE)
+        raise Corrupt(schema.INCOMPLETE)
     if version > schema.VERSION:
         msg = (
             f"the store has schema version {version}, but this version of dragoman supports only"
@@ -182,3 +184,125 @@ _REASONS = {
     sqlite3.SQLITE_PERM: "permission denied",
     sqlite3.SQLITE_TOOBIG: "a message is larger than SQLite supports",
 }
+
+
+# --- creates files that only their owner can read, in places that nobody else has prepared
+#
+# A database and the files next to it get mode 0600, directories 0700, whatever the umask. SQLite
+# gives its log the mode of the database, so the database must exist before SQLite opens it. In a
+# directory that everybody may write to, such as /tmp, another user may have placed a file or a link
+# under our name: then nothing is written.
+
+
+# ruff: noqa: PTH100, PTH114, PTH116, PTH120 - called a dozen times per open; pathlib is slow
+
+
+BESIDE = ("-wal", "-shm", "-journal")
+_NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
+
+
+def prepare(path: Path) -> bool:
+    """Creates the file and its directories, private, if they don't exist.
+
+    Returns whether others could create files next to it; then `expect_files` must be called again
+    after SQLite has created its own. Files that are ours by then can't be replaced by others.
+    """
+    name = os.path.abspath(path)
+    is_there = os.path.lexists(name)
+    if not is_there:
+        make_private_folder(path.parent)
+    is_exposed = _expect_place(name)
+    if is_there and os.path.islink(name):  # our own link; its target may not exist yet
+        name = os.path.realpath(name)
+        is_exposed |= _expect_place(name)
+        is_there = os.path.lexists(name)
+    if is_there:
+        _expect_not_emptied(name)
+    else:
+        with suppress(FileExistsError):  # another process was faster
+            _make_file(name)
+    return is_exposed
+
+
+def _make_file(name: str) -> None:
+    # Only new files: closing a file that SQLite has open would release SQLite's locks.
+    made = os.open(name, _NEW, 0o600)
+    try:
+        if hasattr(os, "fchmod"):
+            os.fchmod(made, 0o600)  # the umask may have removed even the owner's permissions
+    finally:
+        os.close(made)
+
+
+def _expect_place(name: str) -> bool:
+    """Raises if a directory on the path is another user's; returns whether one is world-writable.
+
+    If none is, the content of the path is trusted.
+    """
+    if not hasattr(os, "geteuid"):
+        return False  # Windows separates users by other means
+    folders = _above(name)
+    exposed = [n for n, each in enumerate(folders, 1) if os.stat(each).st_mode & stat.S_IWOTH]
+    if not exposed:
+        return False
+    if any(os.lstat(each).st_uid not in {0, os.geteuid()} for each in folders[: exposed[-1]]):
+        msg = (
+            "the store is in a directory of another user, below a world-writable one; use a"
+            " directory of your own"
+        )
+        raise StoreError(msg)
+    expect_files(name)
+    return True
+
+
+def _above(name: str) -> list[str]:
+    """All directories that contain a file, innermost first."""
+    folders: list[str] = []
+    while (above := os.path.dirname(name)) != name:
+        folders.append(above)
+        name = above
+    return folders
+
+
+def expect_files(path: Path | str) -> None:
+    """Raises if another user has placed a file or a link under the name of one of ours."""
+    everybody = os.stat(os.path.dirname(os.path.abspath(path))).st_mode & stat.S_IWOTH
+    for found in _files(path):
+        is_odd = not stat.S_ISREG(found.st_mode) or found.st_nlink > 1
+        if found.st_uid not in {0, os.geteuid()} or (is_odd and everybody):
+            msg = (
+                "the store is below a world-writable directory, and one of its files is a link or"
+                " belongs to another user; use a directory of your own"
+            )
+            raise StoreError(msg)
+
+
+def _files(path: Path | str) -> Iterator[os.stat_result]:
+    """The existing files of a database."""
+    for end in ("", *BESIDE):
+        try:
+            yield os.lstat(f"{path}{end}")
+        except FileNotFoundError:
+            continue
+
+
+def _expect_not_emptied(name: str) -> None:
+    """Raises if the database is empty but its log is not: SQLite would delete the log."""
+    if os.stat(name).st_size:
+        return
+    with suppress(FileNotFoundError):
+        if os.stat(f"{name}-wal").st_size:
+            msg = (
+                "the store's file is empty, but the log next to it is not; nothing was changed."
+                " Restore a backup, or move both away to start over"
+            )
+            raise Corrupt(msg)
+
+
+def exposed_files(path: Path) -> list[str]:
+    """Reports world-readable files, for `verify`. Group access may be intended."""
+    if hasattr(os, "geteuid") and any(
+        found.st_mode & 0o007 for found in _files(os.path.realpath(path))
+    ):
+        return ["every user of this machine can read or write the file; run `chmod 600` on it"]
+    return []

@@ -28,13 +28,14 @@ from dragoman.history.storage.protocol import (
     Total,
 )
 from dragoman.history.storage.shelf import Change, Record
-from dragoman.history.storage.sqlite import checking, log, privacy, schema, search
+from dragoman.history.storage.sqlite import checking, schema, search
 from dragoman.history.storage.sqlite.connection import (
     APPLICATION,
     FAILURES,
     Connection,
     connect,
     explanation,
+    exposed_files,
 )
 from dragoman.history.storage.threaded import Durability, ThreadedShelf, expect_durability
 
@@ -274,9 +275,9 @@ class SQLiteShelf(ThreadedShelf[Connection]):
 
     async def problems(self) -> list[str]:
         """Runs SQLite's integrity check; looks at the log, the index and file permissions."""
-        problems = await self.read(log.problems, self._path)
+        problems = await self.read(checking.problems_of_log, self._path)
         problems += await self.read(checking.problems)
-        return problems + privacy.problems(self._path)
+        return problems + exposed_files(self._path)
 
 
 class SQLiteStorage(Ledger):
@@ -323,32 +324,6 @@ def _fetched(
 
 
 def _committed(connection: Connection, before: int, stored: Stored, change: Change | None) -> bool:
-    session = _head_written(connection, before, stored)
-    if session is None:
-        return False
-    if change is None:
-        return True
-    if change.is_emptied:
-        _empty(connection, session)
-    if change.drops:
-        _drop(connection, session, change.drops)
-    if change.is_repair:
-        for rowid in change.aside:
-            search.unindex(connection, "rowid = ?", (rowid,))
-            connection.execute(_ASIDE, (change.reason, session, rowid))
-            connection.execute("DELETE FROM messages WHERE rowid = ?", (rowid,))
-        connection.execute(_NAME, (*stored.names, session))
-        checking.mend_index(connection)
-    try:
-        for row in change.puts:
-            connection.execute(_PUT, (session, *sql.row_columns(row)))
-    except sqlite3.IntegrityError:
-        raise DuplicateIds([]) from None
-    return True
-
-
-def _head_written(connection: Connection, before: int, stored: Stored) -> int | None:
-    """The number of the head that was written; `None` if the stamp is another."""
     digest, names, stamp, at, document = stored
     if before:
         session = connection.numbers.get(digest) or _number(connection, digest)
@@ -359,11 +334,34 @@ def _head_written(connection: Connection, before: int, stored: Stored) -> int | 
         session = _number(connection, digest)
     if done.rowcount != 1 or session is None:
         connection.numbers.pop(digest, None)  # another session may have this name now
-        return None
+        return False
     if digest not in connection.numbers and len(connection.numbers) >= _CACHED:
         del connection.numbers[next(iter(connection.numbers))]
     connection.numbers[digest] = session
-    return session
+    if change is not None:
+        _change(connection, session, names, change)
+    return True
+
+
+def _change(
+    connection: Connection, session: int, names: Sequence[str | None], change: Change
+) -> None:
+    if change.is_emptied:
+        _empty(connection, session)
+    if change.drops:
+        _drop(connection, session, change.drops)
+    if change.is_repair:
+        for rowid in change.aside:
+            search.unindex(connection, "rowid = ?", (rowid,))
+            connection.execute(_ASIDE, (change.reason, session, rowid))
+            connection.execute("DELETE FROM messages WHERE rowid = ?", (rowid,))
+        connection.execute(_NAME, (*names, session))
+        checking.mend_index(connection)
+    try:
+        for row in change.puts:
+            connection.execute(_PUT, (session, *sql.row_columns(row)))
+    except sqlite3.IntegrityError:
+        raise DuplicateIds([]) from None
 
 
 def _number(connection: sqlite3.Connection, digest: str) -> int | None:
