@@ -20,7 +20,6 @@ from dragoman.wire.lane import switch
 from tests.wire import mutations
 from tests.wire.lane import requests as made
 from tests.wire.lane.spices import spiced, with_odd_messages
-from tests.wire.recorded import normal
 
 
 def decoded(raw: bytes, source: str) -> Any:
@@ -50,7 +49,7 @@ def encoded(request: Request, target: str) -> tuple[Any, ...]:
         dict(context.calls), sorted(context.undos), context.output is None, context.limit,
         context.ends_with_done, context.request,
     )  # fmt: skip
-    return normal(json.loads(found.to_bytes())), reports, type(found.headers)
+    return found.to_bytes(), reports, type(found.headers)
 
 
 def parts(request: Request) -> list[Any]:

@@ -10,7 +10,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from dragoman.model import parts as model
 from dragoman.model.frozen import EMPTY
 from dragoman.model.messages import Message
-from dragoman.model.requests import UNSAID, Request
+from dragoman.model.requests import Request
 from dragoman.model.roles import Role
 from dragoman.model.tools import make_call, make_result
 from dragoman.wire.anthropic.dialect import ORIGIN
@@ -206,13 +206,12 @@ def _body(request: Request, made: Made, _target: Target) -> tuple[dict[str, Any]
     if request.sampling.max_tokens is None:
         raise NotPlain  # it is required
     wire["max_tokens"] = request.sampling.max_tokens
+    wire |= reals_of(request)
     if made.tools:
         wire["tools"] = made.tools
     if made.instructions is not None:
         wire["system"] = made.instructions
     wire["messages"] = made.items
-    if request.sampling is not UNSAID:
-        wire |= reals_of(request)
     return wire, PATH
 
 

@@ -24,8 +24,8 @@ class FunctionCall(Struct, gc=False):
     """A tool's name, the call's id, and the arguments."""
 
     name: str
-    id: str
     args: dict[str, Any]
+    id: str
 
 
 class Call(Struct, gc=False, rename="camel"):
@@ -72,7 +72,7 @@ WRITTEN = Written(
     user="User([Part(t)])",
     answer="Model([Part(t)])",
     text="Part(t)",
-    call="Call(Function(x, i, a))",
+    call="Call(Function(x, a, i))",
     called="Model(b)",
     result="Result(Response(x, Output(t), i))",
     results="User(results)",
@@ -92,10 +92,10 @@ def _body(request: Request, made: Made, _target: Target) -> tuple[dict[str, Any]
     wire["contents"] = made.items
     if made.tools:
         wire["tools"] = [{"functionDeclarations": made.tools}]
-    reals = reals_of(request)
-    settings: dict[str, Any] = {_REALS[name]: value for name, value in reals.items()}
+    settings: dict[str, Any] = {}
     if (limit := request.sampling.max_tokens) is not None:
         settings["maxOutputTokens"] = limit
+    settings |= {_REALS[name]: value for name, value in reals_of(request).items()}
     if settings:
         wire["generationConfig"] = settings
     return wire, encode_path(request.model or "", stream=bool(request.stream))

@@ -264,8 +264,8 @@ _WIRE_ID = TEXT._replace(write=wire_id, exact=True)
 _CALL = _part(
     ToolCall,
     _needed("functionCall.name", "name"),
-    Row("functionCall.id", "wire_id", _WIRE_ID, reports=True, takes_owner=True),
     Row("functionCall.args", "", _ARGUMENTS, reports=True),
+    Row("functionCall.id", "wire_id", _WIRE_ID, reports=True, takes_owner=True),
     _SIGNED,
     key="functionCall", make=_made_call, allows=_may_call, given={"r": "r"},
     fields=("id", "raw", "input", "kind"),

@@ -40,8 +40,8 @@ class _Function(Struct, forbid_unknown_fields=True, gc=False):
 
 
 class _Call(Struct, forbid_unknown_fields=True, omit_defaults=True, gc=False):
-    id: str
     function: _Function
+    id: str
     type: Literal["function"] | UnsetType = UNSET
 
 
@@ -164,7 +164,7 @@ def _write(turns: list[Any], names: Names) -> list[Any]:
 
 
 def _write_calls(calls: list[Call]) -> list[_Call]:
-    return [_Call(c.id, _Function(c.function.name, arguments_of(c))) for c in calls]
+    return [_Call(_Function(c.function.name, arguments_of(c)), c.id) for c in calls]
 
 
 def _write_user_list(content: Any) -> _UserMessage:

@@ -26,8 +26,8 @@ class Function(Struct, forbid_unknown_fields=True, gc=False):
 class Call(Struct, forbid_unknown_fields=True, gc=False):
     """A call."""
 
-    id: str
     function: Function
+    id: str
 
 
 class System(Struct, tag_field="role", tag="system", forbid_unknown_fields=True, gc=False):
@@ -61,7 +61,7 @@ WRITTEN = Written(
     {"User": User, "Answer": Assistant, "Call": Call, "Function": Function, "Result": Result},
     user="User(t)",
     answer="Answer(t)",
-    call="Call(i, Function(x, a))",
+    call="Call(Function(x, a), i)",
     called="Answer('' if s is U else s, b)",
     result="Result(t, x, i)",
 )
@@ -76,15 +76,19 @@ def _body(request: Request, made: Made, _target: Target) -> tuple[dict[str, Any]
         if made.role is not Role.SYSTEM:
             raise NotPlain
         items = [System(made.instructions), *items]
-    stream = bool(request.stream)  # the server's default is another
-    wire: dict[str, Any] = {"model": request.model, "stream": stream, "messages": items}
-    options: dict[str, Any] = {**reals_of(request)}
+    wire: dict[str, Any] = {"model": request.model}
+    if request.stream is not None:
+        wire["stream"] = request.stream
+    options: dict[str, Any] = {}
     if (limit := request.sampling.max_tokens) is not None:
         options["num_predict"] = limit
+    options |= reals_of(request)
     if options:
         wire["options"] = options
+    wire["messages"] = items
     if made.tools:
         wire["tools"] = made.tools
+    wire.setdefault("stream", False)  # the server's default is another
     return wire, PATH
 
 

@@ -38,8 +38,8 @@ class Call(Struct, forbid_unknown_fields=True, gc=False):
     """A call."""
 
     id: str
-    function: Function
     type: Literal["function"]
+    function: Function
 
 
 class User(Struct, tag_field="role", tag="user", forbid_unknown_fields=True, gc=False):
@@ -78,7 +78,7 @@ WRITTEN = Written(
     {"User": User, "Answer": Assistant, "Call": Call, "Function": Function, "Result": Result},
     user="User(t)",
     answer="Answer(t)",
-    call="Call(i, Function(x, a), 'function')",
+    call="Call(i, 'function', Function(x, a))",
     called="Answer(s, b)",
     result="Result(i, t)",
     parses=False,
@@ -212,15 +212,16 @@ def _body(request: Request, made: Made, target: Target) -> tuple[dict[str, Any],
     if made.instructions is not None:
         kind = System if made.role is Role.SYSTEM else Developer
         items = [kind(made.instructions), *items]
-    wire: dict[str, Any] = {"model": request.model, "messages": items}
-    if made.tools:
-        wire["tools"] = made.tools
-    if (limit := request.sampling.max_tokens) is not None:
-        wire[target.sampling.token_limit_fields[0]] = limit
+    wire: dict[str, Any] = {"model": request.model}
     if request.stream is not None:
         wire["stream"] = request.stream
+    if (limit := request.sampling.max_tokens) is not None:
+        wire[target.sampling.token_limit_fields[0]] = limit
     if request.sampling is not UNSAID:
         wire |= reals_of(request)
+    wire["messages"] = items
+    if made.tools:
+        wire["tools"] = made.tools
     return wire, PATH
 
 

@@ -68,10 +68,10 @@ def _body(request: Request, made: Made, _target: Target) -> tuple[dict[str, Any]
         wire["stream"] = request.stream
     if (limit := request.sampling.max_tokens) is not None:
         wire["max_output_tokens"] = limit
-    if made.tools:
-        wire["tools"] = made.tools
     if request.sampling is not UNSAID:
         wire |= reals_of(request)
+    if made.tools:
+        wire["tools"] = made.tools
     wire["input"] = items
     return wire, PATH
 
