@@ -97,6 +97,10 @@ def first_difference(one: Any, other: Any, path: str = "$") -> str:
     for key, left, right in pairs:
         if left != right:
             return first_difference(left, right, f"{path}.{key}")
+    if isinstance(one, bytes) and isinstance(other, bytes):
+        pairs = enumerate(zip(one, other, strict=False))
+        start = max(0, next((at for at, (x, y) in pairs if x != y), 0) - 100)
+        one, other = one[start:], other[start:]
     return f"{path}: {one!r:.600}\n not: {other!r:.600}"
 
 

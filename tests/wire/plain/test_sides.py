@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pytest
 
+import dragoman
+from dragoman.model.jsontext import dumps
 from tests.wire.lane import requests as made
 from tests.wire.plain import sides
 
@@ -21,3 +24,33 @@ def test_generated_conversations_are_encoded_alike(part: int) -> None:
         targets = (rng.choice(made.TARGETS), rng.choice(made.TARGETS))
         found = sides.difference(raw, source, targets)
         assert found is None, (number, source, found)
+
+
+@pytest.mark.parametrize("target", dragoman.dialects())
+@pytest.mark.parametrize("field", ["id", "name", "arguments", "text", "result"])
+def test_half_a_character_in_a_long_conversation(field: str, target: str) -> None:
+    """What JSON can't hold is taken or refused as by the steps alone."""
+    odd = dict.fromkeys(("id", "name", "text", "result"), "x")
+    odd |= {"arguments": '{"x": 1}'} | {field: "\ud800"}
+    call = {"name": odd["name"], "arguments": odd["arguments"]}
+    messages: list[Any] = []
+    for number in range(8):
+        ident = f"{odd['id']}{number}"
+        calls = [{"id": ident, "type": "function", "function": call}]
+        messages += [
+            {"role": "user", "content": odd["text"]},
+            {"role": "assistant", "content": None, "tool_calls": calls},
+            {"role": "tool", "tool_call_id": ident, "content": odd["result"]},
+            {"role": "assistant", "content": "x"},
+        ]
+    body = {"model": "m", "messages": [*messages, {"role": "user", "content": "x"}]}
+    assert sides.difference(dumps(body), "openai-chat", (target,)) is None
+
+
+@pytest.mark.parametrize("target", dragoman.dialects())
+def test_tools_that_say_that_they_are_not_strict(target: str) -> None:
+    """`strict: false` is not the same as nothing where it can be said."""
+    tool = {"type": "function", "name": "f", "strict": False, "parameters": {"type": "object"}}
+    body = {"model": "m", "input": [{"role": "user", "content": "x"}], "tools": [tool]}
+    for _ in range(3):  # plain targets are known from the second time on
+        assert sides.difference(dumps(body), "openai-responses", (target,)) is None

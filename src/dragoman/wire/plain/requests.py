@@ -43,6 +43,8 @@ _TEXTS = ("(A user's text, number {}.)", "(An answer, number {}.)")
 _MOVING = frozenset({"I5", "I8", "I9"})
 """The rules by which results move to their calls: after that, messages are hard to number."""
 _PATH = re.compile(r"messages\[(\d+)\]", re.ASCII)
+_UNWRITABLE = (MsgspecError, UnicodeError, TypeError, ValueError, RecursionError)
+"""What JSON can't hold, such as half a character, is for the steps."""
 _encode = Encoder().encode
 _decode = Decoder().decode
 
@@ -68,7 +70,10 @@ def encoded_plainly(  # noqa: PLR0911 - one return for each reason
     messages = request.messages
     if len(messages) < LEAST or target.thinking.sent_back == "all":
         return None
-    stretches = _stretches(request, target, begun)
+    try:
+        stretches = _stretches(request, target, begun)
+    except _UNWRITABLE:
+        return None
     if not stretches:
         return None
     rest, numbers = _without(messages, stretches)
@@ -92,7 +97,7 @@ def _whole(body: dict[str, Any], field: str, stretches: Sequence[_Stretch]) -> b
         items = body.get(field)
         found = _spliced(items, stretches) if isinstance(items, list) else None
         return None if found is None else _encode({**body, field: found})
-    except (MsgspecError, UnicodeError, TypeError, ValueError, RecursionError):
+    except _UNWRITABLE:
         return None
 
 

@@ -21,6 +21,7 @@ _MOST_REQUIRED = 50
 """As many as the compiler compares one by one."""
 _LIMITS = ("max_min_items", "max_levels", "max_properties", "max_literals", "max_optional",
            "max_unions")  # fmt: skip
+_LIMITS_OF_TEXT = ("format", "minLength", "maxLength")
 _ODD = (MsgspecError, ValueError, TypeError, RecursionError)
 
 
@@ -106,7 +107,11 @@ def _types(profile: Profile, suffix: str) -> Any:  # noqa: C901 - a type and its
         ]
 
     def enum(self: Any) -> None:
-        if self.enum is not UNSET and not 0 < len({*self.enum, ""}) - 1 == len(self.enum):
+        if self.enum is UNSET:
+            return
+        # The compiler leaves out words that do not meet a limit beside them.
+        is_limited = any(getattr(self, name, UNSET) is not UNSET for name in _LIMITS_OF_TEXT)
+        if is_limited or not 0 < len({*self.enum, ""}) - 1 == len(self.enum):
             raise ValueError
 
     def properties(self: Any) -> None:

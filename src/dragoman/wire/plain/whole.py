@@ -244,7 +244,7 @@ def _tools(
 def _is_plain_tool(tool: ToolDefinition, dialect: str) -> bool:
     origin = tool.origin
     return (
-        tool.kind == "function" and not tool.strict and tool.cache is None
+        tool.kind == "function" and tool.strict is None and tool.cache is None
         and tool.extras is EMPTY and tool.format is None and tool.defer_loading is None
         and tool.allowed_callers == () and tool.output_schema is None
         and (origin is None or origin.dialect != dialect)
