@@ -54,3 +54,20 @@ def test_tools_that_say_that_they_are_not_strict(target: str) -> None:
     body = {"model": "m", "input": [{"role": "user", "content": "x"}], "tools": [tool]}
     for _ in range(3):  # plain targets are known from the second time on
         assert sides.difference(dumps(body), "openai-responses", (target,)) is None
+
+
+@pytest.mark.parametrize("arguments", ["", " ", "\n\t ", "{}", " {} ", "[]", "null"])
+@pytest.mark.parametrize("count", [1, 8])
+def test_arguments_that_say_nothing(arguments: str, count: int) -> None:
+    """A blank text of arguments is the same value on both ways, in short and long bodies."""
+    messages: list[Any] = []
+    for number in range(count):
+        function = {"name": "f", "arguments": arguments if number == count - 1 else "{}"}
+        calls = [{"id": f"c{number}", "type": "function", "function": function}]
+        messages += [
+            {"role": "user", "content": "x"},
+            {"role": "assistant", "content": None, "tool_calls": calls},
+            {"role": "tool", "tool_call_id": f"c{number}", "content": "R"},
+        ]
+    body = {"model": "m", "messages": messages}
+    assert sides.difference(dumps(body), "openai-chat", dragoman.dialects()) is None

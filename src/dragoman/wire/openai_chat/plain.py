@@ -14,6 +14,7 @@ from dragoman.model.parts import Text
 from dragoman.model.requests import UNSAID, Request, Sampling
 from dragoman.model.roles import Role
 from dragoman.model.tools import make_call, make_result
+from dragoman.wire.fitting.tools import is_blank
 from dragoman.wire.openai_chat.dialect import NAME, ORIGIN
 from dragoman.wire.openai_chat.layout import decode_message
 from dragoman.wire.openai_chat.request import PATH
@@ -110,8 +111,11 @@ def read(turns: Iterable[Any]) -> tuple[list[Message], Ids]:
             else:
                 found = []
                 for call in calls:
+                    name, arguments = call.function.name, call.function.arguments
+                    if is_blank(arguments):
+                        raise NotPlain  # they go back as they came, for which a call has its origin
                     ids.append(call.id)
-                    found.append(make_call(call.id, call.function.name, call.function.arguments))
+                    found.append(make_call(call.id, name, arguments))
                 if not found:
                     raise NotPlain
                 made = copy(_CALLS_ALONE if content is None else _ANSWER)
