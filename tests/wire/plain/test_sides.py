@@ -6,6 +6,7 @@ import random
 from typing import Any
 
 import pytest
+from msgspec.json import encode
 
 import dragoman
 from dragoman.model.jsontext import dumps
@@ -71,3 +72,21 @@ def test_arguments_that_say_nothing(arguments: str, count: int) -> None:
         ]
     body = {"model": "m", "messages": messages}
     assert sides.difference(dumps(body), "openai-chat", dragoman.dialects()) is None
+
+
+def test_remembered_tools_are_bounded_in_bytes() -> None:
+    """Large tools that come with different texts do not stay in memory; small ones are known."""
+    target = dragoman.dialect("anthropic").target
+    for number in range(40):
+        about = f"{number} " + "x" * (1000 if number % 2 else 500_000)
+        function = {"name": "f", "description": about, "parameters": {"type": "object"}}
+        tools = [{"type": "function", "function": function}]
+        body = {
+            "model": "m", "max_tokens": 50, "tools": tools,
+            "messages": [{"role": "user", "content": "x"}],
+        }  # fmt: skip
+        request = dragoman.dialect("openai-chat").decode_request(dumps(body))
+        dragoman.dialect("anthropic").encode_request(request, target)
+    kept = [len(encode(each[1])) for each in target.findings["plain"].tools.values()]
+    assert kept
+    assert sum(kept) < 6 * 2**20

@@ -34,7 +34,8 @@ from dragoman.wire.plain.writing import CARRIED, Begun, NotPlain, Run, Write, be
 from dragoman.wire.schemas.profiles import Profile
 from dragoman.wire.target import Target
 
-_MOST = 256
+_MOST, _MOST_BYTES = 256, 4 * 2**20
+"""Tools that are remembered for each target: lists, and bytes of all their schemas."""
 _encode = Encoder().encode
 _decode = Decoder().decode
 _NO_PARAMETERS: Mapping[str, Any] = {"type": "object", "properties": {}}
@@ -77,8 +78,8 @@ class Simple(NamedTuple):
     """Whether instructions may be in `Request.system`."""
     reals: frozenset[str]
     """Which of temperature and `top_p` it takes, one of them and between 0 and 1."""
-    tools: dict[int, tuple[Any, list[Any]]]
-    """What was made of tools that came before, by their identity."""
+    tools: dict[int, tuple[Any, list[Any], int]]
+    """What was made of tools that came before, by their identity, and their size."""
 
 
 def note_target(
@@ -235,10 +236,17 @@ def _tools(
         elif not takes_common(profile) and not is_plain_text(bytes(schema), profile):
             raise NotPlain
         made.append(known.tool(name, tool.description, schema))
-    if len(simple.tools) >= _MOST:
-        simple.tools.clear()
-    simple.tools[id(tools)] = tools, made
+    _remember(simple, tools, made)
     return made
+
+
+def _remember(simple: Simple, tools: tuple[Any, ...], made: list[Any]) -> None:
+    size = len(_encode(made))
+    kept = sum([each[2] for each in tuple(simple.tools.values())])  # other threads add to them
+    if len(simple.tools) >= _MOST or kept > _MOST_BYTES:
+        simple.tools.clear()
+    if size <= _MOST_BYTES // 4:
+        simple.tools[id(tools)] = tools, made, size
 
 
 def _is_plain_tool(tool: ToolDefinition, dialect: str) -> bool:
